@@ -116,12 +116,14 @@
     }
     if (isFinite(limit)) { parts.push(`within ${duration(limit)}`); }
     if (isFinite(budget)) { parts.push(`for at most $${number(budget)} ${per(question)}`); }
-    return element("p", `${model.selectedOptions[0].textContent}: ${parts.join(", ")}; prices: ${prices.selectedOptions[0].textContent}.`);
+    const whose = question.own ? "on your own machine" : `prices: ${prices.selectedOptions[0].textContent}`;
+    return element("p", `${model.selectedOptions[0].textContent}: ${parts.join(", ")}; ${whose}.`);
   }
 
   /* What a batch costs on a machine that is rented for it alone. */
   function alone({ mean, plan }, { tokens }) {
-    const rented = plan.bill && plan.billing && ` If you rent the machine for this batch alone, it is billed ${plan.billing}: ` +
+    const billed = /billing/.test(plan.unconfirmed) ? "we assume that it is billed" : "it is billed";
+    const rented = plan.bill && plan.billing && ` If you rent the machine for this batch alone, ${billed} ${plan.billing}: ` +
       `at least ${money(bill(plan.bill, mean.usage, {}).total, plan.currency)}.`;
     return (rented || "") + (tokens ? " We list no prices of APIs that embed or classify." : "");
   }
@@ -129,7 +131,7 @@
   /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
   function unconfirmed({ plan, misses }, ways) {
     const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses);
-    return plan.unconfirmed && ` The source of this price does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
+    return plan.unconfirmed && `The source of this price does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
       (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}, price of ${sure.plan.as_of}.` : "");
   }
 
@@ -140,13 +142,13 @@
     return `${part} Not included: the time to start the program and to load libraries and data.`;
   }
 
-  function certainty(way, question, ways) {
+  function certainty(way, question) {
     const { plan } = way, limits = odds.limits(way);
     const ends = spread(way.low.total, way.high.total, value => amount(value, way));
     const exact = way.exact ? "No range: the source states a single time. " : "";
     return small((ends ? `Range ${ends} ${per(question)}. ` : exact) + odds.sureness(way) +
       (limits && `${limits[0].toUpperCase()}${limits.slice(1)} scenarios. `) +
-      `Plan: ${plan.name}, price of ${plan.as_of}.${unconfirmed(way, ways)}${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}` +
+      `Plan: ${plan.name}, price of ${plan.as_of}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}` +
       (question.tokens > question.longest ? ` The times are of texts of ${rounded(question.longest, 9)} tokens: whether the model accepts longer ones is not checked.` : ""));
   }
 
@@ -196,11 +198,14 @@
       return [element("p", ways.length ? `No price of this kind can be compared.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
-    sure.append(badge(best, shapes, form.dataset.ecRoot), " ", certainty(best, question, ways), counted(form, question, best));
+    sure.append(badge(best, shapes, form.dataset.ecRoot), " ", certainty(best, question), counted(form, question, best));
     sure.append(small(mine ? beside(ways) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
     const closest = best.misses && !mine ? [element("p", "No machine is within the limits. The closest:")] : [];
     if (question.own && !mine) { closest.unshift(element("p", "Your machine has no time for this job; its memory may be too small.")); }
-    return [asked(form, question), ...closest, answer(question, best), sure, lines(question, best)];
+    const doubt = unconfirmed(best, ways);
+    return [
+      asked(form, question), ...closest, answer(question, best), ...(doubt ? [element("p", doubt)] : []), sure, lines(question, best)
+    ];
   }
 
   /* Which of two has less of something, and by how much. */

@@ -79,7 +79,7 @@
     const spread = offer.low === offer.high ? "" : `${amount(offer.low)} to ${amount(offer.high)}`;
     cell(made, api ? noted(`API: ${api.name}`, `price of ${api.as_of}`) : noted(
       element("a", decoder.name, { href: `${form.dataset.ecRoot}machines/${decoder.machine}.html` }),
-      `${decoder.software}, ${decoder.precision}, ${plan.name}, ${plan.as_of}${plan.assumed ? ", assumed" : ""}`
+      `${kind(offer)}; ${decoder.software}, ${decoder.precision}; ${priceOf(offer)}`
     ));
     cell(made, noted(element("strong", amount(offer.mean)), spread), true, offer.mean);
     cell(made, [amount(monthly(offer, question))], true, offer.mean);
@@ -131,11 +131,27 @@
 
   function month(offer, question) { return money(monthly(offer, question), (offer.api || offer.plan).currency); }
 
-  /* The name of an API, or the number of machines with their load; and the cost of a million tokens. */
-  function place({ api, plan, decoder, capacity, machines, rate, mean }) {
-    const million = `${money(mean, (api || plan).currency)} a million tokens`;
-    return api ? `from ${api.name}: ${million}` : `for ${machines} × ${decoder.name} in ${decoder.precision}, ` +
-      `${rounded(100 * rate * capacity.request / machines, 2)} % busy: ${million}${plan.assumed ? ", at an assumed price" : ""}`;
+  /* How the time of a machine is known, with the mark that charts draw for it. */
+  function kind({ plan, capacity }) {
+    const known = capacity.ends ? "predicted" : "measured";
+    return `${{ measured: "●■", predicted: "○▷" }[known][Number(plan.assumed)]} ${known}`;
+  }
+
+  /* The plan of an offer with the day of its price, and what is not sure about the price. */
+  function priceOf({ api, plan }) {
+    if (api) { return `price of ${api.as_of}`; }
+    const doubts = [plan.assumed ? "assumed" : "", plan.unconfirmed ? `${plan.unconfirmed} not confirmed` : ""].filter(Boolean);
+    return `${plan.name}, price of ${[plan.as_of, ...doubts].join(", ")}`;
+  }
+
+  /* The name of an API, or the number of machines with their load; and the cost of a million tokens with its range. */
+  function place(offer) {
+    const { api, plan, decoder, capacity, machines, rate, mean, low, high } = offer;
+    const amount = value => money(value, (api || plan).currency), million = `${amount(mean)} a million tokens`;
+    if (api) { return `from ${api.name}: ${million} (${priceOf(offer)})`; }
+    const spread = low === high ? "" : `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}; `;
+    return `for ${machines} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
+      `${million} (${spread}${kind(offer)}; ${priceOf(offer)})`;
   }
 
   /* The cheapest machine at full load, alone, and the cheapest API at its batch price. */

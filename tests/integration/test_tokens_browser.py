@@ -247,6 +247,7 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
     busy = tab.locator(".ec-verdict").inner_text()
     assert busy != first
     assert "a month from They" not in busy
+    assert re.search(r"a million tokens \(● measured; .*, price of 20[\d-]+\)", busy)
     assert "requests=25" in tab.url
     again = opened(page)
     again.goto(tab.url)

@@ -61,7 +61,7 @@ def test_fewer_than_two_ways_are_no_chart() -> None:
         ((SMALL, api("a", 0.01)), "a costs least at every load"),
         (
             (machine("full", 8, 20), api("a", 0.5)),
-            "a costs least at most loads, full around 18 requests/s",
+            "a costs least at most loads; near 18 requests/s, full costs less",
         ),
         ((SMALL, LARGE), "small costs least up to 12 requests/s, large above"),
         (

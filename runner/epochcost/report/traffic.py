@@ -120,6 +120,7 @@ def _machine(report: Report, machine: Machine) -> Json:
                 "name": one_line(" ".join(price.provider_and_plan)),
                 "as_of": str(price.as_of),
                 "assumed": price.assumed,
+                "unconfirmed": price.unconfirmed_words,
                 "reserved": bool(price.reservation),
                 "currency": price.currency,
                 "hour": float(hour),

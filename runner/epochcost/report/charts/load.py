@@ -180,7 +180,7 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
     if any(way.is_api and way.name == first for way in ways):
         begin = turn or begin
     if last == first:
-        return f"{first} costs least at most loads, {second} around {begin} requests/s"
+        return f"{first} costs least at most loads; near {begin} requests/s, {second} costs less"
     until = f"{first} costs least up to {begin} requests/s"
     return (
         f"{until}, {second} {'' if len(turns) == 1 else 'at most loads '}above"

@@ -53,6 +53,8 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "reported": reported_rows(report.inputs, name),
             "tuned": report.tuned.get(name, {}),
             "lora": report.contests_of(workload).get("lora"),
+            # The machines at full load, cheapest first.
+            "busy": report.contests_of(workload).get("tokens"),
             "tuning": TUNING,
         },
         figures={
