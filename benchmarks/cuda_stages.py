@@ -167,7 +167,6 @@ STAGES: Mapping[str, Stage] = MappingProxyType(
             _study("vcpus-beside-gpu", "cpu"),
         ),
         "batches": Stage("Where does memory end?", _study("one-gpu-batches")),
-        "graphs": Stage("What do CUDA graphs save?", _study("one-gpu-graphs")),
         "server": Stage("What does LoadGen's server reach?", _study("vision-server")),
         "tokens": Stage("What do language models take for a token?", _study("one-gpu-tokens")),
         "compiled": Stage("And beside torch.compile?", _steps("compile", models=_COMPILED)),

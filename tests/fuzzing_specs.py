@@ -59,7 +59,7 @@ _REAL = {
     "p4d.24xlarge-on-demand-2022-10 rescale-worker-on-demand-2016-11",
     "published": "ai21-2020 kroutikov-2016 malta-2019 strubell-2019 strubell-2019-project",
     "replays": "made-three-zones",
-    "studies": "one-gpu-graphs one-gpu-tokens starter token-requests-fp32 two-vcpus",
+    "studies": "one-gpu-precisions one-gpu-tokens starter token-requests-fp32 two-vcpus",
 }
 # More would make pages of megabytes; fewer would build the sound ones too often.
 _TOGETHER = 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def predicted(inputs: Inputs, mode: str = "training") -> Observation:
     return max(mine, key=lambda row: row.batch_size)
 
 
-def with_trial(inputs: Inputs, precision: str = "fp32", *, cuda_graph: bool = False) -> Inputs:
+def with_trial(inputs: Inputs, precision: str = "fp32", **settings: Any) -> Inputs:
     """Add a trial of ViT-S/16 inference on the machine's GPU, at a tenth of an example a second."""
     result = make_result(
         model="vit-s16",
@@ -41,8 +42,8 @@ def with_trial(inputs: Inputs, precision: str = "fp32", *, cuda_graph: bool = Fa
         samples=(320.0,) * 4,
         precision=precision,
     )
-    settings = SessionSettings(cuda_graph=cuda_graph)
-    trial = result.trial.model_copy(update={"provider": "cuda", "session": settings})
+    session = SessionSettings(**settings)
+    trial = result.trial.model_copy(update={"provider": "cuda", "session": session})
     stored = StoredResult(result.model_copy(update={"trial": trial}), Path("one.json"), "one.json")
     return replace(inputs, stored=(stored,))
 
@@ -59,6 +60,9 @@ def test_trials_of_other_models_move_predictions(inputs: Inputs, precision: str)
 
 
 def test_trials_with_other_settings_move_no_prediction(inputs: Inputs) -> None:
-    """A trial with a CUDA graph changes no prediction, since predictions are without one."""
-    changed = with_trial(inputs, cuda_graph=True)
-    assert predicted(changed, "inference").step == predicted(inputs, "inference").step
+    """A trial with limited memory changes no prediction; one with a CUDA graph does."""
+    limited, recorded = (
+        predicted(with_trial(inputs, **settings), "inference").step
+        for settings in ({"device_memory_limit_bytes": 2**30}, {"cuda_graph": True})
+    )
+    assert limited == predicted(inputs, "inference").step != recorded

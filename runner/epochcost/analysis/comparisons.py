@@ -1,8 +1,8 @@
 """Compare measurements of the same job by speed and cost.
 
-Two questions are answered for each batch size. How does a variant (another precision, runtime,
-session option, or a CUDA graph) compare with the trial in default settings? How does the job scale
-with the number of vCPUs: does a larger machine cost less?
+Two questions are answered for each batch size. How does a variant (another precision, runtime or
+session option) compare with the trial in default settings? How does the job scale with the number
+of vCPUs: does a larger machine cost less?
 """
 
 from __future__ import annotations

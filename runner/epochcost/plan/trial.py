@@ -188,14 +188,14 @@ class Trial(BaseModel):
     def variant(self) -> str:
         """The settings in which the trial differs from the default, as text that may be empty.
 
-        The text omits the version of the runtime, since a newer version replaces an older version.
+        The text omits the version of the runtime, since a newer version replaces an older version,
+        and CUDA graphs, since a result with a CUDA graph replaces a result without one.
         """
         session = self.session
         parts = {
             self.precision: self.precision != "fp32",
             f"{self.vcpus} vCPU": self.vcpus is not None,
             **{f"{name} {value}".replace("_", " "): True for name, value in self.former},
-            "CUDA graph": session.cuda_graph,
             f"GPU {session.device}": session.device != 0,
             "memory limit": session.device_memory_limit_bytes is not None,
         }
