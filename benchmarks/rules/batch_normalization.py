@@ -1,10 +1,11 @@
-"""Parts of a trained batch normalization on the CPU provider, elementwise and as convolutions.
+"""Parts of a trained batch normalization, elementwise and in the forms of `onnxstep.channels`.
 
     python benchmarks/rules/batch_normalization.py [--threads 1]
+    python benchmarks/rules/batch_normalization.py --provider cuda [--tf32]
 
 The parts are the forward pass with a ReLU, and the gradient of x and of the scale. Prints medians
-of interleaved runs for each shape. By them `onnxstep.rules.normal` chooses a form for each size of
-image.
+of interleaved runs for each shape. By them `onnxstep.channels` chooses a form for each provider
+and, on the CPU, for each size of image.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from interleaved import median_seconds
+from interleaved import median_seconds, median_seconds_on_gpu
 from onnx import TensorProto, helper
 
-from onnxstep.builder import Builder, Value
+from onnxstep import channels
+from onnxstep.builder import Builder, Provider, Value
 from onnxstep.forward import Forward, close_model
-from onnxstep.rules import normal
 
 # Images, channels and sizes of ResNet-50 at 4, of ResNet-44 at 64 and of MobileNet at 8.
 SHAPES = [
@@ -32,45 +33,56 @@ SHAPES = [
     (64, 64, 8),
     (8, 960, 7),
 ]
+# Those of ResNet-50 at 64.
+GPU_SHAPES = [(64, 64, 112), (64, 256, 56), (64, 512, 28), (64, 2048, 7)]
+# The builder's provider, and whether convolutions replace elementwise operators.
+FORMS: dict[str, dict[str, tuple[Provider | None, bool]]] = {
+    "cpu": {"elementwise": ("cpu", False), "convolutions": ("cpu", True)},
+    "cuda": {"elementwise": (None, False), "few passes": ("cuda", False)},
+}
 Rule = Callable[[Value, Value, Value], list[Value]]
 
 
 def forward(x: Value, _: Value, scale: Value) -> list[Value]:
     """The normalized and scaled batch after a ReLU."""
-    parts = normal.normalized(x, 1e-5)
-    gain = parts.inverse * normal.per_channel(x, scale)
-    return [x.op.Relu(normal.scaled(parts.deviation, gain, normal.per_channel(x, scale)))]
+    parts, per_channel = channels.normalized(x, 1e-5), channels.per_channel(x, scale)
+    return [x.op.Relu(parts.scaled(per_channel * parts.inverse, per_channel))]
 
 
-def gradient(deviation: Value, dy: Value, scale: Value) -> list[Value]:
-    """Cotangents of x and of the scale."""
-    gain, op = normal.per_channel(dy, scale), dy.op
-    shift = op.reduce("ReduceSum", dy, normal.channel_axes(dy), keepdims=True)
-    slope = normal.product_sums(dy, deviation)
-    return [normal.scaled(dy, gain, shift) + normal.scaled(deviation, slope), slope]
+def gradient(x: Value, dy: Value, scale: Value) -> list[Value]:
+    """Cotangents of x and of the scale, if mean and variance are known."""
+    gain = channels.per_channel(x, scale)
+    parts = channels.Normalized(x, mean=scale, variance=scale, inverse=gain)
+    sums = channels.channel_sums(dy)
+    slope = parts.product_sums(dy, sums)
+    return [channels.scaled(dy, gain) + parts.scaled(slope, sums), slope]
 
 
-def model_of(rule: Rule, shape: tuple[int, int, int], *, convolved: bool) -> onnx.ModelProto:
+def model_of(
+    rule: Rule, shape: tuple[int, int, int], provider: Provider | None, *, convolved: bool
+) -> onnx.ModelProto:
     """The graph of one part in one form."""
-    op = Builder([helper.make_opsetid("", 18)], 10, "cpu", blocked_convolutions=convolved)
-    batch, channels, size = shape
-    shapes = dict.fromkeys(("x", "dy"), (batch, channels, size, size)) | {"scale": (channels,)}
+    op = Builder([helper.make_opsetid("", 18)], 10, provider, blocked_convolutions=convolved)
+    batch, count, size = shape
+    shapes = dict.fromkeys(("x", "dy"), (batch, count, size, size)) | {"scale": (count,)}
     inputs = [op.input(name, shape, TensorProto.FLOAT) for name, shape in shapes.items()]
     return close_model(Forward(op, (), (), {}), inputs, rule(*inputs), "candidate")
 
 
 def main() -> None:
-    """Time both forms in turn and print the medians, a line for each shape and part."""
+    """Time the forms in turn and print the medians, a line for each shape and part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
-    threads = parser.parse_args().threads
-    normal.LARGE_IMAGE = 1
+    parser.add_argument("--provider", choices=FORMS, default="cpu")
+    parser.add_argument("--tf32", action="store_true")
+    options = parser.parse_args()
+    channels.LARGE_IMAGE = 1
     rng = np.random.default_rng(0)
-    for shape in SHAPES:
+    for shape in SHAPES if options.provider == "cpu" else GPU_SHAPES:
         for rule in (forward, gradient):
             models = {
-                name: model_of(rule, shape, convolved=convolved)
-                for name, convolved in (("elementwise", False), ("convolutions", True))
+                name: model_of(rule, shape, provider, convolved=convolved)
+                for name, (provider, convolved) in FORMS[options.provider].items()
             }
             feeds = {
                 info.name: rng.standard_normal(
@@ -78,7 +90,10 @@ def main() -> None:
                 )
                 for info in models["elementwise"].graph.input
             }
-            middles = median_seconds(models, feeds, threads)
+            if options.provider == "cuda":
+                middles = median_seconds_on_gpu(models, feeds, tf32=options.tf32)
+            else:
+                middles = median_seconds(models, feeds, options.threads)
             line = ", ".join(f"{name} {middle * 1e3:.2f} ms" for name, middle in middles.items())
             print(f"{shape!s:14} {rule.__name__:9} {line}", flush=True)
 

@@ -1,11 +1,13 @@
-"""Sums over all axes but the channels on CUDA: at once, or over the last axes first.
+"""Sums over all axes but the channels on CUDA: at once, over the last axes first, or by a product.
 
     python benchmarks/rules/channel_sums.py
 
-By the printed medians, which are of ResNet-50's tensors at 64 images, `onnxstep.builder` chooses.
+By the printed medians, of ResNet-50's tensors at 64 images, `onnxstep.reductions` chooses.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import onnx
@@ -19,11 +21,21 @@ _TWICE = (
     "{{ a = Constant <value_ints = [2, 3]> () b = Constant <value_ints = [0]> () "
     "p = {reduction} <keepdims: int = 0> (x, a) y = {reduction} <keepdims: int = 0> (p, b) }}"
 )
+_PRODUCT = (
+    "{{ r = Constant <value_ints = [{rows}, {count}]> () m = Reshape(x, r) "
+    "l = Constant <value_ints = [{count}, 1]> () "
+    "o = ConstantOfShape <value = float[1] {{{each}}}> (l) "
+    "q = MatMul(m, o) c = Constant <value_ints = [{shape[0]}, {shape[1]}]> () p = Reshape(q, c) "
+    "b = Constant <value_ints = [0]> () y = {reduction} <keepdims: int = 0> (p, b) }}"
+)
 
 
 def model_of(body: str, reduction: str, shape: tuple[int, ...]) -> onnx.ModelProto:
     """A graph that reduces x [N, C, H, W] to y [C]."""
-    text = (_HEADER + body).format(shape=[*shape], reduction=reduction)
+    rows, count = math.prod(shape[:2]), math.prod(shape[2:])
+    each = 1 if reduction == "ReduceSum" else 1 / count
+    sizes = {"rows": rows, "count": count, "each": each}
+    text = (_HEADER + body).format(shape=[*shape], reduction=reduction, **sizes)
     return parser.parse_model(text)
 
 
@@ -33,7 +45,7 @@ def main() -> None:
     for shape in CASES:
         feeds = {"x": rng.standard_normal(shape, dtype=np.float32)}
         for reduction in ("ReduceSum", "ReduceMean"):
-            forms = {"at once": _ONCE, "last axes first": _TWICE}
+            forms = {"at once": _ONCE, "last axes first": _TWICE, "product": _PRODUCT}
             models = {name: model_of(body, reduction, shape) for name, body in forms.items()}
             middles = median_seconds_on_gpu(models, feeds)
             line = ", ".join(f"{name} {middle * 1e3:.2f} ms" for name, middle in middles.items())
