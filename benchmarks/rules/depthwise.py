@@ -25,6 +25,7 @@ from onnxstep import blocked_convolution as blocked
 from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
 from onnxstep.forward import Forward, close_model
+from onnxstep.reductions import reduced
 from onnxstep.rules import convolution
 from onnxstep.windows import Window, convolve, convolve_transposed
 
@@ -66,7 +67,7 @@ def by_slices(x: Value, dy: Value, view: Window) -> Value:
     for row, column in np.ndindex(view.kernel):
         begins, ends = op.integers(row, column), op.integers(row + height, column + width)
         product = op.Slice(images, begins, ends, op.integers(2, 3)) * dy
-        sums.append(op.reduce("ReduceSum", product, [0, 2, 3], keepdims=False))
+        sums.append(reduced("ReduceSum", product, [0, 2, 3], keepdims=False))
     taps = op.Concat(*(op.Unsqueeze(value, op.integers(1)) for value in sums), axis=1)
     return op.Reshape(taps, op.integers(x.shape[1], 1, *view.kernel))
 

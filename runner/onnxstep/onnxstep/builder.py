@@ -20,7 +20,6 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs import contrib
 from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape
-from onnxstep.reductions import reduced
 
 Provider = Literal["cpu", "cuda"]
 # Largest number of elements of a constant, such as indices or a 0/1 matrix. A constant beyond this
@@ -285,10 +284,6 @@ class Builder:
         self.labels[value.name] = name
         self.values[name] = Value(self, name, value.shape, value.elem_type)
         return self.values[name]
-
-    def reduce(self, op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
-        """Reduce x over ``axes``, given in ascending order, in the provider's fastest form."""
-        return reduced(self, op_type, x, axes, keepdims)
 
     def array_of(self, value: Value | None) -> NDArray[Any] | None:
         """The array of a small constant; None for large constants and for computed values."""

@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 from onnxstep.blocked_convolution import has_kernels
 from onnxstep.builder import Value
 from onnxstep.graphs.tensors import HALF_TYPES
+from onnxstep.reductions import reduced
 
 # From this number of elements per image on, depthwise convolutions are faster than elementwise
 # operators (benchmarks/rules/batch_normalization.py).
@@ -134,7 +135,7 @@ def product_sums(x: Value, y: Value) -> Value:
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_convolved(x):
-        return op.reduce("ReduceSum", x * y, channel_axes(x), keepdims=True)
+        return reduced("ReduceSum", x * y, channel_axes(x), keepdims=True)
     images = op.Reshape(x, op.integers(1, -1, *space))
     kernels = op.Reshape(y, op.integers(-1, 1, *space))
     sums = op.Conv(images, kernels, group=batch * channels)
@@ -149,7 +150,7 @@ def channel_sums(x: Value) -> Value:
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):
-        return op.reduce("ReduceSum", x, channel_axes(x), keepdims=True)
+        return reduced("ReduceSum", x, channel_axes(x), keepdims=True)
     count = math.prod(space)
     share = 2.0 ** -min(round(math.log2(count)), 24)
     planes = op.Reshape(x, op.integers(batch * channels, count))
@@ -170,7 +171,7 @@ def normalized(
     if mean is None and variance is None and has_normalization(x):
         mean, variance = _statistics(x)
     if mean is None:
-        mean = op.reduce("ReduceMean", x, axes, keepdims=False)
+        mean = reduced("ReduceMean", x, axes, keepdims=False)
     if variance is None:
         deviation = x - per_channel(x, mean)
         squares = op.Reshape(product_sums(deviation, deviation), op.integers(-1))
@@ -203,7 +204,7 @@ def _statistics(x: Value) -> tuple[Value, Value]:
         op.declare(name, helper.make_tensor_type_proto(_FLOAT, [rows, 1]))
     by_channel = op.integers(batch, channels)
     means, inverses = (op.Reshape(value, by_channel) for value in op.append(node)[1:])
-    mean = op.reduce("ReduceMean", means, [0], keepdims=False)
+    mean = reduced("ReduceMean", means, [0], keepdims=False)
     distances = means - mean
     squares = 1.0 / (inverses * inverses) + distances * distances
-    return mean, op.reduce("ReduceMean", squares, [0], keepdims=False)
+    return mean, reduced("ReduceMean", squares, [0], keepdims=False)

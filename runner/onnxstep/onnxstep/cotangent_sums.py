@@ -15,6 +15,7 @@ import numpy as np
 from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value
+from onnxstep.reductions import reduced
 
 # ONNX Runtime's CPU kernel of ScatterND copies the table. ScatterElements works in place but needs
 # an index for each element. ScatterElements is faster if rows are added to at most 1 / 32 of the
@@ -56,7 +57,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
     if leading and not stretched and _is_product_faster(cotangent, leading):
         return op.Reshape(_column_sums(cotangent, leading), op.integers(*shape))
     axes = [*range(leading), *stretched]
-    summed = op.reduce("ReduceSum", cotangent, axes, keepdims=False)
+    summed = reduced("ReduceSum", cotangent, axes, keepdims=False)
     return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
 
 

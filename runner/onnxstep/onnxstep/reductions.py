@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import TensorProto
 
-if TYPE_CHECKING:
-    from onnxstep.builder import Builder, Value
+from onnxstep.builder import Value
 
 # First opset in which the axes of ReduceMax, ReduceMean and similar operators are inputs. The axes
 # of ReduceSum are inputs from opset 13 on, so in all supported opsets.
@@ -20,7 +18,7 @@ _SUMS = frozenset({"ReduceMean", "ReduceSum"})
 _LONGEST_COLUMN = 2**18
 
 
-def reduced(op: Builder, op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+def reduced(op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
     """Reduce x over ``axes``, given in ascending order; return x if there are no axes.
 
     ONNX Runtime's CUDA provider takes 4 to 7 times as long for axes that are not the first or last
@@ -30,16 +28,17 @@ def reduced(op: Builder, op_type: str, x: Value, axes: Sequence[int], keepdims: 
     if not axes:
         return x
     last = [axis for place, axis in enumerate(axes, x.rank - len(axes)) if place == axis]
-    if op.provider == "cuda" and last and len(last) < x.rank:
+    if x.op.provider == "cuda" and last and len(last) < x.rank:
         if axes[0] == 0 and axes != last:
-            x = reduced(op, op_type, x, last, keepdims)
-            return _reduced(op, op_type, x, axes[: -len(last)], keepdims)
+            x = reduced(op_type, x, last, keepdims=keepdims)
+            return _reduced(op_type, x, axes[: -len(last)], keepdims)
         if [*axes] == last and _is_product(op_type, x, last):
             return _product(op_type, x, last, keepdims)
-    return _reduced(op, op_type, x, axes, keepdims)
+    return _reduced(op_type, x, axes, keepdims)
 
 
-def _reduced(op: Builder, op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+def _reduced(op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    op = x.op
     if op_type == "ReduceSum" or op.opset >= _AXES_ARE_INPUTS:
         return op.emit(op_type, [x, op.integers(*axes)], {"keepdims": int(keepdims)})[0]
     return op.emit(op_type, [x], {"keepdims": int(keepdims), "axes": list(axes)})[0]

@@ -15,6 +15,7 @@ from onnxstep import StepOptions, TrainingStep, training_step
 from onnxstep.errors import ModelError
 from onnxstep.graphs.tensors import declared_values
 from onnxstep.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
+from onnxstep.reductions import reduced
 from reference_steps import Stepping, batches, convolutional, perceptron
 
 FP32, FP16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
@@ -153,7 +154,7 @@ def operators(op: MixedBuilder) -> list[str]:
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
     """A sum is computed between casts; a cast of its result to fp32 reuses the unrounded sum."""
     x = op.input("x", (4, 3), FP16)
-    total = op.reduce("ReduceSum", x, [0], keepdims=False)
+    total = reduced("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16
     assert operators(op) == ["Cast", "ReduceSum", "Cast"]
     exact = op.Cast(total, to=FP32)

@@ -74,12 +74,12 @@ def _through_sum(
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
     axes, centred = [total.rank - 1], node.proto.op_type == "SkipLayerNormalization"
-    deviation = total - mean(op, total, axes) if centred else total
-    variance = mean(op, deviation * deviation, axes)
+    deviation = total - mean(total, axes) if centred else total
+    variance = mean(deviation * deviation, axes)
     r = op.Reciprocal(op.Sqrt(variance + node.attribute("epsilon", _EPSILON)))
     unit, each = deviation * r, 1 / total.shape[-1]
     g = op.zeros(unit.shape, unit.elem_type) if dy is None else dy
-    ds = through(op, g * node.input(2), unit, r, axes, centred=centred)
+    ds = through(g * node.input(2), unit, r, axes, centred=centred)
     d_mean, d_inverse, d_sum = [*received, None, None, None][:3]
     if d_inverse is not None:
         ds = ds - unit * (r * r * d_inverse.cast(ds.elem_type) * each)

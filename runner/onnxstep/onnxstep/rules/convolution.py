@@ -14,6 +14,7 @@ from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import wide
 from onnxstep.errors import ModelError
+from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import (
     Window,
@@ -42,7 +43,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
     group = _group(node)
-    d_bias = _bias_cotangent(op, dy) if len(node.inputs) == _WITH_BIAS else None
+    d_bias = _bias_cotangent(dy) if len(node.inputs) == _WITH_BIAS else None
     dy, factor = op.factors.get(dy.name, (dy, None))
     if factor is not None:
         factor = op.Reshape(factor, op.integers(-1, *[1] * (w.rank - 1))).cast(w.elem_type)
@@ -64,7 +65,7 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     group = _group(node)
     dx = convolve(dy, w, view, x.shape[2:], group) if node.wants(0) else None
     dw = weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
-    return (dx, dw, _bias_cotangent(op, dy))[: len(node.inputs)]
+    return (dx, dw, _bias_cotangent(dy))[: len(node.inputs)]
 
 
 def _group(node: Node) -> int:
@@ -78,8 +79,8 @@ def _group(node: Node) -> int:
     return group
 
 
-def _bias_cotangent(op: Builder, dy: Value) -> Value:
-    return op.reduce("ReduceSum", dy, [0, *range(2, dy.rank)], keepdims=False)
+def _bias_cotangent(dy: Value) -> Value:
+    return reduced("ReduceSum", dy, [0, *range(2, dy.rank)], keepdims=False)
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:

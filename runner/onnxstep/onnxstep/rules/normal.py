@@ -14,6 +14,7 @@ import numpy as np
 
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import channel_axes, per_channel, wide
+from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _DEFAULT_RATIO = 0.5
@@ -23,21 +24,19 @@ def _as(like: Value, cotangent: Value) -> Value:
     return cotangent.cast(like.elem_type)
 
 
-def mean(op: Builder, value: Value, axes: list[int]) -> Value:
+def mean(value: Value, axes: list[int]) -> Value:
     """Mean of ``value`` over ``axes``, which remain with length 1."""
-    return op.reduce("ReduceMean", value, axes, keepdims=True)
+    return reduced("ReduceMean", value, axes, keepdims=True)
 
 
-def through(
-    op: Builder, g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool = True
-) -> Value:
+def through(g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool = True) -> Value:
     """Gradient dx = r (g - mean(g) - x̂ mean(g x̂)) of a normalization over ``axes``.
 
     ``unit`` is x̂, and ``g`` is the gradient with respect to x̂. Unless ``centred``, the
     normalization subtracts no mean, and the term mean(g) is omitted.
     """
-    inner = g - mean(op, g, axes) if centred else g
-    return (inner - unit * mean(op, g * unit, axes)) * r
+    inner = g - mean(g, axes) if centred else g
+    return (inner - unit * mean(g * unit, axes)) * r
 
 
 @gradient("LayerNormalization", versions=(17,))
@@ -59,7 +58,7 @@ def layer_normalization(
     r = _as(x, node.output(2))
     unit = (x - _as(x, node.output(1))) * r
     g = op.zeros(x.shape, x.elem_type) if dy is None else wide(dy)
-    dx = through(op, g * _as(x, scale), unit, r, axes)
+    dx = through(g * _as(x, scale), unit, r, axes)
     if d_inverse is not None:
         dx = dx - unit * (r * r * _as(x, d_inverse) * each)
     if d_mean is not None:
@@ -75,10 +74,10 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
-    r = 1.0 / op.Sqrt(mean(op, x * x, axes) + node.attribute("epsilon"))
+    r = 1.0 / op.Sqrt(mean(x * x, axes) + node.attribute("epsilon"))
     unit, received = x * r, wide(dy)
     g = received * _as(x, scale)
-    dx = through(op, g, unit, r, axes, centred=False)
+    dx = through(g, unit, r, axes, centred=False)
     return _as(node.x, dx), _as(scale, received * unit)
 
 
@@ -86,14 +85,14 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of the normalization over the spatial axes, for each example and channel."""
     x, received, axes = wide(node.x), wide(dy), list(range(2, node.x.rank))
-    deviation = x - mean(op, x, axes)
-    variance = mean(op, deviation * deviation, axes)
+    deviation = x - mean(x, axes)
+    variance = mean(deviation * deviation, axes)
     r = 1.0 / op.Sqrt(variance + node.attribute("epsilon"))
     unit, scale = deviation * r, node.input(1)
-    dx = through(op, received * per_channel(x, scale), unit, r, axes)
+    dx = through(received * per_channel(x, scale), unit, r, axes)
     over = channel_axes(x)
-    d_scale = op.reduce("ReduceSum", received * unit, over, keepdims=False)
-    d_bias = op.reduce("ReduceSum", received, over, keepdims=False)
+    d_scale = reduced("ReduceSum", received * unit, over, keepdims=False)
+    d_bias = reduced("ReduceSum", received, over, keepdims=False)
     return _as(node.x, dx), _as(scale, d_scale), _as(scale, d_bias)
 
 

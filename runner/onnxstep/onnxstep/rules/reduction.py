@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from onnxstep.builder import Builder, Value
+from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, zero
 from onnxstep.rules.math import indicator
 
@@ -57,7 +58,7 @@ def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient goes to the extreme element; equal elements share it, as in PyTorch's amax."""
     extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
-    count = op.reduce("ReduceSum", extreme, _axes(node), keepdims=True)
+    count = reduced("ReduceSum", extreme, _axes(node), keepdims=True)
     return extreme * (_with_axes(op, node, dy) / count)
 
 

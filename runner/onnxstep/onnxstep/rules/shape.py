@@ -12,6 +12,7 @@ import numpy as np
 from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.errors import ModelError
+from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, zero
 
 
@@ -55,7 +56,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
             copies.append(len(shape))
             shape.append(repeated // length)
         shape.append(length)
-    return op.reduce("ReduceSum", op.Reshape(dy, op.integers(*shape)), copies, keepdims=False)
+    return reduced("ReduceSum", op.Reshape(dy, op.integers(*shape)), copies, keepdims=False)
 
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
