@@ -36,12 +36,12 @@ class _Graph:
         """Whether a single node reads a value."""
         return self._readers[name] == 1
 
-    def is_number(self, name: str, number: float) -> bool:
-        """Whether a value is a constant scalar equal to ``number``, apart from rounding."""
+    def is_number(self, name: str, number: float, tolerance: float = 0.0) -> bool:
+        """Whether a value is a constant scalar; it may differ by a relative ``tolerance``."""
         value = constant_value(self._stored.get(name))
         if value is None or value.size != 1:
             return False
-        return math.isclose(value.item(), number, rel_tol=_ROUNDING)
+        return math.isclose(value.item(), number, rel_tol=tolerance)
 
 
 def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -81,7 +81,8 @@ def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
                         helper.make_node("Gelu", [x], node.output, name=node.name, domain=DOMAIN)
                     )
                     break
-    if DOMAIN not in {entry.domain for entry in fused.opset_import}:
+    has_domain = DOMAIN in {entry.domain for entry in fused.opset_import}
+    if not has_domain and any(node.domain == DOMAIN for node in graph.nodes):
         fused.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     return fused
 
@@ -103,7 +104,7 @@ def _erf_of(graph: _Graph, x: str, factor: str) -> tuple[str, ...]:
         if multiple is None or not graph.is_number(one, 1.0) or x not in multiple.input:
             continue
         root = math.sqrt(2) if multiple.op_type == "Div" else math.sqrt(0.5)
-        if any(graph.is_number(value, root) for value in multiple.input):
+        if any(graph.is_number(value, root, _ROUNDING) for value in multiple.input):
             return name, multiple.output[0]
     return ()
 
