@@ -127,10 +127,11 @@ class Catalogue:
         """
         decoder = self.model(identifier).decoder
         if decoder is None:
-            decoders = ", ".join(model.id for model in self.models.values() if model.decoder)
+            decoders = [model.id for model in self.models.values() if model.decoder]
+            such = f"such as {', '.join(decoders[:3])}" if decoders else "but there is none"
             raise InputError(
-                f"--model {identifier}: expected a model that generates tokens, with a table "
-                f"[decoder]: {decoders or 'there is none'}"
+                f"--model {identifier}: expected a model that generates tokens, {such}; for other "
+                f"models, use `epochcost cheapest --model {identifier}`"
             )
         return decoder
 
