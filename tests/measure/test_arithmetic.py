@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
@@ -18,6 +20,7 @@ from epochcost.measure.placement import (
     prove_arithmetic,
 )
 from epochcost.specs.study import Precision
+from onnxstep import StepOptions, training_step
 
 
 def node(operator: str, *input_types: str) -> ExecutedNode:
@@ -47,31 +50,76 @@ def test_light_nodes_that_are_declared_in_half_have_to_run_in_it() -> None:
         prove_arithmetic(nodes, "fp16", "cuda", Declared(frozenset({"Gemm", "Cast", "Relu"})))
 
 
-def test_heavy_nodes_that_are_declared_in_fp32_may_run_in_it() -> None:
-    """As many heavy nodes may run in fp32 as the graph declares so, and no more."""
-    nodes = (node("Gemm", "float16", "float16"), node("MatMul", "float", "float"))
-    prove_arithmetic(nodes, "fp16", "cuda", Declared(wide_products=1))
-    with pytest.raises(CapabilityError, match="no fp16 kernel for MatMul: it"):
-        prove_arithmetic((*nodes, nodes[1]), "fp16", "cuda", Declared(wide_products=1))
+def test_added_heavy_nodes_that_are_declared_in_fp32_may_run_in_it() -> None:
+    """Declared nodes may run in fp32, also fused; further nodes and the model's own may not."""
+    declared = Declared(wide=frozenset({"MatMul", "Conv"}), names=frozenset({"MatMul", "Gemm"}))
+    nodes = (node("Einsum", "float16"), node("MatMul", "float"), node("FusedMatMul", "float"))
+    prove_arithmetic(nodes, "fp16", "cuda", declared)
+    for further in ("FusedGemm", "Gemm"):
+        with pytest.raises(CapabilityError, match="no fp16 kernel for"):
+            prove_arithmetic((*nodes, node(further, "float")), "fp16", "cuda", declared)
 
 
 def test_a_graph_declares_its_nodes_in_half(tmp_path: Path) -> None:
-    """A graph declares the nodes that read half numbers, and counts heavy nodes that do not."""
+    """A graph declares nodes that read half numbers, and added heavy nodes that do not."""
     info, half = helper.make_tensor_value_info, TensorProto.FLOAT16
     nodes = [
         helper.make_node("Cast", ["x"], ["h"], name="first", to=half),
         helper.make_node("Abs", ["h"], ["a"], name="second"),
         helper.make_node("Cast", ["a"], ["f"], name="third", to=TensorProto.FLOAT),
-        helper.make_node("MatMul", ["f", "f"], ["y"], name="fourth"),
+        helper.make_node("MatMul", ["f", "f"], ["s"], name="epochcost/fourth"),
+        helper.make_node("MatMul", ["f", "f"], ["y"], name="fifth"),
     ]
     ends = [info("x", 1, [2])], [info("y", 1, [])]
-    between = [info("h", half, [2]), info("a", half, [2]), info("f", 1, [2])]
+    between = [info("h", half, [2]), info("a", half, [2]), info("f", 1, [2]), info("s", 1, [])]
     graph = helper.make_graph(nodes, "g", *ends, value_info=between)
     opsets = [helper.make_opsetid("", 18)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "g.onnx")
-    assert declared_precision(tmp_path / "g.onnx", "fp16") == Declared(frozenset({"second"}), 1)
-    assert declared_precision(tmp_path / "g.onnx", "bf16") == Declared(frozenset(), 1)
-    assert declared_precision(tmp_path / "g.onnx", "fp32") == Declared()
+    names = frozenset(each.name for each in nodes)
+    wide = frozenset({"epochcost/fourth"})
+    half_nodes = frozenset({"second"})
+    path = tmp_path / "g.onnx"
+    assert declared_precision(path, "fp16") == Declared(half_nodes, wide, names)
+    assert declared_precision(path, "bf16") == Declared(frozenset(), wide, names)
+    assert declared_precision(path, "fp32") == Declared()
+
+
+def executed(step: onnx.ModelProto) -> list[ExecutedNode]:
+    """The nodes of a step as they run if every node computes in its declared type."""
+    graph = step.graph
+    values = (*graph.value_info, *graph.input, *graph.output)
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    words = {name: TensorProto.DataType.Name(kind).lower() for name, kind in types.items()}
+    return [
+        replace(node(each.op_type, *(words[name] for name in each.input if name)), name=each.name)
+        for each in graph.node
+    ]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_a_convolution_must_be_half_though_sums_are_not(
+    precision: Precision, tmp_path: Path
+) -> None:
+    """In fp16 sums in fp32 are allowed. In bf16 convolutions are fp32, which is refused."""
+    text = (
+        '<ir_version: 10, opset_import: ["" : 18]> g (float[4,1,6,6] x, float[8,1,3,3] w) '
+        "=> (float[4,8,6,6] y) { c = Conv <pads = [1, 1, 1, 1]> (x, w) y = Relu(c) }"
+    )
+    model = parser.parse_model(text)
+    weights = numpy_helper.from_array(np.ones((8, 1, 3, 3), np.float32), "w")
+    model.graph.initializer.append(weights)
+    del model.graph.input[1]
+    options = StepOptions(loss="mse", provider="cuda", precision=precision)
+    step = training_step(model, options).model
+    onnx.save(step, tmp_path / "step.onnx")
+    declared = declared_precision(tmp_path / "step.onnx", precision)
+    assert declared.wide
+    if precision == "fp16":
+        prove_arithmetic(executed(step), precision, "cuda", declared)
+    else:
+        with pytest.raises(CapabilityError, match="no bf16 kernel for Conv"):
+            prove_arithmetic(executed(step), precision, "cuda", declared)
 
 
 def test_a_graph_without_heavy_nodes_is_judged_by_its_floats() -> None:

@@ -26,6 +26,7 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError, PlacementError
 from epochcost.results.records import EXECUTION_PROVIDERS, Placement
 from epochcost.specs.study import Precision, Provider
+from onnxstep.builder import ADDED
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.tensors import declared_values
 
@@ -156,14 +157,16 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 @dataclass(frozen=True)
 class Declared:
-    """The precision that a graph declares for its nodes.
+    """The precision that a training step's graph declares for its nodes, by name.
 
-    ``half`` are the names of the nodes, except casts, that have an input of half precision.
-    ``wide_products`` is the number of heavy nodes without such an input, such as sums in fp32.
+    ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are heavy
+    nodes without such an input that onnxstep added, such as sums in fp32; a heavy node of the model
+    must be half. ``names`` are all nodes; ONNX Runtime gives other names to nodes that it fuses.
     """
 
     half: frozenset[str] = frozenset()
-    wide_products: int = 0
+    wide: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
@@ -177,9 +180,11 @@ def declared_precision(graph: Path, precision: Precision) -> Declared:
         if value.type.tensor_type.elem_type == HALF_TYPES[precision]
     }
     computing = [node for node in model.node if node.op_type != "Cast"]
-    names = frozenset(node.name for node in computing if half.intersection(node.input))
+    halves = frozenset(node.name for node in computing if half.intersection(node.input))
+    added = {node.name for node in computing if node.name.startswith(ADDED)}
     heavy = {node.name for node in computing if node.op_type in HEAVY_OPERATORS}
-    return Declared(names, len(heavy - names))
+    names = frozenset(node.name for node in model.node)
+    return Declared(halves, frozenset(heavy & added) - halves, names)
 
 
 def prove_arithmetic(
@@ -190,8 +195,8 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, every heavy node must read a number of the half type, except as many as the
-    graph declares in fp32; so must every node that the graph declares as half. If a graph has no
+    In half precision, every heavy node must read a number of the half type, except those that the
+    graph declares ``wide``; so must every node that the graph declares as half. If a graph has no
     heavy nodes, every node that reads floats must read the half type, except casts. In int4, every
     matrix product with weights must have quantised weights. TF32 is not checked, because a profile
     shows it as fp32.
@@ -229,8 +234,7 @@ def _prove_half(
     named = [node for node in nodes if node.name in declared.half and node.operator != "Cast"]
     word = _HALVES[precision]
     # If there are heavy nodes, only they count: ONNX Runtime moves casts around the others.
-    wide = [node for node in judged if word not in node.input_types]
-    wrong = wide if len(wide) > declared.wide_products else []
+    wrong = _undeclared([node for node in judged if word not in node.input_types], nodes, declared)
     wrong = wrong or [node for node in named if word not in node.input_types]
     if wrong or not judged:
         raise CapabilityError(
@@ -238,6 +242,20 @@ def _prove_half(
             f"{_operators(wrong)}: it would compute in fp32 between casts; measure this "
             "model in fp32 here, or on a machine whose provider computes in it"
         )
+
+
+def _undeclared(
+    wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
+) -> list[ExecutedNode]:
+    """The nodes in fp32 that the graph does not declare so.
+
+    A node with a name that the graph lacks was fused. Such a node may stand for a declared node
+    that did not run under its own name.
+    """
+    apart = [node for node in wide if node.name not in declared.wide]
+    fused = [node for node in apart if node.name not in declared.names]
+    replaced = declared.wide.difference(node.name for node in nodes)
+    return [] if len(fused) == len(apart) <= len(replaced) else apart
 
 
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:

@@ -25,6 +25,8 @@ Provider = Literal["cpu", "cuda"]
 # Largest number of elements of a constant, such as indices or a 0/1 matrix. A constant beyond this
 # limit does not fit into a file.
 _MAX_CONSTANT_ELEMENTS = 2**24
+# Prefix of the names of added values, and so of the nodes that compute them.
+ADDED = "epochcost/"
 # The most inputs of a Concat in a CUDA graph.
 _MOST_CONCATENATED = 32
 # Shape and element type of one output, and of all outputs of a node; None: unknown.
@@ -297,7 +299,7 @@ class Builder:
     def fresh(self, hint: str) -> str:
         """A new name, with ``hint`` in it, that no value of this graph has."""
         self._count += 1
-        name = f"epochcost/{hint}_{self._count}"
+        name = f"{ADDED}{hint}_{self._count}"
         return self.fresh(hint) if name in self.values else name
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
