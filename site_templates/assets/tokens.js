@@ -73,13 +73,13 @@
 
   function monthly({ mean }, question) { return mean * question.rate * MONTH * tokens(question) / MILLION; }
 
-  function row(form, offer, question) {
+  function row(form, offer, question, { shapes }) {
     const made = element("tr"), { api, plan, decoder, capacity } = offer, place = api || plan;
     const amount = value => money(value, place.currency);
     const spread = offer.low === offer.high ? "" : `${amount(offer.low)} to ${amount(offer.high)}`;
     cell(made, api ? noted(`API: ${api.name}`, `price of ${api.as_of}`) : noted(
       element("a", decoder.name, { href: `${form.dataset.ecRoot}machines/${decoder.machine}.html` }),
-      `${kind(offer)}; ${decoder.software}, ${decoder.precision}; ${priceOf(offer)}`
+      `${kind(offer, shapes)}; ${decoder.software}, ${decoder.precision}; ${priceOf(offer)}`
     ));
     cell(made, noted(element("strong", amount(offer.mean)), spread), true, offer.mean);
     cell(made, [amount(monthly(offer, question))], true, offer.mean);
@@ -115,7 +115,7 @@
     return ` Measured machines are left out: ${noun} were timed up to ${rounded(longest, 9)} tokens; yours has ${rounded(length, 9)}.`;
   }
 
-  function verdict(data, listed, question, busiest) {
+  function verdict(data, listed, question, { most_busy: busiest, shapes }) {
     const words = element("p", "", { className: "ec-verdict" }), [first] = listed;
     if (!first) {
       const within = isFinite(question.first + question.token) ? "within these bounds " : "";
@@ -123,8 +123,8 @@
       return words;
     }
     const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));
-    words.append(element("strong", `${month(first, question)} a month`), ` ${place(first)}.`,
-      other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)} a month, ${place(other)}.` : "",
+    words.append(element("strong", `${month(first, question)} a month`), ` ${place(first, shapes)}.`,
+      other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)} a month, ${place(other, shapes)}.` : "",
       turn(listed, busiest) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
     return words;
   }
@@ -132,9 +132,9 @@
   function month(offer, question) { return money(monthly(offer, question), (offer.api || offer.plan).currency); }
 
   /* How the time of a machine is known, with the mark that charts draw for it. */
-  function kind({ plan, capacity }) {
+  function kind({ plan, capacity }, shapes) {
     const known = capacity.ends ? "predicted" : "measured";
-    return `${{ measured: "●■", predicted: "○▷" }[known][Number(plan.assumed)]} ${known}`;
+    return `${shapes[plan.assumed ? `${known}, price assumed` : known]} ${known}`;
   }
 
   /* The plan of an offer with the day of its price, and what is not sure about the price. */
@@ -145,13 +145,13 @@
   }
 
   /* The name of an API, or the number of machines with their load; and the cost of a million tokens with its range. */
-  function place(offer) {
+  function place(offer, shapes) {
     const { api, plan, decoder, capacity, machines, rate, mean, low, high } = offer;
     const amount = value => money(value, (api || plan).currency), million = `${amount(mean)} a million tokens`;
     if (api) { return `from ${api.name}: ${million} (${priceOf(offer)})`; }
     const spread = low === high ? "" : `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}; `;
     return `for ${machines} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
-      `${million} (${spread}${kind(offer)}; ${priceOf(offer)})`;
+      `${million} (${spread}${kind(offer, shapes)}; ${priceOf(offer)})`;
   }
 
   /* The cheapest machine at full load, alone, and the cheapest API at its batch price. */
@@ -177,8 +177,8 @@
   function show(form, data, shared) {
     const question = questionOf(form), listed = cheapest(offers(data, question, shared));
     const titles = ["Machine or API", "A million tokens", "A month", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
-    const rows = listed.map(offer => row(form, offer, question));
-    form.nextElementSibling.replaceChildren(verdict(data, listed, question, shared.most_busy), ...(rows.length ? [table(titles, rows, 7)] : []));
+    const rows = listed.map(offer => row(form, offer, question, shared));
+    form.nextElementSibling.replaceChildren(verdict(data, listed, question, shared), ...(rows.length ? [table(titles, rows, 7)] : []));
     window.epochcostTables.begin();
   }
 

@@ -33,6 +33,7 @@ from epochcost.cost.tracing import maximum, symbol, where
 from epochcost.report.escape import one_line
 from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_script
+from epochcost.report.wording import SHAPES
 from epochcost.specs.api import MILLION, ApiPrice
 
 FOLDER = "data/calculator/tokens"
@@ -52,7 +53,8 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
     programs = {"capacity": _predicted_capacity(), "request": _request(), "cost": _cost()}
-    shared = {"most_busy": float(MOST_BUSY), "machines": machines, **programs}
+    known = {"most_busy": float(MOST_BUSY), "shapes": dict(SHAPES)}
+    shared = {**known, "machines": machines, **programs}
     yield SHARED, as_script("epochcostTokens", shared)
     if names is None:
         names = {*report.decoders, *report.tokens}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import (
-    Normalized,
     channel_sums,
     has_normalization,
     normal_input,
@@ -79,7 +78,8 @@ def _by_batch(
     gain, each = per_channel(x, scale) * parts.inverse, -x.shape[1] / x.size
     d_bias = channel_sums(dy)
     d_scale = parts.inverse * parts.product_sums(dy, d_bias)
-    if has_normalization(x) and d_running_mean is None and d_running_var is None:
+    if has_normalization(x):
+        # In a step for CUDA nothing depends on the running statistics of the same run.
         slope, shift = parts.inverse * d_scale * each, d_bias * each
         dx = _times(dy + parts.scaled(slope, shift), gain)
     else:
@@ -88,7 +88,7 @@ def _by_batch(
             slope = slope - per_channel(x, d_running_var) * (2 * each * (1 - momentum))
         if d_running_mean is not None:
             shift = shift - per_channel(x, d_running_mean) * (each * (1 - momentum))
-        dx = _combined(parts, dy, gain, slope, shift)
+        dx = scaled(dy, gain, shift) + scaled(parts.deviation, slope)
     return (
         dx.cast(node.x.elem_type),
         _flat(scale, d_scale),
@@ -96,13 +96,6 @@ def _by_batch(
         None if d_running_mean is None else d_running_mean * momentum,
         None if d_running_var is None else d_running_var * momentum,
     )
-
-
-def _combined(parts: Normalized, dy: Value, gain: Value, slope: Value, shift: Value) -> Value:
-    """Compute dY · gain + (X - μ) · slope + shift."""
-    if has_normalization(dy):
-        return dy * gain.cast(dy.elem_type) + parts.scaled(slope, shift)
-    return scaled(dy, gain, shift) + scaled(parts.deviation, slope)
 
 
 def _times(value: Value, factor: Value) -> Value:
