@@ -58,7 +58,10 @@ def arithmetic_of_models(
 
 @dataclass(frozen=True)
 class Graph:
-    """The file of a graph and the sizes of its dimensions; equal files have equal digests."""
+    """The file of a graph, its SHA-256 (``digest``), and the sizes of the graph's dimensions.
+
+    Two graphs are equal if digest and sizes are equal; the path does not count.
+    """
 
     digest: str
     dimensions: tuple[tuple[str, int], ...]

@@ -161,9 +161,10 @@ class RunContext:
         return store.find(trial, hardware, self.fingerprint)
 
     def resumed(self, trial: Trial) -> Result | None:
-        """The stored result that a resumed run keeps; None without one, or if a check refuses it.
+        """The stored result that a resumed run keeps instead of measuring the trial again.
 
-        Raises ResultError as `stored` does.
+        None if no result is stored, or if it fails the checks of results. Raises ResultError if
+        this run must not replace the stored result.
         """
         result = self.stored(trial)
         if result is None:

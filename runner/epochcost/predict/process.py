@@ -146,11 +146,11 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 
 
 def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
-    """Covariance [n, m] of the levels of workloads; a level is the same on every device.
+    """Covariance [n, m] of the levels of workloads.
 
-    The level of a model without a known graph may be anything. A model with a graph has a level
-    near the levels of models with similar operations and bytes, except for an effect that no graph
-    describes.
+    A workload's level is the part of its rate's logarithm that is the same on every device. If a
+    model's graph is unknown, nothing is known about its level. The levels of models with similar
+    operations and bytes are close, apart from an effect of each model that its graph does not show.
     """
     s = scales
     with_graph, others_known = _has_graph(rows), _has_graph(columns)

@@ -236,7 +236,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         log.info(f"The site is in {config.site_dir}")
 
     def on_build_error(self, *, error: Exception) -> None:  # noqa: ARG002
-        """Remove the unfinished new folder."""
+        """Remove the folder of the new site, which the failed build leaves unfinished."""
         self._end()
 
     def _end(self) -> None:

@@ -74,7 +74,7 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changed and no file was left out."""
+        """Whether nothing changed and every file of both revisions could be compared."""
         return self == Difference(self.before, self.after)
 
 
@@ -208,7 +208,7 @@ class Publication:
 
 
 def publication(project: Path, since: str) -> Publication:
-    """Describe the publication of the project's current commit after the revision ``since``."""
+    """Describe a site of the current commit; ``since`` is the revision published before."""
     try:
         head = commit_id(project, "HEAD")
     except EpochcostError as error:

@@ -139,7 +139,7 @@ def hour_of(price: Price) -> Decimal | None:
 
 
 class _Market:
-    """All rented prices, with which a single price is compared."""
+    """The prices of all rented machines, with which a single price is compared."""
 
     def __init__(self, rents: Iterable[_Rent]) -> None:
         self._of_machine: dict[str, list[_Rent]] = defaultdict(list)

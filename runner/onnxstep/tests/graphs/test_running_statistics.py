@@ -100,6 +100,6 @@ def test_a_weightless_file_lists_its_state() -> None:
     ],
 )
 def test_a_wrong_list_of_state_is_named(listed: object, message: str) -> None:
-    """The message says which of the two lists is wrong."""
+    """If a file's list of running statistics is wrong, the message names the list and the fault."""
     with pytest.raises(ModelError, match=message):
         state(listing({"s": ONES}, listed))
