@@ -96,9 +96,10 @@
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
+    const ends = spread(way.low.total, way.high.total, value => amount(value, way)), between = ends && ` (between ${ends.replace(" to ", " and ")})`;
     words.append(element("strong", total + period), question.job === "serve" ?
-      ` for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
-      ` on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}.${parallel}`);
+      `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
+      `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}.${parallel}`);
     return words;
   }
 
@@ -108,7 +109,7 @@
     const noun = job === "batch" && question.tokens ? "document" : "example";
     const sizes = [[question.examples, noun], [question.tokens, "token"], [job === "train" ? question.epochs : 0, "epoch"]];
     const size = sizes.filter(([count, name]) => count > (name === noun ? 1 : 0)).map(
-      ([count, name]) => `${number(count)} ${name}${count === 1 ? "" : "s"}`
+      ([count, name]) => `${number(count)} ${name}${count === 1 ? "" : "s"}${name === noun && question.dataset ? ` of ${question.dataset}` : ""}`
     ).join(" × ");
     const parts = job === "serve" ? [`${number(question.rate)} requests a second, ${number(question.hours)} hours a day`] : [size];
     if (job !== "serve" && (runs > 1 || every !== "once")) {
@@ -143,13 +144,21 @@
   }
 
   function certainty(way, question) {
-    const { plan } = way, limits = odds.limits(way);
-    const ends = spread(way.low.total, way.high.total, value => amount(value, way));
-    const exact = way.exact ? "No range: the source states a single time. " : "";
-    return small((ends ? `Range ${ends} ${per(question)}. ` : exact) + odds.sureness(way) +
-      (limits && `${limits[0].toUpperCase()}${limits.slice(1)} scenarios. `) +
-      `Plan: ${plan.name}, price of ${plan.as_of}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}` +
-      (question.tokens > question.longest ? ` The times are of texts of ${rounded(question.longest, 9)} tokens: whether the model accepts longer ones is not checked.` : ""));
+    const { plan } = way, exact = way.exact ? "No range: the source states a single time. " : "";
+    return small(exact + odds.sureness(way) +
+      `Plan: ${plan.name}, price of ${plan.as_of}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${lengths(question)}`);
+  }
+
+  /* What is known of the model's longest text. */
+  function lengths({ cut, doubtful, tokens, usual }) {
+    if (cut) { return ` The model reads only the first ${rounded(tokens, 9)} tokens of a text.`; }
+    return doubtful ? ` The times are of texts of ${rounded(usual, 9)} tokens: whether the model accepts longer ones is not checked.` : "";
+  }
+
+  /* Whether an answer keeps the limits of the question; empty without limits. */
+  function kept(way) {
+    const limits = odds.limits(way), fits = Math.min(...Object.values(way.kept)) >= 0.9;
+    return limits && [element("p", `${fits ? "It fits" : "It may not fit"}: ${limits} scenarios.`)];
   }
 
   /* What the bill of an owned machine counts. */
@@ -204,7 +213,7 @@
     if (question.own && !mine) { closest.unshift(element("p", "Your machine has no time for this job; its memory may be too small.")); }
     const doubt = unconfirmed(best, ways);
     return [
-      asked(form, question), ...closest, answer(question, best), ...(doubt ? [element("p", doubt)] : []), sure, lines(question, best)
+      asked(form, question), ...closest, answer(question, best), ...kept(best), ...(doubt ? [element("p", doubt)] : []), sure, lines(question, best)
     ];
   }
 
@@ -269,7 +278,9 @@
       field.replaceChildren(...[["", "any"], ...sorted].map(([id, name]) => element("option", name, { value: id })));
       field.value = chosen ? chosen[0] : "";
     });
-    if (state.has("own")) { form.elements.own.closest("details").open = true; }
+    form.querySelectorAll("details").forEach(part => {
+      part.open ||= [...part.querySelectorAll("[name]")].some(({ name }) => state.has(name));
+    });
     const plan = shared.machines[form.elements.own.value]?.plans.map(id => shared.plans[id]).find(({ own }) => own);
     const usual = {
       epochs: data.epochs, examples: job === "batch" ? 1e6 : data.examples, tokens: data.tokens,

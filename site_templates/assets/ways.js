@@ -34,7 +34,8 @@
     const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise);
     const { a, b, every, job, own: mine, prices, software } = form.elements, days = monthHours / 24;
     const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
-    const examples = own ? number("examples", own) : 1, tokens = data.tokens ? number("tokens", data.tokens) : 0, epochs = number("epochs", data.epochs);
+    const examples = own ? number("examples", own) : 1, epochs = number("epochs", data.epochs);
+    const long = data.tokens ? number("tokens", data.tokens) : 0, tokens = Math.min(long, data.most_tokens || Infinity);
     const longer = tokens ? tokens / data.tokens : 1;
     const times = { once: 1, day: days, week: days / 7, month: 1, year: 1 / 12 }[every.value];
     const runs = Math.max(1, Math.round(number("runs", 1))), period = every.value === "year" ? 12 : 1;
@@ -56,7 +57,10 @@
       examples,
       tokens,
       epochs,
-      longest: data.tokens,
+      cut: long > tokens,
+      doubtful: !data.most_tokens && tokens > data.tokens, // whether the model reads texts of this length
+      usual: data.tokens,
+      dataset: job.value === "train" && examples === own ? data.dataset : null,
       work: examples * longer * (batch ? 1 : epochs / (own || 1)),
       rate: number("rate", 10),
       hours: number("hours", 24),

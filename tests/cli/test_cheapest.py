@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from epochcost.analysis.answers import Demand
 from epochcost.cli.app import main
+from epochcost.errors import InputError
+from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
 
@@ -337,6 +340,14 @@ def test_documents_of_another_length(
     million, texts = (answer["choice"] for answer in answers)
     assert texts["hardware"] == million["hardware"]
     assert Decimal(texts["cost"]) == pytest.approx(Decimal(million["cost"]) * 2000 / 128)
+
+
+def test_texts_longer_than_the_model_reads() -> None:
+    """A text has at most the tokens that the model reads."""
+    model = load_catalogue(Path(__file__).parents[2]).models["minilm-l6"]
+    assert Demand("minilm-l6", "inference", tokens=256).millions(model) == 2
+    with pytest.raises(InputError, match=r"--tokens 257: minilm-l6 reads at most 256 tokens"):
+        Demand("minilm-l6", "inference", tokens=257).millions(model)
 
 
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:

@@ -131,9 +131,32 @@ def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
     )
     limits = f"&deadline={hours / 3600 * 1.001}&budget={dollars * 1.001}"
     answer = text_of(ask(site, f"?model=net&software=onnxruntime&prices=owned{limits}"))
-    match = re.search(r"In time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
+    match = re.search(r"in time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
     assert match is not None
+    assert "It may not fit: in time" in answer
+    fitting = text_of(ask(site, "?model=net&software=onnxruntime&prices=owned&budget=1000"))
+    assert "It fits: within the budget in 100 of 100 scenarios." in fitting
     assert all(35 <= int(share) <= 65 for share in match.groups())
+
+
+@pytest.mark.parametrize(
+    ("most", "tokens", "words"),
+    [("200", 200, "reads only the first 200 tokens"), ("null", 400, "is not checked")],
+)
+def test_a_text_is_cut_after_the_tokens_that_the_model_reads(
+    site: Site, most: str, tokens: int, words: str
+) -> None:
+    """The answer counts the tokens that the model reads; without a limit it states a doubt."""
+    data = (site.folder / "data/calculator/net.js").read_text("utf-8")
+    known = data.replace('"tokens":null,"most_tokens":null', f'"tokens":128,"most_tokens":{most}')
+    page = site.tab()
+    page.route("**/data/calculator/net.js", lambda route: route.fulfill(
+        body=known, content_type="text/javascript",
+    ))  # fmt: skip
+    page.goto(f"{site.address}calculator.html?model=net&job=batch&prices=owned&tokens=400")
+    wait_until(page, _SETTLED)
+    assert words in text_of(page)
+    assert f"× {tokens} tokens" in text_of(page)
 
 
 def test_one_software_is_compared_at_a_time(site: Site) -> None:

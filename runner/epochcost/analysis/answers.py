@@ -115,7 +115,7 @@ class Demand:
 
         A text of twice the tokens counts as two texts. This neglects the faster growth of
         attention, whose share is small in an encoder. Raises InputError if the demand states a
-        number of tokens and the model's examples have none.
+        number of tokens and the model's examples have none, or states more than the model reads.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -123,6 +123,11 @@ class Demand:
             raise InputError(
                 f"--tokens {self.tokens}: expected a model whose examples are texts, with "
                 f"tokens_per_example in its spec, got {self.model}"
+            )
+        if model.most_tokens is not None and self.tokens > model.most_tokens:
+            raise InputError(
+                f"--tokens {self.tokens}: {self.model} reads at most {model.most_tokens} tokens of "
+                f"a text; give --tokens {model.most_tokens} if longer texts are cut"
             )
         return self.examples * self.tokens / model.tokens_per_example / MILLION
 

@@ -174,6 +174,9 @@ class Model(NamedSpec):
         "`hidden` and `parameters`, the model needs no graph."
     )
     tokens_per_example: PositiveInt | None = optional("Tokens in an example.", 128)
+    most_tokens: PositiveInt | None = optional(
+        "Tokens of the longest text that the model reads; longer texts are cut.", 512
+    )
     training: Training | None = None
     inference: Inference | None = None
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(

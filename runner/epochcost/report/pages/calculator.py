@@ -31,6 +31,7 @@ from epochcost.report.pages.page import TUNING, Page, Report
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES, billing_words
 from epochcost.specs.catalogue import current_prices
+from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
 from epochcost.units import HOURS_PER_BILLED_MONTH
@@ -157,11 +158,20 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         jobs = _jobs(rows, usual) | {
             "examples": model.training.examples_per_epoch if model and model.training else None,
             "tokens": model.tokens_per_example if model else None,
+            "most_tokens": model.most_tokens if model else None,
+            "dataset": _dataset(report, model),
         }
         yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", jobs)
     for answer in tunings:
         key = _tuning_key(answer)
         yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", _tuning_job(answer, usual))
+
+
+def _dataset(report: Report, model: Model | None) -> str | None:
+    """Name the data on which a model is trained."""
+    if model is None or model.dataset is None:
+        return None
+    return one_line(report.catalogue.dataset(model.dataset).name)
 
 
 def _tuning_key(answer: FinetuneAnswer) -> str:
