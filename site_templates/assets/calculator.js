@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const { cell, duration, element, loaded, money, noted, rounded, small } = window.epochcostShown;
+  const { cell, duration, element, fold, loaded, money, noted, rounded, small } = window.epochcostShown;
   const { bill, candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
 
   /* The period of a total. */
@@ -77,12 +77,6 @@
       line => element("li", `${line.label}: ${money(line.amount, plan.currency)}`)
     ));
     return fold(`The bill of ${question.job === "serve" ? "a month" : `one ${run(question)}`}, line by line`, list, " ec-printed");
-  }
-
-  function fold(summary, inside, kind = "") {
-    const made = element("details", "", { className: `ec-fold${kind}` });
-    made.append(element("summary", summary), inside);
-    return made;
   }
 
   /* The cost of a request relative to one on a machine that is always busy. */

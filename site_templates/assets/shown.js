@@ -75,7 +75,13 @@
     return frame;
   }
 
+  function fold(summary, inside, kind = "") {
+    const made = element("details", "", { className: `ec-fold${kind}` });
+    made.append(element("summary", summary), inside);
+    return made;
+  }
+
   window.epochcostShown = {
-    cell, duration, element, loaded, money, noted, onPage, rounded, small, table
+    cell, duration, element, fold, loaded, money, noted, onPage, rounded, small, table
   };
 })();

@@ -4,7 +4,7 @@
   "use strict";
 
   const MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
-  const { cell, duration, element, loaded, money, noted, rounded, table } = window.epochcostShown;
+  const { cell, duration, element, fold, loaded, money, noted, rounded, table } = window.epochcostShown;
   const { answers } = window.epochcostBill;
 
   /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
@@ -77,16 +77,13 @@
     const made = element("tr"), { api, plan, decoder, capacity } = offer, place = api || plan;
     const amount = value => money(value, place.currency);
     const spread = offer.low === offer.high ? "" : `${amount(offer.low)} to ${amount(offer.high)}`;
-    cell(made, api ? noted(`API: ${api.name}`, `price of ${api.as_of}`) : noted(
+    cell(made, api ? noted(api.name, `price of ${api.as_of}`) : noted(
       element("a", decoder.name, { href: `${form.dataset.ecRoot}machines/${decoder.machine}.html` }),
       `${kind(offer, shapes)}; ${decoder.software}, ${decoder.precision}; ${priceOf(offer)}`
     ));
     cell(made, noted(element("strong", amount(offer.mean)), spread), true, offer.mean);
     cell(made, [amount(monthly(offer, question))], true, offer.mean);
-    if (api) {
-      for (let left = 0; left < 4; left += 1) { cell(made, ["—"], true, Infinity); }
-      return made;
-    }
+    if (api) { return made; }
     const most = 1 / capacity.request;
     cell(made, noted(String(offer.machines), `${rounded(100 * offer.rate / most / offer.machines, 2)} % busy`), true, offer.machines);
     cell(made, [rounded(most, 3)], true, most);
@@ -149,7 +146,9 @@
     const { api, plan, decoder, capacity, machines, rate, mean, low, high } = offer;
     const amount = value => money(value, (api || plan).currency), million = `${amount(mean)} a million tokens`;
     if (api) { return `from ${api.name}: ${million} (${priceOf(offer)})`; }
-    const spread = low === high ? "" : `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}; `;
+    const more = `${amount(high)} if it takes ${Math.round(machines * high / mean)} machines; `; // whole machines are billed
+    const ends = `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}; `;
+    const spread = low === high ? "" : low === mean ? more : ends;
     return `for ${machines} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
       `${million} (${spread}${kind(offer, shapes)}; ${priceOf(offer)})`;
   }
@@ -174,11 +173,19 @@
     return listed.filter(offer => offer.api || (!seen.has(name(offer)) && seen.add(name(offer))));
   }
 
+  /* The machines in a table, and the APIs in one that is closed if there are machines too. */
+  function lists(form, listed, question, shared) {
+    const costs = ["A million tokens", "A month"], own = ["Machines", "Most requests/s of a machine", "First token", "Between tokens"];
+    const rows = able => listed.filter(able).map(offer => row(form, offer, question, shared));
+    const machines = rows(({ plan }) => plan), apis = rows(({ api }) => api);
+    const named = apis.length ? [fold(`APIs at this traffic: ${apis.length}`, table(["API", ...costs], apis, 7))] : [];
+    if (!machines.length) { named.forEach(part => { part.open = true; }); }
+    return [...(machines.length ? [table(["Machine", ...costs, ...own], machines, 7)] : []), ...named];
+  }
+
   function show(form, data, shared) {
     const question = questionOf(form), listed = cheapest(offers(data, question, shared));
-    const titles = ["Machine or API", "A million tokens", "A month", "Machines", "Most requests/s of a machine", "First token", "Between tokens"];
-    const rows = listed.map(offer => row(form, offer, question, shared));
-    form.nextElementSibling.replaceChildren(verdict(data, listed, question, shared), ...(rows.length ? [table(titles, rows, 7)] : []));
+    form.nextElementSibling.replaceChildren(verdict(data, listed, question, shared), ...lists(form, listed, question, shared));
     window.epochcostTables.begin();
   }
 

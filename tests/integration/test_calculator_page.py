@@ -156,7 +156,7 @@ def test_a_text_is_cut_after_the_tokens_that_the_model_reads(
     page.goto(f"{site.address}calculator.html?model=net&job=batch&prices=owned&tokens=400")
     wait_until(page, _SETTLED)
     assert words in text_of(page)
-    assert f"× {tokens} tokens" in text_of(page)
+    assert f"\N{MULTIPLICATION SIGN} {tokens} tokens" in text_of(page)
 
 
 def test_one_software_is_compared_at_a_time(site: Site) -> None:

@@ -249,6 +249,10 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
     assert "a month from They" not in busy
     assert re.search(r"a million tokens \(● measured; .*, price of 20[\d-]+\)", busy)
     assert "requests=25" in tab.url
+    assert tab.locator(".ec-calculated > .ec-frame th").first.inner_text().startswith("Machine")
+    apis = tab.locator(".ec-calculated > details")
+    assert apis.locator("summary").inner_text() == "APIs at this traffic: 1"
+    assert apis.locator("td").all_text_contents()[0].startswith("They")
     again = opened(page)
     again.goto(tab.url)
     again.wait_for_selector("[data-state=ready]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from epochcost.report.pages import decoder
 from epochcost.report.pages.model import about_model
 from epochcost.report.pages.page import TUNING, Report
 from epochcost.report.templates import environment, render
+from epochcost.report.wording import cost_words
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +67,18 @@ def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Worklo
     choice = report.tuned[workload.id]["lora"].choice
     assert contests["lora"].cheapest.cost == choice.cost
     assert contests["lora"].cheapest.time == choice.key.way.time
+
+
+def test_more_machines_are_the_high_end(page: str, report: Report, workload: Workload) -> None:
+    """If the usual cost is the least one, the high end names the machines that it pays for."""
+    best = report.tokens[workload.id].cheapest_machine
+    assert best is not None
+    low, mean, high = best.per_million.low, best.per_million.mean, best.per_million.high
+    assert low == mean < high
+    count = round(best.machines * high / mean)
+    assert count > best.machines
+    words = cost_words(replace(best.per_million, mean=high))
+    assert f", or {words} if it takes {count} machines" in " ".join(page.split())
 
 
 def test_each_method_has_its_machine(page: str) -> None:
