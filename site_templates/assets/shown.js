@@ -34,14 +34,14 @@
     return new Intl.NumberFormat("en-US", { maximumSignificantDigits: digits }).format(value);
   }
 
-  /* With the limits of units as in epochcost.units. */
+  /* With the limits of units as in epochcost.units. A line never ends between number and unit. */
   function duration(seconds) {
-    if (seconds < 0.9995) { return `${rounded(seconds * 1000, 3)} ms`; }
-    if (seconds < 120) { return `${rounded(seconds, 3)} s`; }
-    if (seconds < 2 * HOUR) { return `${rounded(seconds / 60, 3)} min`; }
-    if (seconds < 120 * HOUR) { return `${rounded(seconds / HOUR, 3)} h`; }
-    if (seconds < 2 * YEAR) { return `${rounded(seconds / HOUR / 24, 3)} days`; }
-    return `${rounded(seconds / YEAR, 3)} years`;
+    if (seconds < 0.9995) { return `${rounded(seconds * 1000, 3)}\u00a0ms`; }
+    if (seconds < 120) { return `${rounded(seconds, 3)}\u00a0s`; }
+    if (seconds < 2 * HOUR) { return `${rounded(seconds / 60, 3)}\u00a0min`; }
+    if (seconds < 120 * HOUR) { return `${rounded(seconds / HOUR, 3)}\u00a0h`; }
+    if (seconds < 2 * YEAR) { return `${rounded(seconds / HOUR / 24, 3)}\u00a0days`; }
+    return `${rounded(seconds / YEAR, 3)}\u00a0years`;
   }
 
   function element(name, text, attributes) {
