@@ -1,6 +1,6 @@
 """Price a million tokens of each decoder in two revisions, on the machines where it may differ.
 
-Times measured with our runtime are left out: they need a result file to explain a change.
+Only predicted times are compared: to explain a changed measurement takes a result file.
 """
 
 from __future__ import annotations
