@@ -2,7 +2,7 @@
 
 The computation takes a minute, so pages quote the file. The file contains a digest of all data and
 code on which the figures depend. The digest reveals whether the figures are out of date. The
-package ``predict`` withholds and forecasts rows.
+package ``predict`` withholds published rows from the data and predicts them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of predictions for published rows that were withheld together, or of one class."""
+    """Errors of predictions for published rows that were withheld together, or for one class."""
 
     name: str
     errors: Errors
@@ -110,7 +110,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file of prediction errors in ``docs``; None without it, ResultError if invalid."""
+    """Read the file of errors in ``docs``, if any; raises ResultError for an invalid file."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -130,7 +130,7 @@ def as_text(trust: Trust) -> str:
 def stale_fault(root: Path, docs: Path) -> Fault | None:
     """A fault if the errors of predictions were computed from older data or code, else None.
 
-    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no such file.
+    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no file of errors.
     """
     path = docs / TRUST_FILE
     try:
