@@ -131,7 +131,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step computes all its passes; training with frozen parameters skips gradients."""
+    """Whether a step computes whole passes; training with frozen parameters skips gradients."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 

@@ -62,7 +62,7 @@ class CellsValue:
     saved: float
 
     def sentence(self, currency: str) -> str:
-        """State the price and the use of the measurements."""
+        """State the price and the benefit of the measurements."""
         cells = " and ".join(
             f"{cell.trial.model} {cell.trial.mode} on {cell.machine}" for cell in self.cells
         )
@@ -164,7 +164,7 @@ def steps(
 
 
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """Saving [jobs, k] of each job against its best rival, with further ``revealed`` [r, k]."""
+    """Each job's saving [jobs, k] against its best rival if ``revealed`` variances are added."""
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
     return values

@@ -176,7 +176,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time to bill for a goal: a job for a full training, else a share of a job."""
+        """Machine time to bill for a goal: a job for a full training, else a part of a job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine

@@ -70,7 +70,7 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield predictions of workloads that have no observed time on their machine and stack."""
+        """Yield predictions of workloads without an observed time on their machine and software."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -143,8 +143,8 @@ def predict_times(
     Each workload is predicted for ONNX Runtime and, on GPUs, also for the published program with
     the most similar graph. The precision is ``precision``, or by default each machine's usual one.
     The batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
-    predicted for the smallest batch, that is, for single requests. On GPUs it is not predicted
-    for them, because nearly all published rates are of large batches. Without tables of
+    predicted for the smallest batch, that is, for single requests. Nearly all published rates on
+    GPUs are of large batches, so single requests are not predicted there. Without tables of
     observations, nothing is predicted. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []

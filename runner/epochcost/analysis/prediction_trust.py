@@ -91,7 +91,7 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of the ``rows`` predictions differ from the published figure by at most ``factor``.
+    """Half of the ``rows`` predictions are wrong by a factor of at most ``factor``.
 
     ``coverage`` is the share of 90 % intervals that contained the published figure.
     """
@@ -155,10 +155,10 @@ def digest(root: Path) -> str:
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
-    """Withhold accelerators, models and sources in turn and measure the errors; None without rates.
+    """Withhold accelerators, models and sources in turn and measure the errors.
 
-    ``say`` gets the name of each round as progress. Raises InputError for a table of observations
-    that cannot be read.
+    None if there are no rates or no prices. ``say`` gets the name of each round as progress. Raises
+    InputError for a table of observations that cannot be read.
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)

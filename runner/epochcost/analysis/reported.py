@@ -25,7 +25,7 @@ from epochcost.units import count_words, plain
 
 @dataclass(frozen=True, slots=True)
 class ReportedRow:
-    """A reported run, with costs of a million tokens: of all, of those read, of those written.
+    """A reported run, with its cost of a million tokens, of a million read and a million written.
 
     ``plan`` describes the price. ``hour`` is the cost of an hour of all machines or GPUs of the
     run.

@@ -59,7 +59,7 @@ def of_whole_machines(
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether the later result replaces the earlier: another version, or at least as many rounds.
+    """Whether the later result replaces the earlier: other software or spec, or no fewer rounds.
 
     The width of the confidence interval does not decide. If it did, the chosen intervals would
     contain the true mean less often than claimed.

@@ -1,8 +1,8 @@
 """Combine each timed workload with each price plan into a row, and choose the best rows.
 
-All figures on the site come from rows: the cheapest and the fastest machine, and each timed
-workload's cost at today's prices, its certainty and its accuracy. Figures of different machines are
-never merged, and a missing price stays missing.
+All figures on the site come from rows: the cheapest and the fastest machine, and the cost of each
+timed workload at today's prices, with the cost's certainty and the accuracy. Figures of different
+machines are never merged, and a missing price stays missing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GOAL_WORDS: Mapping[Goal, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An observation under one price plan, with the cost of each of its goals.
+    """An observation under one price plan, with the cost of each goal, such as an epoch.
 
     ``current`` is False if the plan has a newer price; such a row stays in the tables with its date
     and is never an answer. ``price`` is None if no price is known.

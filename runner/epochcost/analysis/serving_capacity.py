@@ -1,4 +1,4 @@
-"""Predict how many requests a second every machine answers, with how many copies of the model.
+"""Predict how many requests a second a machine answers, and with how many copies of the model.
 
 Each copy of the model gets the number of devices with which the whole machine answers most
 requests. Nine tenths of a copy's memory, minus its weights, limit its number of sequences.

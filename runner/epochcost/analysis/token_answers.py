@@ -177,7 +177,7 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """The forecaster of prefill and decoding; reads the tables of published rates."""
+        """The forecaster of prefill and decode times; reads the tables of published rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 
@@ -285,7 +285,7 @@ class TokenMarket:
 
 
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
-    """Answers to the usual requests, by the id of each decoder that has an answer."""
+    """Answers to the requests that compare models, by the id of each decoder with an answer."""
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():
         for requests in _USUAL if model.decoder else ():

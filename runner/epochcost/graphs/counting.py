@@ -170,7 +170,7 @@ def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a mixture of experts: each token [width] times the weights of ``k`` experts."""
+    """Operations of a mixture of experts, where ``k`` experts multiply each token [width]."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))

@@ -45,7 +45,7 @@ class ExecutionPlan:
 
 
 def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
-    """The order in which ONNX Runtime runs the nodes of the main graph, without fusion."""
+    """The order in which ONNX Runtime runs the nodes of the main graph if it fuses none."""
     outputs = {value.name for value in model.graph.output}
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []

@@ -2,9 +2,9 @@
 
 Resampling a series shows only the drift within the series. If the CPU's clock drifts for seconds,
 or if a process got good or bad places in memory, the mean is wrong by more than the samples show.
-The additional error depends on how long the drift lasts (the drift's memory). A short series cannot
-show this. So this module tries many values of the memory, weights each value by how well it
-explains the series, and returns the half width of the mixture's interval.
+The additional error depends on the drift's duration (its memory), which a short series cannot show.
+So this module tries many values of the memory, weights each value by how well it explains the
+series, and returns the half width of the mixture's interval.
 
 In the model, the means y of equal blocks of samples are normal, with the covariance s² (R + between
 · S). For two blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1. For

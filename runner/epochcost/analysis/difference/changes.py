@@ -145,7 +145,7 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The lowest cost of a goal, with its odds; an estimated cost if the goal has no time."""
+    """The lowest cost of a goal and the odds that it is lowest; an estimate if no time is known."""
     if ranked := contenders(rows, goal):
         return _figure(ranked[0], goal), odds_of(ranked[0], ranked, goal).wins
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():

@@ -66,7 +66,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[Decimal, Decimal] | None:
-        """The low and the high end of the cost; both equal the cost if it has no range."""
+        """The low and the high end of the cost; both equal the cost if the cost has no range."""
         low, high = self._number("_low"), self._number("_high")
         if self.cost is None:
             return None

@@ -85,7 +85,7 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """Count in a line the costs that rise, fall, appear or disappear, and the other changes."""
+    """A line with the numbers of costs that rise, fall, appear or go, and of other changes."""
     costs = shown_costs(difference.costs)
     relatives = [cost.relative for cost in costs]
     counts = {
