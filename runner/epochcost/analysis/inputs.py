@@ -283,8 +283,8 @@ def read_inputs(
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
     """The declared machine of each host, by fingerprint, if the host's results name only one.
 
-    The caller counts the host's other results for this machine, so that no host competes with
-    itself.
+    The caller moves the host's results without a declared machine to this machine, so that no host
+    competes with itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):

@@ -70,7 +70,7 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield predictions of workloads without an observed time on their machine and software."""
+        """Yield predictions of workloads not observed on their machine and software stack."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
