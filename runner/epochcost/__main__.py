@@ -1,7 +1,7 @@
 """Entry point of `python -m epochcost` and of the script `epochcost`.
 
-Signals end the program even while it loads its commands, which takes most of a second. An exception
-at that time would leave modules half loaded.
+Signals end the program at once even while it loads its commands, which takes most of a second. If a
+signal raised an exception at that time, modules would stay half loaded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from epochcost.cli.interruption import end_at_signals
 
 
 def main() -> None:
-    """End the program at Ctrl-C, SIGTERM and SIGHUP from now on, then load and run it."""
+    """Let Ctrl-C, SIGTERM and SIGHUP end the process from now on, then load and run the program."""
     end_at_signals()
     from epochcost.cli.app import main as run_program  # noqa: PLC0415  after the signals
 

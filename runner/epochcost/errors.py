@@ -2,8 +2,8 @@
 
     EpochcostError
     ├── InputError             exit 1   wrong specs, models, results or values of arguments
-    │   ├── SpecError          exit 1   one or more located faults in TOML specs
-    │   ├── ModelError         exit 1   an ONNX file that cannot be read, bound or differentiated
+    │   ├── SpecError          exit 1   one or more faults in TOML specs, each with its line
+    │   ├── ModelError         exit 1   a model that cannot be read, given shapes or differentiated
     │   └── ResultError        exit 1   a stored result that cannot be read
     ├── UsageError             exit 2   arguments that contradict each other
     └── CapabilityError        exit 3   this machine lacks something that the command needs

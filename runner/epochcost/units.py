@@ -1,4 +1,4 @@
-"""Parse and format quantities: durations, money, counts. Only text for people is rounded.
+"""Parse and format durations, amounts of money and counts. Only text for people is rounded.
 
 All other modules compute in base units: seconds, bytes, and Decimal amounts of a currency. No
 function depends on the caller's decimal context.
@@ -66,8 +66,8 @@ FRESH, _YEAR_DAYS = dt.timedelta(days=60), 365
 def parse_duration_seconds(text: str) -> Decimal:
     """Parse a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min``, ``2hours`` or ``428``.
 
-    Returns seconds; a number alone is in seconds. Raises InputError for other text, zero or more
-    than a century.
+    Returns seconds. A number without a unit counts as seconds. Raises InputError for other text,
+    for zero and for more than a century.
     """
     if _NUMBER.fullmatch(text):
         text = f"{text.strip()}s"
@@ -89,7 +89,7 @@ def parse_duration_seconds(text: str) -> Decimal:
 def parse_decimal(text: str, name: str) -> Decimal:
     """Parse a text as a finite Decimal.
 
-    Other texts raise an InputError that names the value ``name``.
+    Raises InputError for other text, with ``name`` at the start of the message.
     """
     try:
         with localcontext(_CONTEXT):
@@ -104,7 +104,7 @@ def parse_decimal(text: str, name: str) -> Decimal:
 def parse_count(text: str, name: str) -> Decimal:
     """Parse a number above 0 such as ``10M``, ``2k`` or ``500,000``.
 
-    Other texts raise an InputError that names the value ``name``.
+    Raises InputError for other text, with ``name`` at the start of the message.
     """
     digits = text.strip().replace(",", "")
     power = {"k": 3, "M": 6, "G": 9, "B": 9}.get(digits[-1:], 0)
@@ -117,7 +117,7 @@ def parse_count(text: str, name: str) -> Decimal:
 def parse_share(text: str, name: str) -> Decimal:
     """Parse a fraction such as ``0.3`` or ``30%``.
 
-    Other texts raise an InputError that names the value ``name``.
+    Raises InputError for other text, with ``name`` at the start of the message.
     """
     number, percent, rest = text.partition("%")
     if not percent or rest.strip():
@@ -167,7 +167,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """Number of decimals, at least two, for ``digits`` significant digits of an amount below 1."""
+    """Number of decimals (two or more) that show ``digits`` significant digits of an amount."""
     return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
 
 
@@ -211,12 +211,12 @@ def share(part: Decimal | float) -> str:
 
 
 def kilowatt_hours(energy: Decimal) -> str:
-    """Format an energy, passed in kWh, with three significant digits; below 1 kWh in Wh."""
+    """Format ``energy`` in kWh with three significant digits; below 1 kWh, the unit is Wh."""
     return f"{rounded(energy)} kWh" if energy >= 1 else f"{rounded(float(energy) * 1000)} Wh"
 
 
 def kilograms(mass: Decimal) -> str:
-    """Format a mass, passed in kg, with three significant digits; below 1 kg in g."""
+    """Format ``mass`` in kg with three significant digits; below 1 kg, the unit is g."""
     return f"{rounded(mass)} kg" if mass >= 1 else f"{rounded(float(mass) * 1000)} g"
 
 
@@ -246,7 +246,7 @@ def today() -> dt.date:
 
 
 def price_age(day: dt.date) -> str:
-    """The age of a price, such as ``61 days old``; empty if it is at most 60 days old."""
+    """The age of a price from ``day``, such as ``61 days old``; empty for at most 60 days."""
     if today() - day <= FRESH:
         return ""
     days = (today() - day).days

@@ -1,4 +1,4 @@
-"""Compute time and cost of real trainings to an accuracy, from ``results.trainings``."""
+"""Compute time and cost of real trainings to a target accuracy, from ``results.trainings``."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ class Demand:
         """How many millions of the model's own examples take as long as the demanded examples.
 
         A text of twice the tokens counts as two texts. This neglects the faster growth of
-        attention, whose share is small in an encoder. Raises InputError if the demand states a
-        number of tokens and the model's examples have none, or states more than the model reads.
+        attention, whose share is small in an encoder. Raises InputError if the demand states
+        ``tokens`` and the model's examples are no texts, or if the model reads fewer tokens.
         """
         if self.tokens is None:
             return self.examples / MILLION

@@ -131,7 +131,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step computes all its passes; training with frozen parameters skips gradients."""
+    """Whether a step computes whole passes; training with frozen parameters skips gradients."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 
@@ -146,10 +146,10 @@ def needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass: about half of the bytes that this pass moves.
-    In mixed precision, each output has 16 bits. Training also stores four bytes for each parameter,
-    gradient and optimizer state. For inference, each of the ``count`` devices stores the
-    parameters.
+    Training stores the outputs of the forward pass: about half of the numbers that this pass moves.
+    In mixed precision, these numbers have 16 bits. Training also stores four bytes for each number
+    of the parameters, gradients and optimizer states. For inference, each of the ``count`` devices
+    stores the parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

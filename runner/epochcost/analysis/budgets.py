@@ -1,7 +1,7 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
-The mean cost decides; if the high end of the cost is above the limit, the message says so. A limit
-is unknown if the workload was not measured or has no price. An unknown limit does not pass.
+The mean cost decides. If only the high end of the cost is above the limit, the verdict says so. A
+limit is unknown if the workload has no suitable time or price. An unknown limit does not pass.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def _cost(
 class VariantRow:
     """A variant of a trial, with the cost of its job.
 
-    ``speedup`` is relative to the trial with default settings; None for that trial itself, or if
-    the variant was not compared.
+    ``speedup`` is relative to the trial with default settings; None for that trial itself, and if
+    there is no such trial.
     """
 
     observed: Observation

@@ -41,7 +41,7 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """Energy and emissions of a goal on each machine with a time for it, the least energy first.
+    """Energy and emissions of a goal on each machine that has a time, the least energy first.
 
     Machines whose energy is unknown come last.
     """

@@ -80,7 +80,7 @@ class TrainingDemand:
 class Way:
     """A layout of a training on a kind of machine, with its time and the memory on each device.
 
-    ``forecast`` is of the seconds per token.
+    ``forecast`` predicts the seconds per token.
     """
 
     hardware: Hardware
@@ -116,9 +116,10 @@ class TuningOffer:
 
 @dataclass(frozen=True, slots=True)
 class FinetuneAnswer:
-    """Machines and their prices for a training, cheapest first; prices with a caveat come last.
+    """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    ``memory`` has the parts of a device's memory on the cheapest machine. ``odds`` compare
+    In ``offers``, the cheapest comes first; prices with a ``reservation``, such as assumed prices,
+    come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds`` compare
     machines, by id. ``published`` has published trainings of the same model by the same method.
     """
 
@@ -141,7 +142,7 @@ class FinetuneAnswer:
 
 
 class TuningMarket:
-    """Answer questions about trainings of a project's decoders; reads published rows only once."""
+    """Answer questions about trainings of a project's decoders, and read published rows once."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._catalogue = inputs.catalogue
@@ -209,7 +210,7 @@ class TuningMarket:
     ) -> tuple[list[Way], list[Refusal]]:
         """Find the fastest layout on each kind of machine, and the machines that cannot train.
 
-        Raises InputError if no machine can.
+        Raises InputError if no machine can train the model.
         """
         places, refused = serving_places(self._catalogue)
         hardware = self._catalogue.hardware.values()

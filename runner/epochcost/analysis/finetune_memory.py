@@ -85,7 +85,7 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """Bytes that a training takes on a device, including CUDA's context and unusable gaps."""
+    """Bytes that a training takes on a device, with CUDA's context and the allocator's gaps."""
     counted = sum(part.bytes for part in memory_parts(counts, setting, rank))
     return counted * (1 + _FRAGMENTATION) + _CONTEXT_BYTES
 
@@ -115,7 +115,7 @@ def _state_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterat
 
 
 def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
-    """Bytes of the weights on all devices together, and how they are counted."""
+    """Bytes of one copy of all weights, and how they are counted."""
     parameters = setting.form.parameters
     products = parameters - counts.embeddings
     if setting.method == "qlora":
@@ -128,7 +128,7 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
 
 
 def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Yield the memory of activations for the backward pass, and of the vocabulary's scores.
+    """Yield the memory of activations for the backward pass, and of logits.
 
     A layer stores the inputs of products, norms and activation functions for each token. A norm
     stores its input in fp32. A gated layer stores both branches, the result of the activation

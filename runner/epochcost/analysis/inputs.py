@@ -1,8 +1,8 @@
-"""Read a project: its specs, its stored results, and its ratios to the times of PyTorch.
+"""Read a project: its specs, its stored results, and the ratios of its times to PyTorch's.
 
 If a file cannot be read, or names a model or machine without a spec, there is a warning, and all
-other files are used. Each result has its address on the site. The file of ratios has the times of
-our training step over PyTorch's, and of our inference over other runtimes'.
+other files are used. Each result has its address on the site. The file of ratios has the time of
+our training step divided by PyTorch's, and of our inference divided by other runtimes'.
 benchmarks/training_step.py and benchmarks/inference.py write this file.
 """
 
@@ -122,7 +122,7 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """Read the file of ratios; empty without a file; raises ResultError for an invalid file.
+    """Read the file of ratios, empty without a file; raises ResultError for an invalid file.
 
     PyTorch's fastest mode counts, so the largest ratio of all modes is used.
     """
@@ -189,10 +189,10 @@ class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. By file, ``limits`` has the largest batches of sweeps,
+    count for the declared machine. Keyed by file, ``limits`` has the ends of batch-size sweeps,
     ``trainings`` the trainings to an accuracy, and ``reported`` the imported runs. ``cache`` is a
     folder of computed values that many builds share; None disables it. ``folders`` contain the
-    results, and ``docs`` the file with errors of predictions.
+    results, and ``docs`` contains the file with errors of predictions.
     """
 
     catalogue: Catalogue
@@ -215,7 +215,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """Name the machine of a result, with its host if several of its kind were measured."""
+        """Name a result's machine, with the host if several hosts of the kind were measured."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -283,8 +283,8 @@ def read_inputs(
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
     """The declared machine of each host, by fingerprint, if the host's results name only one.
 
-    The host's results without a declared machine are moved to it, so that no host competes with
-    itself.
+    The caller moves the host's results without a declared machine to this machine, so that no host
+    competes with itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
@@ -307,7 +307,7 @@ def _records(
 ) -> dict[Path, SidecarT]:
     """Read the records of a ``kind`` in ``folder``; add faults to ``problems``.
 
-    A record is left out if ``fault_of`` returns a reason.
+    The result has no records for which ``fault_of`` returns a reason.
     """
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]

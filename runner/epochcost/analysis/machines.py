@@ -35,7 +35,8 @@ def measured_machine(
 ) -> Machine:
     """The machine of a measurement; the name of a detected machine includes the chip.
 
-    ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
+    Without ``only_host``, the name includes the host. ``gpu`` is the number of the GPU in use if
+    ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

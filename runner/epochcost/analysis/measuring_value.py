@@ -2,9 +2,9 @@
 
 The regret of an answer is the extra cost of the machine that it chooses over the machine that is
 really cheapest, as a share of the latter's cost. A measurement reveals a part of the error of the
-predicted ratio between two costs. It saves regret if the error is large enough to exchange the two
-machines. A trial on a machine is called a cell; each next cell is chosen as if those before it had
-been measured.
+predicted ratio between two costs. The measurement saves regret if the error is large enough to
+exchange the ranks of the two machines. A trial on a machine is called a cell. Each cell is chosen
+as if the cells before it had been measured.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MeasurableCell:
 class CellsValue:
     """The mean regret, as a share, that measuring one or two cells saves in ``answers`` answers.
 
-    The cells before them in the order count as measured.
+    Cells that were chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -62,7 +62,7 @@ class CellsValue:
     saved: float
 
     def sentence(self, currency: str) -> str:
-        """State the price and the use of the measurements."""
+        """State the price and the benefit of the measurements."""
         cells = " and ".join(
             f"{cell.trial.model} {cell.trial.mode} on {cell.machine}" for cell in self.cells
         )
@@ -75,10 +75,10 @@ class CellsValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ways:
-    """Ways to do jobs, as arrays of n; ways with the same number in ``jobs`` compete.
+    """Ways to do jobs, as arrays of n ways; ways with the same number in ``jobs`` compete.
 
-    ``times`` has the index of each way's time in ``covariance`` [t, t], the errors of logarithms of
-    predicted times. ``costs`` are logarithms of predicted costs, which are proportional to times.
+    ``times`` has the index of each way's time in ``covariance`` [t, t], which is that of the errors
+    in logarithms of times. ``costs`` are logarithms of costs, which are proportional to times.
     """
 
     jobs: Labels
@@ -97,8 +97,8 @@ class Step(NamedTuple):
 class _Rivals:
     """The cheapest way of each job against its likely rivals, as arrays of r rivals.
 
-    ``gaps`` are differences of costs; ``known`` are the variances of their errors that the
-    measurements so far reveal. ``begins`` has the first rival of each job.
+    ``gaps`` are differences of logarithms of costs. ``known`` are the variances of the gaps' errors
+    that the measurements so far reveal. ``begins`` has the first rival of each job.
     """
 
     def __init__(self, ways: Ways) -> None:
@@ -125,9 +125,9 @@ class _Rivals:
 
 
 def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """Expected saving by measuring a gap between two costs, whose error has this variance.
+    """Expected saving by measurements that reveal errors of ``gaps`` with these ``variances``.
 
-    The error has a logistic distribution, whose expectation has a closed form.
+    The errors have a logistic distribution, for which the expectation has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)
@@ -164,7 +164,7 @@ def steps(
 
 
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """Saving [jobs, k] of each job against its best rival if more variances [r, k] are revealed."""
+    """Each job's saving [jobs, k] against its best rival if ``revealed`` variances are added."""
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
     return values
@@ -173,7 +173,7 @@ def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
 def _revealed(
     rivals: _Rivals, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Variances [r, k] of errors of gaps that each set of one or two measurements reveals."""
+    """Variances [r, k] of the gaps' errors that each set of one or two measurements reveals."""
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.times] - covariance[rivals.best]
     variances = covariance.diagonal() + noise
@@ -190,8 +190,8 @@ def order_by_value(
     """Choose at most ``most`` cells to measure; most saved regret per dollar comes first.
 
     The answers are the machines where each model and mode of ``cells`` costs least. Cells without a
-    predicted time are left out, and so are those that save nothing, such as all cells of a time
-    that has been measured. Raises the errors of ``predict_times``.
+    predicted time, such as cells whose time has been measured, are not chosen, nor are cells that
+    save nothing. Raises the errors of ``predict_times``.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _times(inputs, sorted({model for model, _ in works}))

@@ -88,18 +88,18 @@ class Observation:
     longer saves steps (Shallue et al., Measuring the effects of data parallelism, arXiv
     1811.03600).
 
-    ``own_price`` names the price that a published source paid. ``step_ratio`` is the time of our
-    training step over PyTorch's, or None. ``doubts`` are sentences on how the machine differs from
-    its spec, and why the figure may not repeat. ``watts`` is the power that ``meters`` read while
-    the steps were timed, or None. ``peak_memory_bytes`` is the worker's peak memory on the host, or
-    on the GPU for CUDA.
+    ``own_price`` is the id of the price that a published source states. ``step_ratio`` is the time
+    of our training step divided by PyTorch's, or None. ``doubts`` are sentences on how the machine
+    differs from its spec, and why the figure may not repeat. ``watts`` is the power that ``meters``
+    read while the steps were timed, or None. ``peak_memory_bytes`` is the measuring process's peak
+    memory on the host, or on the GPU for CUDA.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
     the trial was pinned, None for all. ``agreement`` describes how far the trial's outputs are from
-    those in fp32. ``stack`` is our runtime or the published software; times of different stacks
-    never compete. ``precision`` is the precision of most arithmetic, empty if unknown. ``draws``
-    are samples of the logarithm of a predicted time, relative to its mean, and correlated between
-    machines; other times have None.
+    those in fp32. ``stack`` is our runtime or the published software; times of different stacks are
+    never ranked together. ``precision`` is the precision of most arithmetic, empty if unknown.
+    ``draws`` are samples of the logarithm of a predicted time, relative to its mean, and correlated
+    between machines; other times have None.
     """
 
     workload: Workload
@@ -176,7 +176,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time to bill for a goal: a job for a full training, else a share of a job."""
+        """Machine time to bill for a goal: a job for a full training, else a part of a job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine

@@ -74,7 +74,7 @@ class Odds(Generic[KeyT]):
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """Compute the odds of a choice from draws of the cost of every way; equal costs share a win."""
+    """Compute the odds of a choice from draws of each way's cost; ways that tie share a win."""
     drawn = np.stack(list(costs.values()))
     least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
@@ -101,7 +101,10 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """State how often the choice is the cheapest or fastest, and how much it loses otherwise."""
+    """State how often the choice is cheapest or fastest, and else how much more it costs or takes.
+
+    Empty if there is no other way.
+    """
     if len(chances.shares) == 1:
         return ""
     leads, loses = _LEADS[quantity]

@@ -1,4 +1,4 @@
-"""Collect the times of a decoder's phases: reading a prompt (prefill), adding a token (decode).
+"""Collect the times of a decoder's phases: reading a prompt (prefill) and adding a token (decode).
 
 Times are interpolated between the measured lengths of prompts and contexts, and unknown beyond
 them. ``tokens`` computes the cost of requests from these times.
@@ -108,7 +108,7 @@ def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decim
 
 
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
-    """Interpolate seconds between ``points`` (length, seconds); ``tokens`` may be symbolic."""
+    """Interpolate seconds between ``points`` (length, seconds); ``tokens`` may be an Expression."""
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):
         line = fast + (tokens - low) * (slow - fast) / (high - low)

@@ -1,8 +1,8 @@
-"""Make observations of predicted times, from published rates, for unmeasured workloads.
+"""Predict the times of unmeasured workloads from published rates, as observations.
 
-Every machine with known GPUs or CPUs has predictions; every other machine has a reason why not. If
-today's runtime does not support a machine's GPU, the time with other software is predicted, and the
-observation names that software. The package ``predict`` computes the rates.
+Machines with known GPUs or CPUs have predictions; each other machine has a reason for having none.
+If the pinned ONNX Runtime does not support a machine's GPU, the time with other software is
+predicted, and the observation names that software. The package ``predict`` computes the rates.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield predictions of workloads that have no observed time on their machine and stack."""
+        """Yield predictions of workloads not observed on their machine and software stack."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -83,8 +83,8 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 class _Place:
     """A machine with ``count`` devices of one kind.
 
-    ``software`` is the version of our runtime that supports the device, empty if none does. If only
-    an old version supports the device, ``doubt`` says why.
+    ``software`` is the version of ONNX Runtime that supports the device, empty if none does. If
+    only an old version supports the device, ``doubt`` says why the pinned version does not.
     """
 
     hardware: Hardware
@@ -116,7 +116,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Workloads to predict on GPUs or on CPUs, and the models and machines without any."""
+    """Workloads to predict on GPUs or on CPUs, and models and machines without such workloads."""
 
     tasks: Sequence[_Task]
     forecaster: Forecaster
@@ -143,9 +143,9 @@ def predict_times(
     Each workload is predicted for ONNX Runtime and, on GPUs, also for the published program with
     the most similar graph. The precision is ``precision``, or by default each machine's usual one.
     The batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
-    predicted for the smallest batch, that is, for single requests. On GPUs it is not, because
-    nearly all published rates are of large batches. Without tables of observations, nothing is
-    predicted. Raises InputError for a table that cannot be read.
+    predicted for the smallest batch, that is, for single requests. Nearly all published rates on
+    GPUs are of large batches, so single requests are not predicted there. Without tables of
+    observations, nothing is predicted. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -220,7 +220,7 @@ def _refusal(kind: str, profile: Profile | None) -> str:
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of graphs, by model id; models whose operations cannot be counted are left out."""
+    """Profiles of the graphs of models, by id; none for models that cannot be counted."""
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)

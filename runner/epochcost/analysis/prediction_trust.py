@@ -2,7 +2,7 @@
 
 The computation takes a minute, so pages quote the file. The file contains a digest of all data and
 code on which the figures depend. The digest reveals whether the figures are out of date. The
-package ``predict`` withholds and forecasts rows.
+package ``predict`` withholds published rows from the data and predicts them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of predictions for published rows that were withheld together, or of one class."""
+    """Errors of predictions for published rows that were withheld together, or for one class."""
 
     name: str
     errors: Errors
@@ -91,7 +91,7 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of the ``rows`` predictions differ from the published figure by at most ``factor``.
+    """Half of the ``rows`` predictions are wrong by a factor of at most ``factor``.
 
     ``coverage`` is the share of 90 % intervals that contained the published figure.
     """
@@ -110,7 +110,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file of prediction errors in ``docs``; None without it, ResultError if invalid."""
+    """Read the file of errors in ``docs``, if any; raises ResultError for an invalid file."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -130,7 +130,7 @@ def as_text(trust: Trust) -> str:
 def stale_fault(root: Path, docs: Path) -> Fault | None:
     """A fault if the errors of predictions were computed from older data or code, else None.
 
-    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no such file.
+    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no file of errors.
     """
     path = docs / TRUST_FILE
     try:
@@ -155,10 +155,10 @@ def digest(root: Path) -> str:
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
-    """Withhold accelerators, models and sources in turn and measure the errors; None without rates.
+    """Withhold accelerators, models and sources in turn and measure the errors.
 
-    ``say`` gets the name of each round as progress. Raises InputError for a table of observations
-    that cannot be read.
+    None if there are no rates or no prices. ``say`` gets the name of each round as progress. Raises
+    InputError for a table of observations that cannot be read.
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)

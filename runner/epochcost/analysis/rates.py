@@ -2,9 +2,10 @@
 
 A rate is the number of examples a second. A machine without accelerators is described by its number
 of vCPUs and its CPU's name (the make). Rates on such machines come from our own results, from
-published timings of our models, and from tables that name CPUs. Only rates distinguish makes,
-because providers publish neither the clock under load nor the share of the memory's bandwidth. Our
-measurements on a GPU machine make predictions for other models on that machine more precise.
+published timings of our models, and from tables that name CPUs. Only these rates show how fast a
+make is, because providers publish neither its clock under load nor its share of the memory's
+bandwidth. Our measurements on a GPU machine make predictions for other models on that machine more
+precise.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe vCPUs of a make of CPU as a device, whose rates depend on their number only."""
+    """Describe vCPUs of a make of CPU as a device, whose peak rates depend only on ``vcpus``."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -103,7 +104,7 @@ def gpu_rates(
 ) -> Iterator[Placed]:
     """Yield our rates on single GPUs, of models whose graphs are similar to a published model's.
 
-    Trials are left out if their machine contradicts its spec.
+    Trials on a machine that contradicts its spec yield nothing.
     """
     for result in _of_whole_steps(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)

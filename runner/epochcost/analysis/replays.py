@@ -1,4 +1,4 @@
-"""Replay the trainings on spot machines that specs declare, over a recorded trace of prices.
+"""Replay declared trainings on spot machines, over a recorded trace of prices.
 
 This module collects the inputs of a replay from the catalogue and from known times. `cost.replay`
 simulates jobs and policies.
@@ -38,7 +38,7 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcome of a replay; ``results`` has first the policies that stay in one zone.
+    """The outcome of a replay; ``results`` begins with the policies that stay in one zone.
 
     ``time`` is the training's time without interruptions; ``kind`` says whether that time is
     measured, published or predicted. A saved state has ``state_gb`` gigabytes.
@@ -61,9 +61,8 @@ class Replayed:
     def break_even_per_hour(self) -> float | None:
         """Interruptions an hour above which staying on spot costs more than on demand.
 
-        A formula computes this rate from the mean price of the best zone and the best interval
-        between saves. None if there is no on-demand price, or if spot costs more even without
-        interruptions.
+        The rate follows from ``cost_at``, with the mean price of the best zone. None if there is no
+        on-demand price, or if spot costs more even without interruptions.
         """
         on_demand = self.job.on_demand_cost
         if on_demand is None or self.cost_at(_LEAST_PER_HOUR) >= on_demand:

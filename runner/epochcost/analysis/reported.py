@@ -25,10 +25,10 @@ from epochcost.units import count_words, plain
 
 @dataclass(frozen=True, slots=True)
 class ReportedRow:
-    """A reported run with three costs of a million tokens: all tokens, those read, those written.
+    """A reported run, with its cost of a million tokens, of a million read and a million written.
 
-    ``plan`` describes the price; ``hour`` is the cost of all machines or GPUs of the run for an
-    hour.
+    ``plan`` describes the price. ``hour`` is the cost of an hour of all machines or GPUs of the
+    run.
     """
 
     record: ReportedRun

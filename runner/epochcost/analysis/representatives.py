@@ -25,10 +25,10 @@ def is_of_steps(result: Result) -> bool:
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """Choose the latest result of each configuration on each host.
 
-    A trial's id changes with the runtime, the spec and this package. A result of a newer version
-    therefore replaces the older one with the same model, mode, provider, batch size, threads, load
-    and variant. Studies may repeat a trial of one version with another number of rounds; the result
-    with more rounds is then used.
+    A trial's id changes with the runtime, the spec and this package. So a later result with another
+    id replaces the earlier result with the same model, mode, provider, batch size, threads, load
+    and variant. If studies repeat the same trial with another number of rounds, the result with
+    more rounds is used.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -47,7 +47,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose the representatives of a kind of work in default settings; precisions may differ."""
+    """Choose the representatives of trials of ``work`` in default settings and any precision."""
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(
         [
@@ -59,7 +59,7 @@ def of_whole_machines(
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether the later result replaces the earlier: another version, or at least as many rounds.
+    """Whether the later result replaces the earlier: other software or spec, or no fewer rounds.
 
     The width of the confidence interval does not decide. If it did, the chosen intervals would
     contain the true mean less often than claimed.

@@ -98,13 +98,13 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """The least share of the measured memory rate that the step needs; None if not measured."""
+        """Lower bound of the used share of the measured memory rate; None if not measured."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """The least share of the spec's bandwidth that the workload used; None if not stated."""
+        """Lower bound of the used share of the spec's memory rate; None if not stated."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -114,7 +114,7 @@ def achieved_rates(
 ) -> tuple[AchievedRate, ...]:
     """The highest rate of each workload, mode and machine, the fastest first.
 
-    Workloads whose operations cannot be counted are left out.
+    Workloads whose operations cannot be counted have no rate.
     """
     best: dict[tuple[object, ...], AchievedRate] = {}
     for achieved in _achieved(inputs, hardware, observations):
@@ -179,7 +179,7 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 
 
 def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
-    """Operations and least bytes of a step; None if frozen parameters invalidate the count."""
+    """Operations of a step and the fewest bytes that it moves; None if they cannot be counted."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):

@@ -1,8 +1,8 @@
 """Combine each timed workload with each price plan into a row, and choose the best rows.
 
-All figures on the site come from rows: the cheapest and the fastest machine, and each timed
-workload's cost at today's prices, its certainty and its accuracy. Figures of different machines are
-never merged, and a missing price stays missing.
+All figures on the site come from rows: the cheapest and the fastest machine, and the cost of each
+timed workload at today's prices, with the cost's certainty and the accuracy. Figures of different
+machines are never merged, and a missing price stays missing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GOAL_WORDS: Mapping[Goal, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An observation under one price plan, with the cost of each of its goals.
+    """An observation under one price plan, with the cost of each goal, such as an epoch.
 
     ``current`` is False if the plan has a newer price; such a row stays in the tables with its date
     and is never an answer. ``price`` is None if no price is known.
@@ -69,7 +69,7 @@ class Row:
 
     @property
     def reservation(self) -> str:
-        """The caveat because of which other rows are preferred as an answer; empty without one."""
+        """The reason to prefer other rows as an answer; empty if there is none."""
         of_price = self.price.reservation if self.price else ""
         return self.observed.imprecise or of_price
 
@@ -135,7 +135,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The machine's prices of today and, for a published time, the price that its source paid."""
+    """The machine's prices of today and, for a published time, the price that its source states."""
     plans = current[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -152,9 +152,9 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
-    Stacks whose cheapest answer has no caveat and a stated precision come first. Among these, a
-    measured answer precedes a published one, which precedes a predicted one. If both are predicted,
-    published programs precede our runtime, which was timed on fewer GPUs.
+    Stacks whose cheapest answer has no ``reservation`` and a stated precision come first. Among
+    these, a measured answer precedes a published one, which precedes a predicted one. If both are
+    predicted, published programs precede our runtime, which was timed on fewer GPUs.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -177,7 +177,7 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The cheapest row of each machine in the surest software stack; the first is the answer.
 
-    Rows with a caveat compete only if all have one. Empty if no row has a cost.
+    Rows with a ``reservation`` compete only if all rows have one. Empty if no row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if not row.reservation) or ranked
@@ -195,17 +195,16 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine for a goal, in order of cost; rows with a caveat come last.
+    """The cheapest row of each machine; rows with a ``reservation`` come last.
 
-    All rows must belong to one stack. Rows are left out unless their currency is the one that most
-    rows have.
+    All rows must belong to one stack. Only rows in the most frequent currency are ranked.
     """
     ranked = (candidate.key for candidate in sorted(_candidates(rows, goal), key=_surest_first))
     return first_by(ranked, lambda row: row.observed.machine)
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort key: rows without a caveat first, then rows with a precise time, then by cost."""
+    """Sort key: rows without a ``reservation`` first, then rows with a precise time, then cost."""
     row = candidate.key
     return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
 
@@ -235,7 +234,7 @@ def other_currency(currency: str, usual: str | None) -> str:
 def in_usual_currency(
     ways: Sequence[T], currency: Callable[[T], str], name: Callable[[T], str]
 ) -> tuple[tuple[T, ...], list[tuple[str, str]]]:
-    """Keep the ways in the most frequent currency; name the others, each with the reason."""
+    """Keep ``ways`` with prices in the most frequent currency; name the others, with the reason."""
     usual = usual_currency(map(currency, ways))
     others = {(name(way), currency(way)) for way in ways if currency(way) != usual}
     return tuple(way for way in ways if currency(way) == usual), [
@@ -254,7 +253,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Comparable candidates, cheapest first; and the other rows, with reasons for exclusion."""
+    """Comparable candidates, cheapest first, and the other rows, with reasons for exclusion."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
@@ -263,7 +262,7 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
     """Make offers of a stack's rows that may be an answer, in the most frequent currency.
 
-    The job is the goal, ``repetitions`` times. Rows with a caveat compete only if all have
+    The job is the goal, ``repetitions`` times. Rows with a ``reservation`` compete only if all have
     one. A candidate's time includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []

@@ -224,7 +224,7 @@ class ServedDecoder:
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
     """Yield the measurements of decoders that an engine served on a whole machine.
 
-    Each has the cheapest current price of its machine.
+    Each decoder has the cheapest current price of its machine.
     """
     for stored in of_whole_machines(inputs.stored, Requests):
         record, requests = stored.result.measurement.served, stored.result.trial.work

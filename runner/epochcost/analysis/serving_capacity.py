@@ -1,4 +1,4 @@
-"""Predict how many requests every machine answers, with how many copies of the model.
+"""Predict how many requests a second a machine answers, and with how many copies of the model.
 
 Each copy of the model gets the number of devices with which the whole machine answers most
 requests. Nine tenths of a copy's memory, minus its weights, limit its number of sequences.
@@ -198,7 +198,7 @@ class Layout:
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield a copy of a model on 1, 2, 4, ... devices of a machine, if there is room for tokens."""
+    """Yield a copy of a model on 1, 2, 4, ... devices; ``room`` is negative if it does not fit."""
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
@@ -209,7 +209,7 @@ class _Option:
     """A layout with ``sequences`` at once in each copy, and the forecasts of its phases.
 
     ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
-    sequence; ``token`` is that of a token with ``sequences``, including the time to read all
+    sequence. ``token`` is the time of a token of all sequences, including the time to read all
     prompts.
     """
 
@@ -342,9 +342,9 @@ def _options(
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Layouts that have room for a model and a request; and machines without one, with reasons.
+    """Layouts with room for a model and a request, and machines without a layout, with reasons.
 
-    Each machine uses the first of the engines that supports it.
+    Each machine uses the first of ``engines`` that supports the machine.
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"
@@ -367,7 +367,7 @@ def fitting(
 
 
 def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines with known devices or processors; and the other machines, with reasons."""
+    """Machines with known devices or processors, and the other machines with the reasons."""
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []
     for hardware in catalogue.hardware.values():

@@ -1,7 +1,8 @@
 """Find the machines and APIs that answer requests for tokens at the lowest cost.
 
-Times of phases were measured on some machines with our runtime, and are predicted for all others.
-``tokens`` computes the cost at a rate of requests, ``serving_capacity`` the capacity of machines.
+The times of prefill and decoding were measured on some machines with our runtime, and are predicted
+for all others. ``tokens`` computes the cost at a rate of requests, ``serving_capacity`` the
+capacity of machines. Prices with a ``reservation``, such as assumed prices, rank last.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ _KEPT = Keep(
 class TokenAnswer:
     """Requests to a model in a precision, and the machines and APIs that can answer them.
 
-    ``offers`` has every machine under every price plan, ``apis`` has every API; both are sorted by
-    cost and have the currency of most of them. ``refused`` has the machines that cannot answer.
+    ``offers`` has every machine under every price plan, ``apis`` has every API. Both are sorted by
+    cost and are in the most frequent currency. ``refused`` has the machines that cannot answer.
     ``served`` and ``reported`` have measurements under load, our own and those that readers
     reported.
     """
@@ -88,12 +89,12 @@ class TokenAnswer:
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
-        """Each machine at its cheapest price plan and software; those with a caveat come last."""
+        """The cheapest offer of each machine; prices with a ``reservation`` come last."""
         return first_by(self.offers, name_of)
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """Machines and APIs in one list, cheapest first; those with a caveat come last."""
+        """Machines and APIs, cheapest first; prices with a ``reservation`` come last."""
         return in_order((*self.machines, *self.apis))
 
     @property
@@ -114,11 +115,11 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """The odds that the first machine or API is the cheapest of those without a caveat."""
+        """The odds that the first machine or API is the cheapest without a ``reservation``."""
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The odds that the first of some ways is the cheapest of those without a caveat."""
+        """The odds that the first of ``ways`` is the cheapest without a ``reservation``."""
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
         return odds(name_of(competing[0]), draws) if competing else None
@@ -129,10 +130,10 @@ class TokenAnswer:
 
     @property
     def turn(self) -> tuple[Decimal, ServingOffer] | None:
-        """Fewest requests a second at which a machine beats the cheapest API; and that machine.
+        """Fewest requests a second at which a machine beats the cheapest API, and that machine.
 
-        None without an API, or if the API costs less than every machine that is busy up to
-        ``MOST_BUSY``.
+        None without an API, or if the API costs less than every machine that is busy for the share
+        ``MOST_BUSY`` of the time.
         """
         api = self.cheapest_api
         rates = [
@@ -152,7 +153,7 @@ def name_of(way: Way) -> str:
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Sort machines and APIs by cost; those with a caveat come last."""
+    """Sort machines and APIs by cost; prices with a ``reservation`` come last."""
     return tuple(sorted(ways, key=_cheapest_first))
 
 
@@ -176,13 +177,13 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """Forecasts the times of reading prompts and decoding; needs tables of published rates."""
+        """The forecaster of prefill and decode times; reads the tables of published rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 
     @cached_property
     def places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
-        """Machines with known devices or processors; and the other machines, with reasons."""
+        """Machines with known devices or processors, and the other machines with the reasons."""
         return serving_places(self.inputs.catalogue)
 
     @cached_property
@@ -210,9 +211,9 @@ class TokenMarket:
     ) -> TokenAnswer:
         """Price all machines and APIs for requests to a model, in one software or in any.
 
-        Machines with more than ``devices`` devices are left out. Answers in 16 bits include times
-        that our runtime measured in 32 bits. Raises InputError if the model has no tokens, if the
-        requests exceed its context, or if no machine or API can answer.
+        Machines with more than ``devices`` devices get no prediction. Answers in 16 bits include
+        times that our runtime measured in 32 bits. Raises InputError if the model is no decoder, if
+        the requests exceed its context, or if no machine or API can answer.
         """
         catalogue = self.inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -284,7 +285,7 @@ class TokenMarket:
 
 
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
-    """Answers to the usual requests, by the id of each decoder that has an answer."""
+    """Answers to the requests that compare models, by the id of each decoder with an answer."""
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():
         for requests in _USUAL if model.decoder else ():
@@ -308,8 +309,8 @@ def _nothing(answer: TokenAnswer) -> str:
 def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
     """Explain why a machine with timed phases cannot answer the requests.
 
-    All its capacities in ``reached`` exceed the latency bounds; if there are none, no measured
-    phase has these lengths.
+    All capacities in ``reached`` exceed the latency bounds. If ``reached`` is empty, no measured
+    phase has the lengths of the requests.
     """
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:

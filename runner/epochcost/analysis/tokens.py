@@ -3,7 +3,7 @@
 A request is a prompt that is read and an answer that is written token by token. The machine serves
 several sequences at once: it reads each prompt alone, and adds a token to all sequences together,
 as servers with continuous batching do (Yu et al., Orca, OSDI 2022). The times of these phases give
-the most requests a second and the time of a token at that rate, without waiting in queues.
+the highest rate of requests and, without waiting in queues, the time of a token at that rate.
 ``serving_capacity`` predicts phases that were not measured.
 """
 
@@ -74,7 +74,7 @@ class Requests:
         return hourly * HOURS_PER_BILLED_MONTH / MILLION
 
     def bounds_met(self, first: Decimal | float, token: Decimal | float) -> bool:
-        """Whether a time to the first token and one between tokens are within their bounds."""
+        """Whether the time to the ``first`` token and the time between tokens keep the bounds."""
         return all(
             bound is None or seconds <= bound
             for seconds, bound in ((first, self.first_seconds), (token, self.token_seconds))
@@ -83,7 +83,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A decoder on a machine, in a precision and with a software.
+    """A decoder on a machine, with its precision and its serving software.
 
     Each of its ``copies`` runs on ``tensor_parallel`` devices.
     """
@@ -148,7 +148,8 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
     """Mean seconds between two tokens of an answer.
 
-    They are a decode step and a share of the prefills of the other sequences' next requests.
+    This is the time of a decode step, plus a share of the prefills of the other sequences' next
+    requests.
     """
     return step + prefill * (sequences - 1) / output
 
@@ -218,14 +219,17 @@ class ApiOffer:
 
     @property
     def price(self) -> ApiPrice:
-        """The API's price list, as ``price`` of a machine is its price plan."""
+        """The API's price list, by the same name as the price plan in ``ServingOffer``."""
         return self.api
 
 
 def priced_offers(
     catalogue: Catalogue, deployments: Iterable[tuple[Deployment, Capacity]], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Price deployments under every current price; cheapest first, those with a caveat last."""
+    """Price deployments under every current price, cheapest first.
+
+    Offers at a price with a ``reservation``, such as an assumed price, come last.
+    """
     plans = cache(partial(hourly_plans, catalogue))
     offers = (
         _offer(deployment, price, hour, capacity, requests)
@@ -236,7 +240,7 @@ def priced_offers(
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
-    """Sort key: the cost, then the cost at full load; offers with a caveat come last."""
+    """Sort key: the cost, then the cost at full load; prices with a ``reservation`` come last."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 
@@ -291,7 +295,7 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def hourly_plans(catalogue: Catalogue, machine: Machine) -> list[tuple[Price, Decimal]]:
-    """The current prices of a machine that can be billed, each with its cost of an hour."""
+    """The current prices that can be billed for a machine, each with the cost of an hour."""
     prices = current_prices(catalogue.prices_of(machine.hardware))
     return [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
 
@@ -309,9 +313,10 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 
 
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
-    """Requests a second of a machine above which it is cheaper than the API.
+    """Requests a second above which a machine is cheaper than the API.
 
-    None if the machine would then be busy for more than the share ``MOST_BUSY`` of the time.
+    None if the API is free or has another currency, or if the machine would then be busy for more
+    than the share ``MOST_BUSY`` of the time.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

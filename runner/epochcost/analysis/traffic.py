@@ -1,8 +1,8 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-The law of ``predict.decoders`` is a sum. The time to decode one token of each of c sequences has
-three parts: one grows with c, one with c and the context, and one (a wait for other prompts) with
-the square of the prompts' length. A few forecasts determine each part.
+``predict.decoders`` predicts a time as a sum. The time to decode one token of each of c sequences
+has three parts: one grows with c, one with c and the context, and one (a wait for other prompts)
+with the square of the prompts' length. A few forecasts determine each part.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 
 @dataclass(frozen=True, slots=True)
 class DeviceTiming:
-    """Seconds of a decoder's phases on a number of devices of one kind, in a software.
+    """Seconds of a decoder's phases on some devices of one kind, with one serving software.
 
     ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences without a cache;
     each cached token of a sequence adds ``cached``. If prompts are read between tokens, all prompts
     together add ``once``. Each prompt also adds a polynomial of its length, with the coefficients
     ``read`` of the powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]``
     times this polynomial. ``spread`` has the ends of intervals relative to the mean: for the first
-    token, for a token of a single sequence, and for a token of several. These times apply to all
-    ``layouts``.
+    token, for a token of a single sequence, and for a token of several sequences. All times apply
+    to all ``layouts``.
     """
 
     layouts: tuple[Layout, ...]

@@ -1,7 +1,7 @@
 """Count the floating-point operations of one run of a graph, for fixed shapes.
 
-Matrix products, convolutions, recurrent layers and attention count. A multiplication and an
-addition are two operations, as in the literature. Elementwise operators do not count. A convolution
+The count includes matrix products, convolutions, recurrent layers and attention, and no elementwise
+operators. A multiplication and an addition are two operations, as in the literature. A convolution
 whose kernels are one-hot only moves data, so it does not count.
 """
 
@@ -36,7 +36,7 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Number of floating-point operations of one run.
 
     ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static. Also
-    raises ModelError for a branch or loop, because the graph does not say how often its body runs.
+    raises ModelError for a branch or loop: the graph does not say how often such a body runs.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
@@ -66,7 +66,7 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """Shapes of all tensors of the main graph, by name; raises ModelError if one is not static.
+    """Shapes of the main graph's tensors, by name; raises ModelError if a shape is not static.
 
     Values that are not tensors, such as sequences, are omitted.
     """
@@ -122,9 +122,9 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Operations of a convolution, padding included.
+    """Operations of a convolution, including those on padding.
 
-    Kernels have the shape [features, channels / group, ...].
+    Input number ``kernel`` has the shape [features, channels / group, ...].
     """
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 
@@ -170,7 +170,7 @@ def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a mixture of experts: each token [width] times the weights of ``k`` experts."""
+    """Operations of a mixture of experts, where ``k`` experts multiply each token [width]."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))

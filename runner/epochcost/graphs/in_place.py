@@ -1,4 +1,4 @@
-"""Find the inputs of a step whose memory may receive their value for the next step.
+"""Find the inputs that a step may overwrite with the values of these inputs for the next step.
 
 Such an input is carried: an output of each step is the input's value in the next step. The output
 may overwrite the input if every node that reads the input runs before the node that writes the
@@ -25,7 +25,7 @@ _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
-    """Names of the inputs whose memory may receive their value for the next step.
+    """Names of the inputs that a step may overwrite with the values for the next step.
 
     ``carried`` maps each input to the output, of the same type and static shape, that is the
     input's value in the next step. The result is right for every order in which a runtime may run

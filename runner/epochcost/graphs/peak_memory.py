@@ -1,9 +1,9 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
 A tensor occupies memory from the node that computes it to its last reader. Readers of its views and
-of results written over it count, too. Nodes run in the runtime's order, after constants are folded.
-A single margin covers what the arena allocator adds: rounded requests, doubled regions and gaps.
-Weights, inputs and outputs do not count.
+of results written over it count as its readers, too. Nodes run in the runtime's order, after
+constants are folded. A single factor covers what the arena allocator adds: rounded requests,
+doubled regions and gaps. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ExecutionPlan:
 
 
 def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
-    """The order in which ONNX Runtime runs the nodes of the main graph, without fusion."""
+    """The order in which ONNX Runtime runs the nodes of the main graph if it fuses none."""
     outputs = {value.name for value in model.graph.output}
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
@@ -119,7 +119,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Give a node's output its first operand's buffer if possible, else a new buffer."""
+        """Give the output ``name`` the buffer of the first input if possible, else a new one."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None

@@ -73,7 +73,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
     """Operations and memory traffic per example of a model with static shapes.
 
     ``shapes`` is the result of ``static_shapes``, by default computed here. Raises ModelError for a
-    graph that cannot be counted or computes no product.
+    graph that cannot be counted or has no matrix product or convolution.
     """
     fed = data_inputs(bound)
     examples = next((data.shape[0] for data in fed if data.shape), 1)

@@ -1,10 +1,10 @@
-"""Quantise a decoder's weights to 4 bits: a code for each weight, a scale for each block of 32.
+"""Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
 Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
 reads a weight. All other nodes stay in fp32. The weights are the random numbers that the fp32 graph
-draws. The 15 possible values of a block's codes are evenly spaced from the block's largest
-magnitude to its negative. Each weight gets the nearest value. If a graph also looks up rows of a
-parameter, as in tied embeddings, it has the parameter in fp32 in addition to the codes.
+draws. A block's codes stand for 15 values, evenly spaced from minus to plus the block's largest
+magnitude. Each weight gets the nearest value. If a graph also looks up rows of a parameter, as in
+tied embeddings, the graph has the parameter in fp32 in addition to the codes.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Write to the model's metadata how to draw codes; delete the entries of unused weights."""
+    """Write to the metadata how to draw codes; delete the entries of weights not in ``read``."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {

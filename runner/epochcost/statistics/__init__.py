@@ -1,7 +1,8 @@
-"""Statistics of step times: mean with its interval, median, percentiles. Only NumPy is needed.
+"""Statistics of step times: mean with its interval, median and percentiles. Only NumPy is needed.
 
 Costs are computed from the mean. The interval of the mean is wider if there are bursts of slow
-steps, slow drift or differences between rounds. ``measure.sampling`` decides when to stop.
+steps, slow drift or differences between rounds (processes). ``measure.sampling`` decides when
+measuring stops.
 """
 
 from epochcost.statistics.groups import first_by, group_by

@@ -1,19 +1,19 @@
 """Half width of the confidence interval of a mean of step times that may drift slowly.
 
-Resampling a series shows only the drift within the series. If a clock drifts for seconds, or if a
-process got good or bad places in memory, the mean is wrong by more than the samples show. The
-additional error depends on how long the drift lasts (the drift's memory), which a short series
-cannot show. So this module tries many values of the memory, weights each value by how well it
-explains the series, and returns the half width of the mixture.
+Resampling a series shows only the drift within the series. If the CPU's clock drifts for seconds,
+or if a process got good or bad places in memory, the mean is wrong by more than the samples show.
+The additional error depends on the drift's duration (its memory), which a short series cannot show.
+So this module tries many values of the memory, weights each value by how well it explains the
+series, and returns the half width of the mixture's interval.
 
-The model: means y of equal blocks are normal, with the covariance s² (R + between · S). For two
-blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1; for blocks of
-different rounds, R and S are 0. Here I is the identity matrix and lag the distance of the blocks; S
-is for the part of the time that differs from process to process. With a flat prior of the mean and
-1/s of the scale, a choice of (share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1
-1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number of blocks and Q the residual sum of
-squares. The error of the plain mean is Student's t with K - 1 degrees of freedom (Zellner 1971, An
-Introduction to Bayesian Inference in Econometrics, chapter 4).
+In the model, the means y of equal blocks of samples are normal, with the covariance s² (R + between
+· S). For two blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1. For
+blocks of different rounds, R and S are 0. Here I is the identity matrix and lag the distance of the
+blocks. S stands for the part of the time that differs from process to process. The prior of the
+mean is flat, and the prior of the scale s is 1/s. Then a choice of (share, memory, between) has the
+marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number
+of blocks and Q the residual sum of squares. The error of the plain mean is Student's t with K - 1
+degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ class _Choices:
     (choices, b, b) for each round of b blocks. Products are computed round by round, because a
     product for all rounds at once is so large that BLAS would start a second, slower thread.
     ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single round,
-    the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of prior and
-    determinants, ``variance`` the variance of the plain mean for s = 1, both (choices,).
+    the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of the prior
+    times the likelihood's first two factors, ``variance`` the variance of the plain mean for s = 1,
+    both (choices,).
     """
 
     whitening: tuple[Series, ...]
@@ -87,7 +88,7 @@ def _squares(rows: Series) -> Series:
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
-    """Half the width of the interval of the mean of two or more times, at the confidence ``level``.
+    """Half the width of the mean's interval at the confidence ``level``, for two or more times.
 
     ``rounds`` has the number of consecutive samples of each process.
     """
@@ -125,7 +126,7 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 # A cached result takes some hundred kilobytes, without its cached squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Matrices of all choices for rounds with these numbers of blocks, whatever the times."""
+    """Matrices of all choices; ``blocks`` has the number of blocks of each round."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -162,7 +163,7 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """The matrices ``whitening`` without their part along ``unit``, which suit every series."""
+    """The matrices ``whitening`` without their part along ``unit``, for each choice."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]

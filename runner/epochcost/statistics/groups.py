@@ -21,5 +21,5 @@ def group_by(
 
 
 def first_by(items: Iterable[ItemT], key: Callable[[ItemT], Hashable]) -> tuple[ItemT, ...]:
-    """The first item of each key."""
+    """The first item with each key."""
     return tuple(group[0] for group in group_by(items, key).values())

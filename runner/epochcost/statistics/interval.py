@@ -45,12 +45,12 @@ class Interval:
 def mean_interval(
     samples: Sequence[float] | Series, level: float = LEVEL, rounds: Sequence[int] = ()
 ) -> Interval:
-    """The interval of the mean of an ordered series of positive numbers.
+    """The confidence interval of the mean of an ordered series of positive numbers.
 
     The result is the percentile interval of the block bootstrap's means (Politis & Romano 1992),
     scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive
-    samples of each process; if it is empty, one process took all samples. The interval of a single
-    sample is [0, inf].
+    samples of each process; if ``rounds`` is empty, one process took all samples. The interval of a
+    single sample is [0, inf].
 
     The bootstrap is computed without resampling. Let z be a quantile of the normal distribution and
     s the skewness of the resamples' means, which follows from the blocks. Then the quantile of the
@@ -73,8 +73,8 @@ def mean_interval(
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    The variance between different hours on a machine is left out, so that more samples always make
-    the interval narrower.
+    This interval ignores the variance between different hours on a machine, so that more samples
+    always make it narrower.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -203,7 +203,7 @@ def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
 
     The change is significant under three conditions: the interval of the ratio excludes 1, the
     ratio differs from 1 by at least ``LEAST_EFFECT``, and both measurements have at least
-    ``FEWEST_ROUNDS`` rounds. ``rounds`` is the smaller number of rounds.
+    ``FEWEST_ROUNDS`` rounds. ``rounds`` is the smaller of their numbers of rounds.
     """
     factor = ratio(after, before)
     distinct = factor.low > 1 or factor.high < 1

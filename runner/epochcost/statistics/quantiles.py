@@ -1,7 +1,7 @@
 """Quantiles, computed without a statistics library.
 
-NumPy takes a tenth of a millisecond for a quantile. This is longer than all other computation of a
-page from a stored result.
+NumPy takes a tenth of a millisecond for a quantile. All other computation of a page from a stored
+result takes less.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ _LEAST_GAP = 0.1
 class Outliers:
     """The slow outliers in a series: ``count`` of the ``of`` samples.
 
-    ``longest`` is the longest outlier in multiples of the median. ``time_share`` is the time by
-    which all outliers together exceed the median, as a share of the total time. Without the
-    outliers' excess, the mean would be smaller by ``time_share``.
+    ``longest`` is the longest outlier in multiples of the median. ``time_share`` is the sum of the
+    outliers' excess over the median, as a share of the total time. Without this excess, the mean
+    would be smaller by the same share.
     """
 
     count: int
@@ -71,11 +71,11 @@ class Outliers:
 
 
 def outliers(samples: Sequence[float]) -> Outliers | None:
-    """The slow outliers of a series; None without outliers.
+    """The slow outliers of a series; None without outliers, and for a series of under ten samples.
 
     All other statistics include the outliers. An outlier exceeds the third quartile by three
-    interquartile ranges, and the median by a tenth of the median, so that very regular steps have
-    no outliers.
+    interquartile ranges. It also exceeds the median by a tenth, so that very regular steps have no
+    outliers.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None

@@ -48,7 +48,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under a price plan in two revisions; None if a revision has no such figure.
+    """A job's cost under a price plan in two revisions; None for a revision without such a figure.
 
     If the job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the
     job was measured again without a significant change.
@@ -168,7 +168,7 @@ def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) 
 
 
 def _came_or_went(old: str | None, new: str | None) -> str:
-    """Say which of two prices was added or removed; empty if neither is known."""
+    """Say which of two prices was added or removed; empty if both are None."""
     if new:
         return f"{new} added"
     return f"{old} removed" if old else ""
@@ -208,7 +208,7 @@ def _step(result: Result) -> Bounded:
 
 
 def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = _WHOLE_SPEC) -> str:
-    """Describe the keys that differ between two specs (``amount 0.9 → 0.8``); empty if none do.
+    """Describe the keys that differ between two specs (``amount 0.9 → 0.8``); empty if none differ.
 
     Names and sources are not compared. ``within`` has prefixes of the keys to compare.
     """

@@ -58,7 +58,7 @@ class Difference:
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
     sentences on changed prices that occur in no changed cost. ``added`` and ``removed`` are jobs
-    whose prediction is new or gone. ``problems`` are sentences on files that were left out.
+    whose prediction is new or gone. ``problems`` are sentences on files that could not be used.
     """
 
     before: str
@@ -145,7 +145,7 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The lowest cost of a goal, with its odds; an estimated cost if the goal has no time."""
+    """The lowest cost of a goal and the odds that it is lowest; an estimate if no time is known."""
     if ranked := contenders(rows, goal):
         return _figure(ranked[0], goal), odds_of(ranked[0], ranked, goal).wins
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():
@@ -194,7 +194,7 @@ class Publication:
     def changes(self, now: Revision) -> Difference | str:
         """The changes from the last publication to ``now``, or the reason why they are unknown.
 
-        Faults of the earlier revision must not fail the build.
+        A fault of the earlier revision is such a reason, and does not fail the build.
         """
         if not self.since or self.revision is None:
             return self.reason

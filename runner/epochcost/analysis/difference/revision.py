@@ -57,7 +57,7 @@ class Revision:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Sentences about files that were left out, with paths relative to the project."""
+        """Sentences about files that could not be used, with paths relative to the project."""
         root = f"{self.catalogue.root.absolute()}/"
         return tuple(problem.replace(root, "") for problem in self.inputs.problems)
 
@@ -147,7 +147,7 @@ def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> byt
 
 
 def earlier_revision(folder: Path) -> str:
-    """The last tag before the checked-out commit, else that commit's parent; empty without both."""
+    """The last tag before the checked-out commit, else its parent commit, else an empty text."""
     for command in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
         with contextlib.suppress(EpochcostError):
             return _git(folder, *command, "HEAD^").decode(errors="replace").strip()
@@ -174,7 +174,7 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield path and blob id of specs, models, results and ratios, except links and huge files."""
+    """Yield path and blob id of specs, models, results and time ratios; no links or huge files."""
     listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

@@ -66,7 +66,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[Decimal, Decimal] | None:
-        """The low and the high end of the cost; both equal the cost if it has no range."""
+        """The low and the high end of the cost; both equal the cost if the cost has no range."""
         low, high = self._number("_low"), self._number("_high")
         if self.cost is None:
             return None
@@ -121,7 +121,7 @@ def compare_tables(
 ) -> TableDiff:
     """Compare the costs and times of equal jobs in the tables of two revisions.
 
-    ``more`` are figures of both that the tables do not have.
+    ``more`` has further figures of the two revisions.
     """
     old, new = (
         group_by((*figures_of(side), *others), lambda figure: figure.job)
@@ -180,7 +180,7 @@ def _pairs(
     """Pair figures of a job by price: with equal price ids, or with the newer price of a plan.
 
     If a job without a price gets its first price, these two figures form a pair. Superseded prices,
-    which the table keeps if a source paid them, are paired by id only.
+    which the table keeps for published times, are paired by id only.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,6 +1,6 @@
-"""Price a million tokens of each decoder in two revisions, on the machines where it may differ.
+"""Price a million tokens of each decoder in two revisions, on machines where costs may differ.
 
-Times measured with our runtime are left out: they need a result file to explain a change.
+Only predicted times are compared: to explain a changed measurement takes a result file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from epochcost.units import plain
 
 
 def token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
-    """The costs of the usual requests to all decoders in both revisions."""
+    """The costs of the requests in ``usual_answers`` to all decoders, in both revisions."""
     old, new = before.catalogue, after.catalogue
     machines = {*old.hardware, *new.hardware}
     if TokenMarket(before.inputs).evidence == TokenMarket(after.inputs).evidence:

@@ -26,8 +26,8 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     """Select the changed costs to list, the largest change first.
 
-    The cost of an epoch is left out if the full training is listed, and so are small changes of
-    predictions.
+    The cost of an epoch is not listed if the full training is, and small changes of predictions
+    are not listed either.
     """
     full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
@@ -85,7 +85,7 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """Count in a line the costs that rise, fall, appear or disappear, and the other changes."""
+    """A line with the numbers of costs that rise, fall, appear or go, and of other changes."""
     costs = shown_costs(difference.costs)
     relatives = [cost.relative for cost in costs]
     counts = {

@@ -1,1 +1,1 @@
-"""Make the table of all figures of a project, one in each line, and describe its columns."""
+"""Make the table of a project's figures, one figure in each line, and describe the columns."""

@@ -43,7 +43,7 @@ def published_lines(
 
 
 def values_of(line: Line) -> Values:
-    """The values of a line by the column's name; columns without a value are left out."""
+    """The values of a line by the column's name; a column without a value is None or missing."""
     if isinstance(line, Row):
         return _of_row(line)
     if isinstance(line, VariantRow):
