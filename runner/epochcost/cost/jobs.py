@@ -1,4 +1,4 @@
-"""The calculator's formulas: cost of failures, machines for a load, waiting times of requests.
+"""Formulas of the site's calculator: cost of failures, machines for a load, request latency.
 
 Each formula accepts numbers, or symbols to make a program for the browser.
 """

@@ -100,7 +100,8 @@ def _further_starts(
 ) -> tuple[Decimal, Decimal]:
     """Number of starts after the first, and the billed seconds of all starts.
 
-    ``alone`` is the time of all work in a single start. Each further start adds ``pause`` seconds.
+    ``alone`` is the time of a single start that does all work. Each further start adds ``pause``
+    seconds.
     """
     room = room_to_work(price_id, lifetime, pause)
     further = alone - lifetime

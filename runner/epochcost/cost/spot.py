@@ -267,8 +267,8 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. An interrupted start lasts an exponential time. A start that
-    is forced to end lasts its lifetime. If there was no interruption, the last start ends like the
-    uninterrupted job, else anywhere within an increment.
+    is forced to end lasts its lifetime. Without interruptions, the last start ends as the
+    uninterrupted job does. With interruptions, it ends anywhere within an increment.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -373,8 +373,8 @@ def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float)
 
     ``interruptions`` is the expected number of interruptions, and ``probability`` selects the
     quantile. Only a part of a long job is simulated. The deviation of a job with n equal parts is
-    √n times the deviation of one part. A stretch that is repeated very often ends at random, after
-    an exponential time.
+    √n times the deviation of one part. If a stretch is repeated very often, the time until its end
+    is exponentially distributed.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:
