@@ -36,7 +36,7 @@ class Interruption:
 
     Python may lose that exception in a destructor. Pydantic may lose it in a conversion, and then
     reports a stored result as invalid. So callers check again for a signal before they write
-    anything that depends on earlier reading.
+    anything that depends on what they have read.
     """
 
     def __init__(self) -> None:

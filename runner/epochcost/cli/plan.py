@@ -95,7 +95,7 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """Make a request for a plan from the options; raises InputError for an impossible value."""
+        """Make a request for a plan from the options; raises InputError for an invalid value."""
         return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),

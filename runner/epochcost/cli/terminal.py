@@ -38,9 +38,9 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """Complete the typed text in a shell to ids of a kind of spec.
+    """A function that completes text in a shell to ids of a kind of spec.
 
-    The kind is the name of a folder, each id the name of a file in it, so no spec is read.
+    ``kind`` is the name of a folder, whose files are named by their ids. So no spec is read.
     """
 
     def complete(incomplete: str) -> list[str]:

@@ -73,7 +73,7 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
 
 
 def cache_names(graph: onnx.ModelProto, model: Model) -> dict[str, str]:
-    """Each input of a decoder's cache with its output, by name; empty for other models."""
+    """Map each input of a decoder's cache to its output, by name; empty for other models."""
     carried = bound_state(graph, model)
     return {state.input: state.output for state in carried if state.in_place}
 
