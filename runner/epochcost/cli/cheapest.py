@@ -210,7 +210,7 @@ def _next_best(answer: CheapestAnswer) -> str:
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the range of the choice's cost and reasons to doubt it, as parts of a sentence."""
+    """Yield the range of the choice's cost and reasons to doubt the cost, as sentence parts."""
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:

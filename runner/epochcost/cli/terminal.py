@@ -167,8 +167,8 @@ def print_table(
     """Print rows under a header, with the first column aligned left and the others right.
 
     The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe): columns in ``drop``
-    are omitted, in that order, until it fits; then cells are wrapped. ``wide`` prints all columns
-    and whole lines. Returns the omitted columns.
+    are omitted, in that order, until the table fits. Then cells are wrapped. ``wide`` prints all
+    columns and whole lines. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}

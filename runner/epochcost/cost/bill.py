@@ -1,4 +1,4 @@
-"""Bill the use of machines under a rented or owned plan; this module makes all bills.
+"""Make all bills for the use of machines under a price plan, rented or owned.
 
 The bill of a job that may be interrupted is the expected bill. docs/decisions/0005-bills.md
 explains bills.

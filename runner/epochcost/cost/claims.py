@@ -63,7 +63,7 @@ class Work:
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     def number(self, key: str) -> Decimal:
-        """The number that the row states for a key."""
+        """The number that the row states for ``key``; raises InputError if it is missing."""
         value = getattr(self.row, key)
         if value is None:
             name = key.removeprefix("total_")

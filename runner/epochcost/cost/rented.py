@@ -101,7 +101,7 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """Charge with which each used hour pays for idle hours of a commitment.
+    """Charge that each used hour adds to pay for the idle hours of a commitment.
 
     With a utilisation u, each used hour pays for 1/u - 1 idle hours. So a used hour costs (upfront
     payment / (months x 730 h) + hourly payment) / u in all.

@@ -5,7 +5,7 @@ is an idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross
 instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
 read the paper, so the rules are our own. Each second is billed at its current price, nothing is
 rounded, and no policy uses future prices. A job is replayed from many start times at once. A
-stretch is the work up to a checkpoint. A job that does not end within the trace has no cost.
+stretch is the work up to the next checkpoint. A job that does not end within the trace has no cost.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters whose values a graph stores to a file, and return the file's path.
+    """Write to a file the parameters whose values a graph stores, and return the file's path.
 
     None if the graph stores no values; the worker then draws the parameters.
     """

@@ -1,4 +1,4 @@
-"""Check planned trials for nodes without a CUDA kernel; this needs no GPU.
+"""Check planned trials for nodes without a CUDA kernel; the check needs no GPU.
 
 Outcomes are cached for the user under the trial's id, which depends on the graph and the spec.
 """

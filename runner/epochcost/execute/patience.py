@@ -58,7 +58,7 @@ class Patience:
     def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
         """Wait until other programs use little CPU time, or until no extra time is left.
 
-        ``on_wait`` gets the reason of each wait and the remaining seconds.
+        ``on_wait`` gets the reason of each wait and the extra seconds that are left.
         """
         while self.left_seconds > 0:
             begun = self._clock()

@@ -96,7 +96,7 @@ class PreparedTraining:
 def prepare(
     request: TrainingRequest, recipe: Recipe, catalogue: Catalogue, data: Path
 ) -> PreparedTraining:
-    """Load the model and the examples below ``data``, and check that they fit each other.
+    """Load the model and the examples below folder ``data``, and check that they fit each other.
 
     Raises InputError or ModelError if they do not fit, and CapabilityError if there are no
     examples.
@@ -122,7 +122,7 @@ def prepare(
 
 
 def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
-    """Match the graph's inputs with the examples below ``data``, and check that they fit."""
+    """Match the graph's inputs with the examples below folder ``data``, and check that they fit."""
     model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
     inputs = fitting_input(model.id, example_fields(bound, model, size))
