@@ -118,7 +118,7 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Import the command that the first argument names, to run it or to complete its words."""
+        """Import the command that the first argument names, to run it or complete its arguments."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 

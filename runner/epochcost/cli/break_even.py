@@ -102,7 +102,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
 
 
 def _sentence(rented: Alternative) -> str:
-    """State the hours of use a month above which buying is cheaper than a rented plan."""
+    """State at how many hours of use a month buying is cheaper than a rented plan."""
     price = rented.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "

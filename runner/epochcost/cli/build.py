@@ -82,7 +82,7 @@ def _require_site_packages() -> None:
 def _config() -> Path:
     """Find the site's configuration file in the current folder, else in the bundled project.
 
-    For the bundled project, the cache is put into the current folder, and git does not search the
+    For the bundled project, charts are cached in the current folder, and git does not search the
     folders above the project. Raises InputError if the current folder is a project without a
     configuration.
     """

@@ -153,7 +153,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Yield the rows and machines that are not compared, or a line with their number."""
+    """Yield the rows and machines that are not compared; without ``show_all``, their number."""
     unpriced = answer.offers.unpriced
     counts = Counter(row.reservation or reason for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -210,7 +210,7 @@ def _next_best(answer: CheapestAnswer) -> str:
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the range of the choice's cost and reasons to doubt it, as parts of a sentence."""
+    """Yield the range of the choice's cost and reasons to doubt the cost, as sentence parts."""
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:
@@ -235,9 +235,9 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the cheapest candidate with a confirmed price, unless the choice has one.
+    """Yield a sentence on the cheapest confirmed price, unless the choice's price is confirmed.
 
-    Yields nothing if that candidate costs more than the high end of the choice's cost.
+    Yields nothing if the candidate at that price costs more than the high end of the choice's cost.
     """
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
@@ -307,7 +307,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe the changed value of an input: in percent, or as a factor if it is 2 or more."""
+    """Describe how far an input changes: in percent, or as a factor of 2 or more."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:

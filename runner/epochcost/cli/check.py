@@ -1,4 +1,4 @@
-"""`epochcost check`: print each fault of specs or results in a line, for people and programs."""
+"""`epochcost check`: print a line for each fault of specs or results, for people and programs."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _show_results(checked: ResultsCheck, *, named: bool) -> None:
-    """Print each fault, statistics of the results that were named, and remarks for reviewers."""
+    """Print each fault, statistics of results named by the user, and remarks for reviewers."""
     for fault in checked.faults:
         typer.echo(str(fault))
     for submission in checked.submissions if named else ():

@@ -44,7 +44,7 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print a table of choices, and how to see the ``hidden`` rows and omitted columns."""
+    """Print a table of choices, and the options that show ``hidden`` rows and omitted columns."""
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:

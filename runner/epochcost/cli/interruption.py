@@ -36,7 +36,7 @@ class Interruption:
 
     Python may lose that exception in a destructor. Pydantic may lose it in a conversion, and then
     reports a stored result as invalid. So callers check again for a signal before they write
-    anything that depends on earlier reading.
+    anything that depends on what they have read.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Raise KeyboardInterrupt at a signal in the block, and again at the end if it was lost.
+    """Raise KeyboardInterrupt at a signal in the block, and again at the end if Python lost it.
 
     Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """

@@ -1,4 +1,4 @@
-"""`epochcost launch`: measure studies on other machines, through the engines of their targets."""
+"""`epochcost launch`: measure studies on other machines, by SSH, on Slurm or in a cloud."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def launch(
 
 
 def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
-    """The cheapest target with an accelerator; says which form it takes of a chip with several."""
+    """The cheapest target with ``accelerator``; prints the accelerator's name if that differs."""
     target = cheapest_target(catalogue, accelerator)
     form = form_of(catalogue, target)
     if form.casefold() != accelerator.casefold():
@@ -176,7 +176,7 @@ def _reach(catalogue: Catalogue, target: Target) -> Engine:
 
 
 def _checked(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[Engine], list[str]]:
-    """The engines of all targets, checked at once, and a line for each unusable target."""
+    """The engines of all targets, checked in parallel, and a line for each unusable target."""
     engines = [_reach(catalogue, target) for target in targets]
     currencies = sorted({engine.tariff.price.currency for engine in engines})
     if len(currencies) > 1:
@@ -189,7 +189,7 @@ def _checked(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[Engi
 
 
 def _problem(engine: Engine) -> str:
-    """Why a target is unusable; empty if it is not."""
+    """The reason why an engine's target is unusable; empty if the target is usable."""
     for name in engine.target.secrets:
         if name not in os.environ:
             reason = f"secrets: expected the variable {name} in this shell, got none"
@@ -208,7 +208,7 @@ def _currency(engines: Sequence[Engine]) -> str:
 def _by_value(
     inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], most: int
 ) -> list[Cell]:
-    """Order cells by the expected gain of measuring them, per dollar; print the reasons."""
+    """Choose at most ``most`` cells, the highest expected gain per dollar first; print reasons."""
     dollars = _most_of_a_cell(engines)
     measurable = {
         MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells
@@ -222,7 +222,7 @@ def _by_value(
 
 
 def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:
-    """The highest cost of a cell by its kind of machine."""
+    """The highest cost of measuring a cell, by kind of machine."""
     costs = [(each.target.kind, each.tariff.most()) for each in engines]
     return dict(sorted(costs))  # the highest is the last of its kind
 
@@ -230,7 +230,10 @@ def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decim
 def _show_plan(
     engines: Sequence[Engine], cells: Sequence[Cell], done: int, most: Decimal | None
 ) -> None:
-    """Print the targets and the highest cost of their cells; targets of a kind share cells."""
+    """Print the targets and the highest cost of measuring their cells.
+
+    Targets with the same kind of machine share cells.
+    """
     currency, counts = _currency(engines), Counter(cell.kind for cell in cells)
     rows = []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):
@@ -270,7 +273,7 @@ def _show_end(stations: Sequence[Station], parts: Launch, currency: str) -> None
 
 
 def _propose(catalogue: Catalogue, stations: Iterable[Station]) -> None:
-    """Write price specs with the prices paid and starts measured, for a person's review."""
+    """Write price specs with the paid prices and measured start-up times, for a person's review."""
     for station in stations:
         price = proposed_price(catalogue, station, dt.datetime.now(dt.UTC).date())
         if price is not None:

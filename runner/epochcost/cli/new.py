@@ -143,7 +143,7 @@ def price(
 
 
 def _require_region(values: Mapping[str, Any]) -> None:
-    """Raise InputError if the plan has a current price in a region, and ``values`` have none."""
+    """Raise InputError if the plan has a current price in a region, but ``values`` no region."""
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     for price in current_prices(own_catalogue().prices_of(plan["hardware"])):
         if price.region and not values["region"] and price.model_dump(include={*plan}) == plan:
@@ -233,7 +233,7 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 
 def _detected() -> dict[str, Any]:
-    """Facts that were detected on this machine, by the key of a spec."""
+    """Facts that were detected on this machine, by the keys of a hardware spec."""
     # Imported here: no other command of this file needs the measuring packages.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 

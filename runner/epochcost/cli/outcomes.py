@@ -1,4 +1,4 @@
-"""Print the outcome of a run: its trials, reasons for doubt, the ends of sweeps, and costs.
+"""Print the outcome of a run: trials, reasons for doubt, how sweeps ended, and costs.
 
 ``progress`` displays running trials.
 """

@@ -95,7 +95,7 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """Make a request for a plan from the options; raises InputError for an impossible value."""
+        """Make a request for a plan from the options; raises InputError for an invalid value."""
         return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),
@@ -126,7 +126,7 @@ def _cpu_counts(text: str | None) -> tuple[int, ...]:
 
 
 def batch_size_of(text: str | None) -> int | Literal["auto"] | None:
-    """Parse ``--batch-size``; raises InputError if it is neither "auto" nor a size."""
+    """Parse ``--batch-size``; raises InputError if ``text`` is neither "auto" nor a size."""
     if text is None:
         return None
     if text == "auto":

@@ -73,7 +73,7 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs``, and print how many are new, renewed or (of ``drafted``) not accepted."""
+    """Write ``specs`` and print their number, and how many of ``drafted`` specs are not written."""
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)

@@ -138,7 +138,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
 
 
 def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
-    """Number of vCPUs of the price's machine; the id `local` means the machine that runs this."""
+    """Number of vCPUs of the price's machine; `local` is the machine that runs this program."""
     hardware = catalogue.machine(price.hardware)
     return os.cpu_count() if hardware.detected else hardware.vcpus
 

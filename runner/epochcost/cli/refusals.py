@@ -22,7 +22,7 @@ class PlainCommand(TyperCommand):
     """A command whose errors name all missing options together, and the valid form of values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments as typer does; raise its UsageError with another message."""
+        """Parse arguments as typer does, but raise typer's UsageError with a plainer message."""
         values, _, _ = self.make_parser(ctx).parse_args(list(args))
         asks_for_help = ctx.resilient_parsing or values.get("help")
         required = [param for param in self.get_params(ctx) if param.required]

@@ -4,7 +4,7 @@ The workflow that has the right to write comments reads data from untrusted code
 without the rest of the package, so this file imports the standard library only. The data have fixed
 keys, and limits on their size, rows and texts. The Markdown shows each text as code, in which
 neither Markdown nor GitHub interprets links, people or mark-up. A text contains no character that
-could end the code, the cell of a table or the line.
+could end the code span, the table cell or the line.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def faults_part(output: str) -> Part:
 
 
 def bounded(text: str) -> str:
-    """Make a text visible (see `plain`), and cut it to ``MOST_CHARACTERS``."""
+    """Make all characters of a text visible (see `plain`), and cut it to ``MOST_CHARACTERS``."""
     line = plain(text).strip()
     cut = len(line) > MOST_CHARACTERS
     return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line
@@ -225,7 +225,7 @@ def _code(text: str) -> str:
 def plain(text: str) -> str:
     """Make a text one line of visible characters that read from left to right.
 
-    Other characters are replaced by their number. Backticks and pipes are replaced by similar
+    Other characters are replaced by their code point. Backticks and pipes are replaced by similar
     characters.
     """
     return "".join(map(_visible, unicodedata.normalize("NFC", text)))

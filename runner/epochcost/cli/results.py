@@ -1,4 +1,4 @@
-"""`epochcost results`: import runs of other tools, and show the cost of their tokens."""
+"""`epochcost results`: import runs of other benchmarking tools, and show token costs."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
-    """Run the trials with a display; if interrupted, print how many are stored and how to go on."""
+    """Run the trials with a display; if interrupted, say how many are stored and how to resume."""
     # The latest event of each trial that has a result, by id.
     latest: dict[str, Event] = {}
     try:

@@ -38,9 +38,9 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """Complete the typed text in a shell to ids of a kind of spec.
+    """A function that completes text in a shell to ids of a kind of spec.
 
-    The kind is the name of a folder, each id the name of a file in it, so no spec is read.
+    ``kind`` is the name of a folder, whose files are named by their ids. So no spec is read.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -167,8 +167,8 @@ def print_table(
     """Print rows under a header, with the first column aligned left and the others right.
 
     The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe): columns in ``drop``
-    are omitted, in that order, until it fits; then cells are wrapped. ``wide`` prints all columns
-    and whole lines. Returns the omitted columns.
+    are omitted, in that order, until the table fits. Then cells are wrapped. ``wide`` prints all
+    columns and whole lines. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}

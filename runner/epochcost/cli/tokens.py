@@ -172,7 +172,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
 
 
 def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
-    """Select the cheapest machines and APIs, and all machines with measured phases."""
+    """Select the cheapest machines and APIs, and all machines with measured prefill and decode."""
     sound = [way for way in answer.ways if not way.price.reservation] or answer.ways
     first = sound[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]

@@ -63,7 +63,7 @@ class WorkOptions:
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0
 
     def recipe(self, catalogue: Catalogue) -> Recipe:
-        """Make the settings of the training; raises InputError if the model declares none."""
+        """Make the settings of a training; raises InputError if the model declares no training."""
         training = catalogue.model(self.model).training
         if training is None:
             raise InputError(f"model {self.model}: expected a table [training], found none")

@@ -1,4 +1,4 @@
-"""`epochcost trust`: compute the errors of predictions, which the site quotes."""
+"""`epochcost trust`: compute the prediction errors that the site quotes."""
 
 from __future__ import annotations
 

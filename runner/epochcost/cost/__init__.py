@@ -1,7 +1,7 @@
-"""Turn times into money: usage, billing, lines that sum to the total, and the cheapest choice.
+"""Turn times into money: usage, bills whose lines sum to the total, and the cheapest choice.
 
-All amounts are Decimal, and all functions are pure. If a price is missing, the cost is an
-`Unpriced` with the reason, never zero.
+Amounts are Decimal (floats in `market` and `replay`), and functions are pure. If a price is
+missing, the cost is an `Unpriced` with the reason, never zero.
 """
 
 from epochcost.cost.bill import quote, quote_at_rate, quote_quantile, share

@@ -1,4 +1,4 @@
-"""Bill the use of machines under a rented or owned plan; this module makes all bills.
+"""Make all bills for the use of machines under a price plan, rented or owned.
 
 The bill of a job that may be interrupted is the expected bill. docs/decisions/0005-bills.md
 explains bills.
@@ -42,12 +42,13 @@ def quote(
 ) -> Quote:
     """Bill a usage under a price plan as a separate job, not as a part of a longer job.
 
-    ``billing`` replaces the plan's rule; an owned machine has no rule, since every second costs the
-    same. If the plan's machines can be interrupted, each machine runs a separate job and the result
-    is the expected bill. Unless ``credited`` is False, the plan's free credit pays first. Amounts
-    are Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly the sum of the
-    lines. Raises InputError if the plan has no price for the egress or an amount overflows. Also
-    raises InputError for a plan per vCPU if ``usage.vcpus`` is None or the usage is accelerated.
+    ``billing`` replaces the plan's billing rule. An owned machine has no rule, since every second
+    costs the same. If the plan's machines can be interrupted, each machine runs a separate job and
+    the result is the expected bill. Unless ``credited`` is False, the plan's free credit pays
+    first. Amounts are Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly
+    the sum of the lines. Raises InputError if the plan has no price for the egress or an amount
+    overflows. Also raises InputError for a plan per vCPU if ``usage.vcpus`` is None or the usage is
+    accelerated.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 
@@ -66,7 +67,7 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
 
 
 def in_constant_use(price: Price) -> Price:
-    """The plan with a utilisation of 1, so that hours of use pay for no idle hours."""
+    """The plan with a utilisation of 1, so that its bills charge no idle hours."""
     parts = {"owned": price.owned, "commitment": price.commitment}
     update = {
         name: part.model_copy(update={"utilisation": Decimal(1)})
@@ -84,7 +85,7 @@ def _job(
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a job whose times ``schedule_by`` computes; raises errors as ``quote`` does."""
+    """Bill a job with the schedule from ``schedule_by``; raises errors as ``quote`` does."""
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
@@ -111,8 +112,8 @@ def _credited(bill: Quote, terms: Credit) -> Quote:
 def share(price: Price, usage: Usage) -> Quote:
     """Bill a usage that is part of a longer job, as a share of the longer job's bill.
 
-    A share has no rounding, starts or interruptions, and neither charges per run nor free credit.
-    Raises InputError as ``quote`` does, and if the plan has no hourly charge.
+    A share leaves out rounding, starts, interruptions, charges per run and free credit. Raises
+    InputError as ``quote`` does, and if the plan has no hourly charge.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)

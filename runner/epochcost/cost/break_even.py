@@ -42,10 +42,10 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
-    ``fixed`` is paid even without use; ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. If the plan has a discount for sustained use, a term of ``term_hours`` is
-    divided into equal parts. Each of ``shares`` is the share of ``per_hour`` that is charged in one
-    part. Each term begins with the first share. Without ``shares``, all hours cost the same.
+    ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
+    does in an hour. A discount for sustained use divides each term of ``term_hours`` into equal
+    parts. Each item of ``shares`` is the share of ``per_hour`` that is charged in one part, in
+    order. Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -75,8 +75,9 @@ class BreakEven:
     """The hours of use at which buying is cheaper than renting, in a month of 730.5 hours.
 
     ``outcome`` says whether buying is cheaper above ``hours``, below ``hours``, or between
-    ``hours`` and ``until``, exact to 18 decimals. At ``hours`` and at ``until``, buying and renting
-    cost the same. ``hours`` is None if buying is never cheaper, or always at least as cheap.
+    ``hours`` and ``until``. At ``hours`` and at ``until``, which are exact to 18 decimals, buying
+    and renting cost the same. ``hours`` is None if buying is never cheaper, or always at least as
+    cheap.
     """
 
     outcome: Outcome
@@ -140,7 +141,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The cost of an owned plan at ``hours`` of use a month, and alternatives, cheapest first."""
+    """The cost of an owned plan at ``hours`` of use a month, and rented plans, cheapest first."""
 
     owned: Price
     month: MonthlyCost
@@ -271,7 +272,7 @@ def payback(
 
 
 def check_hours(hours: Decimal) -> None:
-    """Raise InputError if the hours of use exceed a month."""
+    """Raise InputError unless ``hours`` is between 0 and the hours of a month."""
     if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
         raise InputError(
             "hours per month: expected at least 0 and at most "
@@ -315,10 +316,10 @@ def rent_at(
 def rents_named(
     catalogue: Catalogue, owned: Price, identifiers: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
-    """The rented plans with the given ids, or without ids all plans of equal machines.
+    """The rented plans with the given ids; without ids, all plans of machines like the owned one.
 
-    Raises InputError if there is no plan. The error names machines with other numbers of the same
-    accelerators, the nearest number first.
+    Raises InputError if there is no plan. The error names plans of machines with other numbers of
+    the same accelerators, the nearest number first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))
@@ -349,7 +350,7 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
 
 
 def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
-    """Whether two plans have the same machine, or equal numbers of the same accelerators."""
+    """Whether two plans' machines are the same, or have the same accelerators in equal numbers."""
     bought, rented = (_accelerators(catalogue, each.hardware) for each in (owned, candidate))
     return owned.hardware == candidate.hardware or (bool(bought) and bought == rented)
 

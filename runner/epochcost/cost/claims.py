@@ -1,7 +1,7 @@
-"""Recompute a source's published numbers, and compare the results at the printed precision.
+"""Recompute numbers that sources such as papers publish, and compare them as printed.
 
-Each source has one function, whose docstring says how the source's numbers follow from its times
-and prices.
+Each source has one function. The function's docstring says how the source's numbers follow from the
+published times and prices.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Work:
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     def number(self, key: str) -> Decimal:
-        """The number that the row states for a key."""
+        """The number that the row states for ``key``; raises InputError if it is missing."""
         value = getattr(self.row, key)
         if value is None:
             name = key.removeprefix("total_")
@@ -188,7 +188,7 @@ _LOOSE: Mapping[str, Callable[[], Figures]] = MappingProxyType({"ai21-2020": _ai
 
 
 def method(published: Published) -> str:
-    """The formulas of a source as text, from the docstring of its function; empty without one."""
+    """The formulas of a source as text, from its function's docstring; empty without a function."""
     formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
     return cleandoc(formula.__doc__ or "") if formula else ""
 
@@ -247,14 +247,14 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """Agreement of the recomputed and the source's number, as text that needs no colour."""
+        """Agreement of the recomputed number with the source's number, as a sign and words."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]
 
     @property
     def our_digits(self) -> str:
-        """The recomputed number with up to two digits more than the source prints."""
+        """The recomputed number with up to two digits more than the source's number."""
         if self.figure is None:
             return "—"
         finer = self.figure.exact.quantize(self.claim.value.scaleb(-2), rounding=ROUND_HALF_UP)

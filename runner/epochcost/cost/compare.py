@@ -2,7 +2,7 @@
 
 The limits are a deadline and a budget. This module also finds the candidates that no other
 candidate beats in time and cost, and the cheapest batch size for an accuracy. `analysis` collects
-the candidates and the uncertainty of a choice.
+the candidates and computes how uncertain a choice is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Accuracy:
 class BatchChoice(Generic[KeyT]):
     """The cheapest batch size that reaches an accuracy.
 
-    The accuracy ``demanded`` is in percent. ``unknown`` are the batch sizes whose accuracy is
+    ``demanded`` is this accuracy in percent. ``unknown`` are the batch sizes whose accuracy is
     unknown, ``less_accurate`` the batch sizes that do not reach ``demanded``. ``choice`` and
     ``demanded`` are None if no accuracy is known.
     """

@@ -103,7 +103,7 @@ def declared_power(
     """The power of a machine in use, or the reason why it is unknown.
 
     An owned plan in ``price`` states the power; otherwise the machine's spec does. If the spec
-    states no power of the host, the result covers the accelerators alone and says so.
+    states the accelerators' power alone, the result covers only the accelerators and says so.
     """
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)

@@ -3,8 +3,8 @@
 The job is a `cost.spot.SpotJob`. A start is free if the provider takes the machine back in the
 start's first F seconds. Let r be the rate of interruptions and t the seconds that a start would
 need to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The functions
-sum this probability over all starts, by the work that remains at each start. Call the functions
-within `exact_arithmetic`.
+sum this probability over all starts, each with its own t. Call the functions within
+`exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
     Let L be the length of a stretch with its checkpoint, and r the rate of interruptions. Let F be
-    the first seconds of a start, in which an interruption makes the start free. A start in the
-    stretch j places before the last needs j L seconds more to end the job than a start in the last
-    stretch. For the stretches that need less than F, the sums of exp(-r j L) and of j exp(-r j L)
-    over j have closed forms.
+    the number of seconds after a start in which an interruption makes the start free. A start in
+    the stretch j places before the last needs j L seconds more to end the job than a start in the
+    last stretch. For stretches whose starts need less than F, the sums of exp(-r j L) and of j
+    exp(-r j L) over j have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -88,7 +88,7 @@ def _in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _in_notice(job: SpotJob) -> FreeStarts:
-    """Free starts after interruptions, if the notice is long enough to save all work.
+    """Free starts after interruptions, if the provider's notice is long enough to save all work.
 
     An interruption can come at any second of the work.
     """

@@ -1,4 +1,4 @@
-"""The calculator's formulas: cost of failures, machines for a load, waiting times of requests.
+"""Formulas of the site's calculator: cost of failures, machines for a load, request latency.
 
 Each formula accepts numbers, or symbols to make a program for the browser.
 """
@@ -67,7 +67,7 @@ def training_program() -> Json:
 
 
 def serving_program() -> Json:
-    """Program for the calculator: number of machines that serve a rate of requests, and latency.
+    """Program for the calculator: the number of machines for a rate of requests, and the latency.
 
     Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch, and
     the ``seconds`` of a batch. The input ``busy`` is the share of time that a machine may be in

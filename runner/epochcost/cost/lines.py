@@ -77,7 +77,7 @@ class Quote:
     ``assumed`` says that the plan's prices are assumptions and not from a price list.
     ``elapsed_seconds`` is the time from the request for the machines to the last run's end, with
     expected start-ups, restarts and failures. ``credit_left`` is the rest of the free credit, None
-    if the plan has none.
+    if the plan has no free credit.
     """
 
     lines: tuple[Line, ...]

@@ -50,7 +50,7 @@ class Market:
         return np.where((place >= 0) & np.isfinite(prices), prices, math.inf)
 
     def column(self, now: Floats) -> Indices:
-        """Index of the column whose period contains the time, for each of the times ``now``."""
+        """For each of the times ``now``, the index of the column whose period contains the time."""
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:

@@ -1,7 +1,7 @@
-"""Exact arithmetic for money: a decimal context, and rounding to the decimals of an amount.
+"""Exact arithmetic for money: a decimal context, and rounding to 18 decimals.
 
-Results never depend on the caller's decimal context. Amounts, rates and quantities are rounded to
-18 decimals, halves to even; their sums are exact.
+Results never depend on the caller's decimal context. Amounts, rates and quantities are rounded,
+with halves to even. Sums of rounded values are exact.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
 class _ExactArithmetic:
     """The context manager of `exact_arithmetic`.
 
-    It is a class, because a generator takes twice the time. Inside another `exact_arithmetic`, the
-    context manager changes nothing.
+    It is a class, because a generator would take twice the time. Inside another `exact_arithmetic`,
+    the context manager changes nothing.
     """
 
     __slots__ = ("_outside",)
@@ -80,7 +80,7 @@ def exact_arithmetic() -> AbstractContextManager[None]:
 def quantized(value: Decimal) -> Decimal:
     """Round a value to 18 decimals; raises InputError for NaN, infinity or more than 1e30.
 
-    Call the function within `exact_arithmetic`. A symbol is returned unchanged.
+    Call the function within `exact_arithmetic`. A symbol (see `tracing`) is returned unchanged.
     """
     if type(value) is not Decimal:
         return value

@@ -33,7 +33,8 @@ _MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
 class HourlyCharge:
     """A charge for an hour of a machine: ``rate`` times ``units``, with 18 decimals.
 
-    Premiums refer to the charge by ``name``; the bill shows ``label``.
+    Premiums (charges in percent of other charges) refer to the charge by ``name``. The bill shows
+    ``label``.
     """
 
     name: str
@@ -100,7 +101,7 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """Charge with which each used hour pays for idle hours of a commitment.
+    """Charge that each used hour adds to pay for the idle hours of a commitment.
 
     With a utilisation u, each used hour pays for 1/u - 1 idle hours. So a used hour costs (upfront
     payment / (months x 730 h) + hourly payment) / u in all.
@@ -263,8 +264,8 @@ def hourly_lines(
     """Lines of a bill: one for each charge for work, then one for each other use of time.
 
     The last line subtracts ``discounted`` seconds. Each line after the work is the bill of all time
-    so far minus the earlier lines. If each line were rounded separately, a bill could fall by one
-    unit of the last decimal as time grows.
+    so far minus the sum of the earlier lines. If each line were rounded separately, a bill could
+    fall by one unit of the last decimal as time grows.
     """
     if not charged:
         return

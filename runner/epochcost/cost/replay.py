@@ -5,7 +5,7 @@ is an idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross
 instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
 read the paper, so the rules are our own. Each second is billed at its current price, nothing is
 rounded, and no policy uses future prices. A job is replayed from many start times at once. A
-stretch is the work up to a checkpoint. A job that does not end within the trace has no cost.
+stretch is the work up to the next checkpoint. A job that does not end within the trace has no cost.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ class Moment:
         return np.where(own_is_best, self.zone, best)
 
     def price(self, zone: Indices) -> Floats:
-        """Current hourly price for each job if the job runs in the job's item of ``zone``."""
+        """Current hourly price for each job in the zone that ``zone`` gives for the job."""
         price: Floats = self.market.rate[zone, self.column]
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """Seconds until each job works again if the job continues in the job's item of ``zone``.
+        """Seconds until each job works again in the zone that ``zone`` gives for the job.
 
         The delay is 0 at a first start, and if the job's machine is already running in that zone.
         """
@@ -136,7 +136,7 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: move if interrupted, or if the rest costs less elsewhere at current prices."""
+    """Policy: move if interrupted, or if the rest of the work costs less elsewhere now."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # A zone without machines has an infinite price; the difference of two is invalid.
@@ -149,7 +149,8 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    It is at risk if losing the next stretch or waiting for the market's next change would miss it.
+    The deadline is at risk if a job that loses the next stretch, or waits for the market's next
+    change, would miss the deadline.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"

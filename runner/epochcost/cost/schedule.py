@@ -33,11 +33,12 @@ _ZERO = Decimal(0)
 class Schedule:
     """A job's use of a machine's time, in seconds, and its numbers of starts and failures.
 
-    ``used_seconds`` is work, ``starting_seconds`` the billed time of start-ups and restarts. If a
-    machine may be interrupted, ``saving_seconds`` are checkpoints, ``rework_seconds`` lost work,
-    ``restarting_seconds`` the later starts, and ``free_seconds`` the time of starts that are free.
-    ``billed_seconds`` is the sum of these times, without the free time, after rounding.
-    ``elapsed_seconds`` also includes unbilled start-ups and expected failures.
+    ``used_seconds`` is the time of work, ``starting_seconds`` the billed time of start-ups and
+    restarts, and ``saving_seconds`` the time of checkpoints. If a machine may be interrupted,
+    ``rework_seconds`` is the time of repeated work, ``restarting_seconds`` the time of later
+    starts, and ``free_seconds`` the time of starts that cost nothing. ``billed_seconds`` is the sum
+    of these times, without the free time, after rounding. ``elapsed_seconds`` also includes
+    unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -100,7 +101,8 @@ def _further_starts(
 ) -> tuple[Decimal, Decimal]:
     """Number of starts after the first, and the billed seconds of all starts.
 
-    ``alone`` is the time of all work in a single start. Each further start adds ``pause`` seconds.
+    ``alone`` is the time of a single start that does all work. Each further start adds ``pause``
+    seconds.
     """
     room = room_to_work(price_id, lifetime, pause)
     further = alone - lifetime

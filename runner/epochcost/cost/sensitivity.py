@@ -86,7 +86,7 @@ class PricedJob:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The value of an input at which a job would cost a given amount, and the value ``now``."""
+    """The ``value`` of an input at which a job would cost a given amount, and its value ``now``."""
 
     name: str
     now: Decimal
@@ -124,7 +124,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values of an input between which the job's cost passes a target, else None."""
+    """Find two values of an input between which the cost passes a target; None if it finds none."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)

@@ -197,9 +197,9 @@ def expected_time(job: SpotJob) -> SpotTime:
     Let r be the rate of interruptions, S the time of the first start and B the time of a later
     start. Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r
     x (sum over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for
-    each stretch (see `daly_interval_seconds`), since the provider may also take a machine back
-    during a start. The number of interruptions is r times the running time. Without a lifetime the
-    result is exact; with a lifetime, its error is less than one start.
+    each stretch (see `daly_interval_seconds`), in which a start can be interrupted too. The number
+    of interruptions is r times the running time. Without a lifetime the result is exact; with a
+    lifetime, its error is less than one start.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -267,8 +267,8 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. An interrupted start lasts an exponential time. A start that
-    is forced to end lasts its lifetime. If there was no interruption, the last start ends like the
-    uninterrupted job, else anywhere within an increment.
+    is forced to end lasts its lifetime. Without interruptions, the last start ends as the
+    uninterrupted job does. With interruptions, it ends anywhere within an increment.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -283,9 +283,10 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to an interrupted start that is billed.
 
-    Let r be the rate of interruptions and h the billing increment in seconds. Then the mean length
-    1/r of a start becomes h / (1 - exp(-r h)). A minimum of whole increments is billed in full. The
-    time of a start beyond the minimum, or beyond the free time, is again exponential.
+    Let r be the rate of interruptions and h the billing increment in seconds. Then rounding
+    increases the mean length of a start from 1/r to h / (1 - exp(-r h)). A minimum of whole
+    increments is billed in full. The time of a start beyond the minimum, or beyond the free time,
+    is again exponential.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -373,8 +374,8 @@ def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float)
 
     ``interruptions`` is the expected number of interruptions, and ``probability`` selects the
     quantile. Only a part of a long job is simulated. The deviation of a job with n equal parts is
-    √n times the deviation of one part. A stretch that is repeated very often ends at random, after
-    an exponential time.
+    √n times the deviation of one part. If a stretch is repeated very often, the time until its end
+    is exponentially distributed.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: the rounds of trials to measure, in order; reported before all other events."""
+    """Event: the rounds of trials to measure next, in order; reported before their other events."""
 
     visits: tuple[Visit, ...]
 
@@ -124,7 +124,7 @@ class Assignment:
     """The plan of a run, the id of the machine that measures, and the store for its results.
 
     With ``resume``, the run keeps stored results of this host and measures the rest. Each trial of
-    a sweep may take ``memory_bytes`` of this host; None: all memory that is available. The run may
+    a sweep may take ``memory_bytes`` of this host; None means all available memory. The run may
     take ``patience_seconds`` longer than planned, to wait until other programs use less CPU, and to
     add rounds to imprecise trials.
     """
@@ -142,8 +142,8 @@ class Assignment:
 class RunContext:
     """The assignment of a run, its host, and the function that receives its events.
 
-    ``fingerprint`` is a hash of the host. A trial may take ``memory_bytes`` of the host; None: no
-    limit.
+    ``fingerprint`` is a hash of the host. A trial may take ``memory_bytes`` of the host; None means
+    no limit.
     """
 
     assignment: Assignment

@@ -88,7 +88,7 @@ def _job(trial: Trial, files: JobFiles) -> Job:
 
 
 def trial_pinning(trial: Trial) -> Pinning | None:
-    """The CPUs to which a trial's worker is pinned, None if it may use all.
+    """The CPUs to which a trial's worker is pinned; None if the worker may use all CPUs.
 
     Raises CapabilityError if the machine has too few CPUs.
     """

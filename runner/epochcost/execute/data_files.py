@@ -100,7 +100,7 @@ def _declared_files(dataset: Dataset) -> Files:
 
 
 def _download(file: DataFile, path: Path) -> None:
-    """Download a file to ``path``; if the hash is wrong, an existing file stays."""
+    """Download a file to ``path``; an existing file stays if the download has a wrong hash."""
     assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(

@@ -1,11 +1,11 @@
 """Install serving engines, each in a separate virtual environment.
 
-An engine needs the runtime's package for CPUs, which would replace the package for GPUs. So it gets
-a separate environment in the user's cache, made by ``venv`` and ``pip`` of this interpreter with
-the user's package index. The environment is made in a temporary folder, tested, and renamed. So
-other processes see a complete environment or none, and two processes can install at once. The
-folder's name contains a digest of the engine, the version of Python and the versions of the
-worker's packages.
+An engine needs ONNX Runtime's package for CPUs, which would replace the package for GPUs. So each
+engine gets a separate environment in the user's cache. ``venv`` and ``pip`` of this interpreter
+make it from the user's package index. The environment is made in a temporary folder, tested, and
+renamed. So other processes see a complete environment or none, and two processes can install at
+once. The folder's name contains a digest of the engine, the version of Python and the versions of
+the worker's packages.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def python_of(folder: Path) -> Path:
 def requirements(engine: str) -> tuple[str, ...]:
     """The packages of an engine's environment with their versions.
 
-    The packages are the engine and those that a worker needs, in the versions that are installed
-    here. The runtime is the package for CPUs, in the release that is installed here.
+    A worker's packages have the versions that are installed here. ONNX Runtime is the package for
+    CPUs, in the release that is installed here.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 

@@ -1,7 +1,7 @@
 """The folders of a run: for temporary files, and for caches that may be deleted at any time.
 
 Each results folder has one folder for temporary files. If a run is killed, this folder is not
-removed; the next run with the same results removes it while it holds the lock on the results.
+removed. The next run with the same results folder locks the results and removes the folder.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def optional_cache_folder(name: str) -> Path | None:
 def cache_folder(name: str) -> Path:
     """The path of the cache folder with this name, below $XDG_CACHE_HOME or ~/.cache.
 
-    The folder need not exist. The XDG Base Directory Specification takes absolute paths only.
-    Raises RuntimeError if the user has no home folder.
+    The folder need not exist. A relative $XDG_CACHE_HOME is ignored, as the XDG Base Directory
+    Specification demands. Raises RuntimeError if the user has no home folder.
     """
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name

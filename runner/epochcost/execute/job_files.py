@@ -48,7 +48,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the parameters whose values a graph stores to a file, and return the file's path.
+    """Write to a file the parameters whose values a graph stores, and return the file's path.
 
     None if the graph stores no values; the worker then draws the parameters.
     """
@@ -73,7 +73,7 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
 
 
 def cache_names(graph: onnx.ModelProto, model: Model) -> dict[str, str]:
-    """Each input of a decoder's cache with its output, by name; empty for other models."""
+    """Map each input of a decoder's cache to its output, by name; empty for other models."""
     carried = bound_state(graph, model)
     return {state.input: state.output for state in carried if state.in_place}
 

@@ -1,6 +1,6 @@
-"""Check planned trials for nodes without a CUDA kernel; this needs no GPU.
+"""Check planned trials for nodes without a CUDA kernel; the check needs no GPU.
 
-The outcomes are cached for the user by the id of a trial, which covers its graph and its spec.
+Outcomes are cached for the user under the trial's id, which depends on the graph and the spec.
 """
 
 from __future__ import annotations

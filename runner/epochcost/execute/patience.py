@@ -1,4 +1,4 @@
-"""Spend extra time on precision: wait while others use the machine, and add rounds to trials.
+"""Spend extra time on precision: wait while other programs use CPUs, and add rounds to trials.
 
 Waiting and additional rounds use the time that a run may take beyond its plan. Before a round, this
 module reads from the system's counters how much CPU time other programs take.
@@ -58,7 +58,7 @@ class Patience:
     def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
         """Wait until other programs use little CPU time, or until no extra time is left.
 
-        ``on_wait`` gets the reason of each wait and the remaining seconds.
+        ``on_wait`` gets the reason of each wait and the extra seconds that are left.
         """
         while self.left_seconds > 0:
             begun = self._clock()
@@ -98,7 +98,7 @@ class Patience:
 
 
 def is_imprecise(result: Result) -> bool:
-    """Whether a result's mean is less precise than its trial demands and more rounds help."""
+    """Whether a result has samples, and their mean is less precise than the trial demands."""
     demanded = float(result.trial.relative_half_width)
     return bool(result.measurement.samples_seconds) and _width(result) > demanded
 

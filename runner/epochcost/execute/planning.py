@@ -1,4 +1,4 @@
-"""Plan a run on this machine: the trials of the studies that it can measure.
+"""Plan a run: choose the trials of the studies that this machine can measure.
 
 Trials that need more memory than the machine has are left out. Trials on CUDA are left out if the
 GPU that an option or the study names cannot be used. ``sizing`` estimates the memory. A model whose
@@ -93,7 +93,7 @@ def require_device(device: int | None) -> None:
 
 
 def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
-    """Copies of the studies that use the GPU ``device``; if it is None, the studies unchanged."""
+    """Copies of the studies that use GPU ``device``; unchanged studies if ``device`` is None."""
     if device is None:
         return tuple(studies)
     return tuple(
@@ -167,7 +167,7 @@ def _needed_bytes(
 
 
 def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
-    """The id of each trial with phases or requests, and the bytes of memory that it needs.
+    """The id of each trial of a decoder (prefill, decoding or requests), and its memory in bytes.
 
     Models whose memory cannot be estimated are skipped.
     """
@@ -229,8 +229,8 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | None = None) -> Plan:
     """Plan the trials of a run on another machine, from that machine's spec.
 
-    ``runtime`` is the package on that machine, by default the package that the extra `run` installs
-    on Linux with x86-64. Raises InputError as ``plan_run`` does.
+    ``runtime`` is ONNX Runtime's package on that machine, by default the package that the extra
+    `run` installs on Linux with x86-64. Raises InputError as ``plan_run`` does.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -336,7 +336,7 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 
 
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """The reasons why studies cannot use CUDA, in their order; None for a study that can.
+    """For each study in order, the reason why it cannot use CUDA; None for a study that can.
 
     Raises CapabilityError if the user requested CUDA and it cannot be used.
     """

@@ -1,4 +1,4 @@
-"""Write the files of a trial with requests to a decoder: its graph for all lengths, and prompts.
+"""Write the files of a trial with requests to a decoder: prompts, and a graph for any length.
 
 Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions.
 Random tokens suffice, since the time of a language model does not depend on their meaning.
@@ -85,8 +85,8 @@ _SEQUENCE = 1
 def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
     """Make the output ``scores`` [batch, positions, …] of a model have a row for each input token.
 
-    ``tokens`` is the name of the input of tokens. The nodes that select the last position before
-    the last product are removed; a model that scores all positions is returned unchanged.
+    ``tokens`` is the name of the input of tokens. The Slice node that selects the last position
+    before the last product is removed. A model without this node is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

@@ -253,7 +253,7 @@ def _measure_in_worker(
 
 
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """A copy of the job for a single round, with the round's share of time budget and precision."""
+    """A copy of the job for a single round, with the round's time budget and demanded precision."""
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
         return bounded

@@ -1,8 +1,8 @@
 """Count the memory that a model needs from its graph, without running it.
 
-``size_of`` counts each batch size of training and inference, from the graph that is built for it.
-``decoder_bytes`` counts the memory of a decoder. No weights are drawn. ``plan.size`` defines the
-records of the counts.
+``size_of`` counts the memory at each batch size of training and inference, from the graph that is
+built for this size. ``decoder_bytes`` counts the memory of a decoder. No weights are drawn.
+``plan.size`` defines the records of the counts.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ _FLOAT_BYTES = 4
 def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], int]:
     """A function that estimates a decoder's memory from the number and length of its sequences.
 
-    The estimate is the memory of the process in fp32. Weights count twice: once as they are drawn,
-    and once in the layout that kernels read. Lookup tables count once more.
+    The estimate is the memory of the process in fp32. Weights of matrix products count twice: as
+    they are drawn, and in the layout that kernels read. Lookup tables count once.
     """
     assert model.decoder is not None, "a decoder's trial is that of a model with [decoder]"
     multiplied, looked_up = decoder_weights(graph)

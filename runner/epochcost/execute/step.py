@@ -197,8 +197,8 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     """Raise CapabilityError if a heavy operator has no half-precision form in the opset.
 
     Heavy operators have many operations for each number. A form is missing if ONNX does not define
-    it, or if ONNX Runtime has no kernel of bf16 for it. Such a node and its gradient would stay in
-    fp32.
+    it, or if ONNX Runtime has no kernel of bf16 for it. Without the form, an operator and its
+    gradient would stay in fp32.
     """
     if trial.precision not in HALF_TYPES:
         return

@@ -1,8 +1,8 @@
 """Run a training once for each seed: connect graphs, data and sessions, and save the state.
 
 A training is identified by a digest of everything that decides its weights and its end. Saved
-states and stored results contain this digest. All repeats of a training on a host are in one
-record. ``train.loop`` has the loop over steps, ``results.trainings`` the record.
+states and stored results contain this digest. All repeats of a training (one for each seed) on a
+host are in one record. ``train.loop`` has the loop over steps, ``results.trainings`` the record.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ OnStep = Callable[[Progress, int, float], None]
 class TrainingRequest:
     """A request to train a model on a data set, with settings and the device.
 
-    ``evaluate_every`` is the number of steps between evaluations; None: the steps of an epoch.
+    ``evaluate_every`` is the number of steps between evaluations; None means an epoch.
     """
 
     model: Model
@@ -96,7 +96,7 @@ class PreparedTraining:
 def prepare(
     request: TrainingRequest, recipe: Recipe, catalogue: Catalogue, data: Path
 ) -> PreparedTraining:
-    """Load the model and the examples below ``data``, and check that they fit each other.
+    """Load the model and the examples below folder ``data``, and check that they fit each other.
 
     Raises InputError or ModelError if they do not fit, and CapabilityError if there are no
     examples.
@@ -122,7 +122,7 @@ def prepare(
 
 
 def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
-    """Match the graph's inputs with the examples below ``data``, and check that they fit."""
+    """Match the graph's inputs with the examples below folder ``data``, and check that they fit."""
     model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
     inputs = fitting_input(model.id, example_fields(bound, model, size))
@@ -161,7 +161,7 @@ def run_repeat(
     """Run a training from its start or from the state in ``folder``, and export the weights.
 
     Returns None if the training was stopped. Raises TrainingDiverged if the training diverges, and
-    CapabilityError if the state cannot be saved; the state that was saved last stays in both cases.
+    CapabilityError if the state cannot be saved. In both cases the last saved state is kept.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
