@@ -18,7 +18,7 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Inputs of an attention; H / K consecutive query heads share each of the K key heads.
+    """Inputs of attention with H query heads; each of K key heads serves H / K consecutive ones.
 
     Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` c limits a score s
     to c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores. ``allowed``

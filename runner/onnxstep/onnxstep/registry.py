@@ -1,4 +1,4 @@
-"""Table of operators: each has a gradient rule, a zero derivative or a reason for refusal.
+"""Table of operators, each with a gradient rule, a zero derivative or a reason for refusal.
 
 Keys are the domain, the operator and the version that last changed the operator's meaning. An entry
 holds only for the versions that it lists, so onnxstep refuses a new version until somebody has

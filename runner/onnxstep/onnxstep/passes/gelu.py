@@ -1,4 +1,4 @@
-"""Rewrite GELU for ONNX Runtime: order its factors as fusions expect, or make it a single node."""
+"""Rewrite GELU for ONNX Runtime: order factors so that it fuses them, or make it a single node."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Graph:
         return self._readers[name] == 1
 
     def is_number(self, name: str, number: float, tolerance: float = 0.0) -> bool:
-        """Whether a value is a constant scalar; it may differ by a relative ``tolerance``."""
+        """Whether a value is a constant ``number``, within the relative ``tolerance``."""
         value = constant_value(self._stored.get(name))
         if value is None or value.size != 1:
             return False
@@ -88,7 +88,7 @@ def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _ordered_inputs(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
-    """Both orders of the factors of a product; nothing for other nodes."""
+    """Both orders of a Mul node's two inputs; empty for other nodes."""
     if not _is(node, "Mul"):
         return ()
     first, second = node.input
@@ -96,7 +96,7 @@ def _ordered_inputs(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
 
 
 def _erf_of(graph: _Graph, x: str, factor: str) -> tuple[str, ...]:
-    """Names of erf(x / √2) and x / √2 if ``factor`` is 1 + erf(x / √2), else nothing."""
+    """Names of erf(x / √2) and x / √2 if ``factor`` is 1 + erf(x / √2), else empty."""
     total = graph.writer(factor, "Add")
     for name, one in ((*total.input,), (*total.input[::-1],)) if total else ():
         erf = graph.writer(name, "Erf")
