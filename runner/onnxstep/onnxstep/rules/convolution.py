@@ -58,7 +58,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of a transposed convolution, the adjoint of a convolution from Y to X.
 
-    dX is this convolution of dY. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    This convolution of dY is dX. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -168,8 +168,8 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
     A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
-    [N, group, C/group · taps, positions]. On CUDA, a convolution in one group is faster, and half
-    precision is slow: cuDNN has no fast kernels for it.
+    [N, group, C/group · taps, positions]. On CUDA, a convolution in one group is faster. It runs in
+    float32, because cuDNN has no fast kernels for it in half precision.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -188,7 +188,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW as X convolved with dY: batch and channels, strides and dilations swapped.
+    """Gradient dW as X convolved with dY; batch swaps with channels, and strides with dilations.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """

@@ -142,8 +142,8 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
     """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
-    With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n)
-    f'(z), dh = dh' z + (dz, dr, dq) R.
+    With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n), the other gradients are dq = dn r,
+    dr = dn q f'(r), dz = dh' (h - n) f'(z) and dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
     parts = _Parts(run)
@@ -180,14 +180,14 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """Candidate's bias of x Wᵀ (side 0), h Rᵀ (side 1) or their sum; None without biases."""
+        """Candidate's bias of x Wᵀ (side 0), of h Rᵀ (side 1) or their sum; None without biases."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
-        """Gradients of a direction's inputs, from those of the arguments of gates and candidate.
+        """Gradients of a direction's inputs from the gradients of values inside the GRU.
 
-        ``d_gates`` and ``dn`` are the gradients of these arguments, ``dh0`` of the first hidden
-        state, and ``dq`` of the candidate's product h Rᵀ.
+        ``d_gates`` and ``dn`` are the gradients of the arguments of gates and candidate. ``dh0`` is
+        the gradient of the first hidden state, and ``dq`` of the candidate's term h Rᵀ + b'.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
