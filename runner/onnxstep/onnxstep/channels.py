@@ -2,9 +2,9 @@
 
 On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA,
 ONNX Runtime fuses no elementwise operators, so the time is proportional to the number of passes.
-There BatchNormalization multiplies and adds in one pass, LayerNormalization returns mean and
-inverse deviation of each plane (a channel of an image), and a product with a column of ones sums
-faster than ReduceSum (benchmarks/rules/batch_normalization.py).
+There BatchNormalization multiplies and adds in one pass. LayerNormalization returns mean and
+inverse standard deviation of each plane (a channel of an image). A product with a column of ones
+sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ _TINY = 1e-12
 def _statistics(x: Value) -> tuple[Value, Value]:
     """Mean and biased variance [C] of x, from the statistics that LayerNormalization returns.
 
-    LayerNormalization returns mean and inverse deviation of each plane (a channel of an image). The
+    These are mean and inverse standard deviation of each plane (a channel of an image). The
     variance of a channel is an average over its planes: the plane's variance plus the squared
     distance of the plane's mean from the channel's mean.
     """

@@ -167,7 +167,7 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, the graph optimizer of versions up to 1.31 moves it for every tensor of rank 4. But
+    On the CPU, the graph optimizer of versions up to 1.31 does so for every tensor of rank 4. But
     the kernel for cubic interpolation expects the channels first, and the optimizer does not
     permute ``axes``.
     """

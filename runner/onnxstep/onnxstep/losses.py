@@ -129,7 +129,7 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class of each position, and the position's weight and count over the sum of weights.
+        """Class of each position, and its weight and count, each divided by the sum of weights.
 
         An ignored position gets the class 0, the weight 0 and the count 0. A counted position has
         the count 1 before the division.

@@ -1,4 +1,4 @@
-"""Code that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
+"""Code that the gradients of LSTM, GRU and RNN share: directions, layouts and sequence lengths.
 
 The gradient of a value is the gradient of the loss with respect to this value. With T time steps
 and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...]. Their rows
@@ -112,7 +112,8 @@ class Direction:
 class DirectionCotangents:
     """Gradients of a direction's inputs; ``z`` [T·B, G·H] is the gradient of x Wᵀ.
 
-    ``w`` and ``r`` have the shapes of the weights, ``biases`` [G·H], ``h0`` and ``c0`` [B, H].
+    ``w`` and ``r`` have the shapes of the weights. ``biases`` are [G·H]; ``h0`` and ``c0`` are
+    [B, H].
     """
 
     z: Value

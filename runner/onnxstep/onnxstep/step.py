@@ -120,7 +120,7 @@ class TrainingStep:
 class _Tensors:
     """The float tensors of a model by their role in a training step.
 
-    ``declared`` are the parameters. ``untrained`` maps constants and buffers to the reasons.
+    ``declared`` are the parameters. ``untrained`` has constants and buffers, each with the reason.
     ``statistics`` names the running statistics. ``frozen`` names parameters and statistics that do
     not change. ``undecayed`` names parameters without weight decay.
     """

@@ -70,9 +70,9 @@ def _is_plain(node: Node) -> bool:
 
 
 def unroll(node: Node) -> Sequence[Value | None]:
-    """Outputs of an LSTM, computed step by step, with the gates saved; empty if not ``_is_plain``.
+    """Outputs of an LSTM, computed step by step, with the gates saved for the backward pass.
 
-    The provider must be the CPU.
+    Empty unless the provider is the CPU and the LSTM can be unrolled.
     """
     if node.op.provider != "cpu" or not _is_plain(node):
         return ()

@@ -1,4 +1,4 @@
-"""Geometry of the sliding windows of convolution and pooling, and convolutions with windows."""
+"""Sliding windows of convolution and pooling: geometry, padding and convolutions."""
 
 from __future__ import annotations
 

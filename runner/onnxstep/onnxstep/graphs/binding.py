@@ -177,7 +177,7 @@ def _keep_live(graph: onnx.GraphProto) -> None:
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Infer shapes with onnx, without its data propagation: constants are already folded.
+    """Infer shapes with onnx but without data propagation, as constants are already folded.
 
     With data propagation onnx 1.23.2 would store whole tensors of any length.
     """

@@ -203,7 +203,7 @@ class _GraphValues:
         """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
 
         Other nodes are returned unchanged. So are nodes whose input shapes are unknown or do not
-        fit.
+        fit the operator.
         """
         if not is_misinferred(node, self._opset):
             return [node]

@@ -190,8 +190,8 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
     """Remove constant biases of zeros from convolutions, in place; return the model.
 
-    PyTorch's exporter writes zeros for each convolution without a bias. ONNX Runtime's CUDA
-    provider adds a bias in a pass of its own.
+    PyTorch's exporter writes a bias of zeros for each convolution without a bias. ONNX Runtime's
+    CUDA provider adds a bias in a pass of its own.
     """
     zeros = {
         node.output[0]

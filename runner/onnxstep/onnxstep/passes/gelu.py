@@ -1,4 +1,4 @@
-"""Rewrite GELU for ONNX Runtime: order factors so that it fuses them, or make it a single node."""
+"""Rewrite GELU for ONNX Runtime: reorder factors so that GELU is fused, or emit a single node."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class _Graph:
         self._readers.update(value.name for value in graph.output)
 
     def writer(self, name: str, *op_types: str) -> onnx.NodeProto | None:
-        """The node that computes a value, if it has one of these operators."""
+        """The node that computes the value ``name``, if its operator is one of ``op_types``."""
         node = self._writers.get(name)
         return node if _is(node, *op_types) else None
 
     def only_read_by_one(self, name: str) -> bool:
-        """Whether a single node reads a value."""
+        """Whether the value ``name`` has a single reader; a graph output counts as a reader."""
         return self._readers[name] == 1
 
     def is_number(self, name: str, number: float, tolerance: float = 0.0) -> bool:
-        """Whether a value is a constant ``number``, within the relative ``tolerance``."""
+        """Whether a value is a constant scalar, equal to ``number`` within the ``tolerance``."""
         value = constant_value(self._stored.get(name))
         if value is None or value.size != 1:
             return False

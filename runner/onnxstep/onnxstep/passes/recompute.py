@@ -216,7 +216,7 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node, the newest earlier backward float that it or a later node reads.
+    """For each backward node, the newest float of earlier backward nodes that is still read.
 
     The recomputation of the backward node's operands waits for this value.
     """

@@ -101,8 +101,8 @@ def _by_batch(
 def _times(value: Value, factor: Value) -> Value:
     """The product of a gradient and a factor for each channel.
 
-    The builder remembers both: the gradient of a convolution then multiplies the kernels by the
-    factor instead, because kernels are smaller than a batch.
+    The builder remembers gradient and factor. The gradient of a convolution then multiplies the
+    kernels by the factor instead, because kernels are smaller than a batch.
     """
     product = value * factor.cast(value.elem_type)
     value.op.factors[product.name] = (value, factor)

@@ -58,7 +58,8 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of a transposed convolution, the adjoint of a convolution from Y to X.
 
-    This convolution of dY is dX. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    Applied to dY, this convolution gives dX. Shapes: x [N, C, ...], w [C, M/group, ...], b [M],
+    dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -105,8 +106,8 @@ def _is_product(view: Window) -> bool:
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW with respect to a convolution's kernels, by the first method that fits.
 
-    The methods are the blocked layout, a matrix product for a kernel of one element, on CUDA a
-    product for each element of the kernel (benchmarks/rules/convolution.py), and a product with
+    The methods are the blocked layout, a matrix product for a kernel of one element, a product for
+    each element of the kernel (on CUDA; benchmarks/rules/convolution.py), and a product with
     patches of x. If the patches need too large a constant, x is convolved with dy instead, with
     batch and channels exchanged.
     """

@@ -53,9 +53,10 @@ def lstm(
 ) -> Cotangents:
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    C and C' are the cell state before and after a step, h and h' the hidden states. The gates are
-    σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The gradients are dC' = dh' o ψ'(C'),
-    dC = dC' f, dh = dz R, and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
+    C and C' are the cell states before and after a step; h and h' are the hidden states. The gates
+    are σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The gradients are
+    dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R, and
+    dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -132,7 +133,7 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
 def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
     """Gradient of h' = (1 - z) n + z h, with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n.
 
-    The candidate is n = g(x Wᵀ + b + r (h Rᵀ + b')), as with linear_before_reset.
+    The candidate is n = g(x Wᵀ + b + r (h Rᵀ + b')), as ONNX defines for linear_before_reset = 1.
     """
     if not node.attribute("linear_before_reset"):
         raise ModelError(f"{node.label}: only linear_before_reset = 1 is differentiated")
