@@ -92,7 +92,7 @@ def has_normalization(x: Value) -> bool:
 
 
 def normal_input(x: Value) -> Value:
-    """Return x in the type in which it is normalized: half types become float32 except on CUDA."""
+    """Return x in the type in which it is normalized: float32 for half unless ``has_normalization``."""
     return x if has_normalization(x) else wide(x)
 
 

@@ -5,7 +5,7 @@ Runtime and ONNX since opset 22 omit this window; onnx's inference for older ops
 pooling node has both ``pads`` and ``auto_pad``, inference uses ``pads``, but ONNX Runtime uses
 ``auto_pad``. An STFT is one-sided by default, but inference assumes that it is not. If an Einsum
 label has length 1 in an operand, this operand is broadcast to the label's length in the other
-operand; inference uses the length in the first operand.
+operand; inference uses the first length of the label.
 """
 
 from __future__ import annotations
