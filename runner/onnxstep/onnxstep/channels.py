@@ -92,7 +92,7 @@ def has_normalization(x: Value) -> bool:
 
 
 def normal_input(x: Value) -> Value:
-    """Return x in the type in which it is normalized: float32 for half unless ``has_normalization``."""
+    """Return x in the type to normalize it in: float32 for half unless ``has_normalization``."""
     return x if has_normalization(x) else wide(x)
 
 
