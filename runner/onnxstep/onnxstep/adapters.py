@@ -49,7 +49,7 @@ def with_adapters(
     patterns: Collection[str] = ("*",),
     seed: int = 0,
 ) -> onnx.ModelProto:
-    """Return a copy of the model with an adapter at each product with a matching weight.
+    """Return a copy of the model with an adapter at each product whose weight matches a pattern.
 
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names of weights or shell
     patterns such as ``*.q_proj.*``. The adapter's result is scaled by ``alpha`` / ``rank``, and

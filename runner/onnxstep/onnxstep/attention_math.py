@@ -18,7 +18,7 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Inputs of an attention; H / K consecutive query heads share each of the K key heads.
+    """Inputs of attention; each of the K key heads serves H / K consecutive query heads.
 
     Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` c limits a score s
     to c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores. ``allowed``
@@ -48,7 +48,7 @@ class AttentionCotangents:
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the gradients with respect to q, k, v and bias.
 
-    ``y`` [B, H, L, F] is the result of the attention ``of``, and ``dy`` the gradient at y.
+    ``y`` [B, H, L, F] is the result of the attention ``of``, and ``dy`` is the gradient at y.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)

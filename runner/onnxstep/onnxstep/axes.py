@@ -1,4 +1,4 @@
-"""Operations along axes that several rules share: pad, cut, flip, dilate, transpose, multiply.
+"""Operations along axes for gradient rules: pad, cut, flip, dilate, transpose and multiply.
 
 ``zero_after`` and ``late`` delay a computation: they hide a tensor's shape from ONNX Runtime until
 another value has been computed.

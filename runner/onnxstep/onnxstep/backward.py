@@ -38,8 +38,9 @@ def pull_back(
 
     ``nodes`` are the forward nodes in topological order. ``cotangents`` maps output names to their
     cotangents. The result lacks a name if no output with a cotangent depends on this value. Raises
-    ModelError for an operator without a rule or a node that does not fit its operator. Raises
-    CapabilityError if a rule needs constants larger than this machine's memory.
+    ModelError for an operator without a rule, and for a node whose attributes or inputs its
+    operator does not allow. Raises CapabilityError if a rule needs constants larger than this
+    machine's memory.
     """
     # A tuple keeps the order. The order of a set differs between processes and would change the
     # graph.
@@ -74,7 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Sum of the cotangents received for a value so far; in ``sums`` the sum replaces them."""
+    """Sum of the cotangents that ``sums`` has for ``name``; the sum replaces them in ``sums``."""
     received = sums.get(name)
     if not received:
         return None

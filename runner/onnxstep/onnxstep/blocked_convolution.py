@@ -1,9 +1,9 @@
 """Convolution in ONNX Runtime's blocked layout (NCHWc), for weights that change at every step.
 
-ONNX Runtime itself uses this layout only if the weights are constant, but training changes them. A
-graph may contain the operators of the layout: they reorder the tensors, convolve them and reorder
-the result back. A block has 8 channels on processors with AVX2 and 16 with AVX-512; the code here
-works for both. benchmarks/rules/convolution.py measures which convolutions become faster.
+ONNX Runtime itself uses this layout only if the weights are constant, but training changes them.
+This module therefore emits the operators of the layout: they reorder the tensors, convolve them and
+reorder the result back. A block has 8 channels on processors with AVX2 and 16 with AVX-512; the
+code here works for both. benchmarks/rules/convolution.py measures which convolutions become faster.
 ``rules.convolution`` computes gradients in the plain layout (NCHW).
 """
 
@@ -60,8 +60,9 @@ def adjoint(
 ) -> Value | None:
     """Emit the gradient with respect to a convolution's input: [N, C, *into].
 
-    It is a convolution of ``dy`` [N, M, ...], the gradient with respect to the result, with the
-    flipped kernels ``w``. Returns None if ``convolve`` does, and for strides other than 1.
+    The gradient is a convolution of ``dy`` [N, M, ...], the gradient with respect to the result,
+    with the flipped kernels ``w``. Returns None if ``convolve`` returns None, and for strides other
+    than 1.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -84,9 +85,9 @@ def _flipped_kernels(w: Value) -> Value:
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
     """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
-    It is x [N, C, ...] convolved with ``dy`` [N, M, ...], the gradient with respect to the result,
-    with strides and dilations swapped. Returns None if the channels or images do not fill whole
-    blocks, or if the kernel has one element.
+    The gradient is x [N, C, ...] convolved with ``dy`` [N, M, ...], the gradient with respect to
+    the result, with strides and dilations swapped. Returns None if the channels or images do not
+    fill whole blocks, or if the kernel has one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -96,7 +97,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
     """Weight gradient of a depthwise convolution, as a convolution with channels · images groups.
 
-    The groups of different images are then summed.
+    The results of the images are then summed.
     """
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:

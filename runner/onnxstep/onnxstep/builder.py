@@ -116,9 +116,10 @@ class Saved:
 class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
-    ``provider`` is the execution provider that will run the graph; rules may then use operators
-    that only this provider has. With None the graph stays portable. ``blocked_convolutions`` says
-    that the CPU provider has kernels for the blocked layout, as ONNX Runtime's x86-64 builds have.
+    ``provider`` is the execution provider that will run the graph. Gradient rules may then use
+    operators that only this provider has. With None the graph stays portable.
+    ``blocked_convolutions`` says that the CPU provider has convolution kernels for blocks of
+    channels, as ONNX Runtime's x86-64 builds do.
     """
 
     def __init__(
@@ -198,7 +199,7 @@ class Builder:
         return self.append(node)
 
     def emit_shaped(self, like: Value, shape: Sequence[int], node: onnx.NodeProto) -> Value:
-        """Append ``node`` and return its output, which has this shape and the type of ``like``."""
+        """Append ``node`` and return its output, which has ``shape`` and the type of ``like``."""
         node.output.append(self.fresh(node.op_type))
         self.declare(node.output[0], helper.make_tensor_type_proto(like.elem_type, list(shape)))
         return self.append(node)[0]

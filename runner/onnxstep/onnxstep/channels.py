@@ -1,10 +1,10 @@
 """Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
 
 On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA,
-ONNX Runtime fuses no elementwise operators, so the time is proportional to the number of passes:
-BatchNormalization multiplies and adds in one pass, LayerNormalization returns mean and deviation of
-each plane, and a product with a column of ones sums faster than ReduceSum
-(benchmarks/rules/batch_normalization.py).
+ONNX Runtime fuses no elementwise operators, so the time is proportional to the number of passes.
+There BatchNormalization multiplies and adds in one pass. LayerNormalization returns mean and
+inverse standard deviation of each plane (a channel of an image). A product with a column of ones
+sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Normalized:
 
     @property
     def deviation(self) -> Value:
-        """The difference x - mean [N, C, ...]; runtimes compute equal nodes once."""
+        """The difference x - mean [N, C, ...]; runtimes merge the equal nodes of several calls."""
         return self.x - per_channel(self.x, self.mean)
 
     def scaled(self, gain: Value, shift: Value) -> Value:
@@ -56,9 +56,10 @@ class Normalized:
         return scaled(self.deviation, gain, shift)
 
     def product_sums(self, y: Value, y_sums: Value) -> Value:
-        """Σ y (x - mean) per channel, [1, C, 1, ...] in float32, for y like x with sums ``y_sums``.
+        """Σ y (x - mean) per channel, [1, C, 1, ...] in float32, for y of the shape of x.
 
-        On CUDA, the mean is subtracted from the sums instead of from x.
+        ``y_sums`` are the sums of y per channel. On CUDA, the mean is subtracted from the sums
+        instead of from x.
         """
         if not has_normalization(self.x):
             return product_sums(y, self.deviation)
@@ -85,13 +86,13 @@ def wide(x: Value) -> Value:
 
 
 def has_normalization(x: Value) -> bool:
-    """Whether the provider has BatchNormalization and LayerNormalization kernels for x: on CUDA."""
+    """Whether the provider is CUDA and can run BatchNormalization and LayerNormalization on x."""
     has_type = x.elem_type in (_FLOAT, _HALF) and x.op.opset >= _LAYER_NORMALIZATION
     return x.op.provider == "cuda" and has_type and x.rank in _NORMALIZED_RANKS
 
 
 def normal_input(x: Value) -> Value:
-    """Return x in the type in which it is normalized: in half precision only on CUDA."""
+    """Return x in the type to normalize it in: float32 for half unless ``has_normalization``."""
     return x if has_normalization(x) else wide(x)
 
 
@@ -101,9 +102,9 @@ def _is_convolved(x: Value) -> bool:
 
 
 def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
-    """The product x · gain + shift, for one gain and shift per channel.
+    """The sum x · gain + shift, for one gain and shift per channel.
 
-    A convolution takes one pass, in which ONNX Runtime also adds a tensor or applies a ReLU.
+    A convolution takes one pass, in which ONNX Runtime can also add a tensor or apply a ReLU.
     """
     if not _is_convolved(x):
         return x * gain if shift is None else x * gain + shift
@@ -145,8 +146,8 @@ def product_sums(x: Value, y: Value) -> Value:
 def channel_sums(x: Value) -> Value:
     """Σ x per channel, [1, C, 1, ...] in float32.
 
-    In half precision, each plane is first multiplied by a power of two near 1 / its size, so that
-    the plane's sum does not exceed 65504.
+    In half precision, each plane (a channel of an image) is first multiplied by a power of two near
+    the inverse of its size, so that the plane's sum does not exceed 65504.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):
@@ -162,7 +163,7 @@ def channel_sums(x: Value) -> Value:
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C], or else by those of x.
+    """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C], or else by the statistics of x.
 
     The variance of x is the biased variance. The forward and the backward pass both call this
     function; they emit equal nodes, which runtimes compute once.
@@ -185,10 +186,11 @@ _TINY = 1e-12
 
 
 def _statistics(x: Value) -> tuple[Value, Value]:
-    """Mean and biased variance [C] from those of each plane, which LayerNormalization returns.
+    """Mean and biased variance [C] of x, from the statistics that LayerNormalization returns.
 
-    The variance of a channel is the mean of the variances of its planes, and of the squared
-    distances of their means from the channel's mean.
+    These are mean and inverse standard deviation of each plane (a channel of an image). The
+    variance of a channel is an average over its planes: the plane's variance plus the squared
+    distance of the plane's mean from the channel's mean.
     """
     op, (batch, channels, *space) = x.op, x.shape
     rows, count = batch * channels, math.prod(space)

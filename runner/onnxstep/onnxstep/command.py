@@ -35,7 +35,7 @@ _NO_BF16_ON_CPUS = (
 
 
 def main() -> None:
-    """Run the command `onnxstep`; print an expected error in one line and exit with its code."""
+    """Run the command `onnxstep`; print an ``Error`` in one line and exit with its exit code."""
     warnings.formatwarning = _warning_line
     try:
         _run(_parser().parse_args())

@@ -1,4 +1,4 @@
-"""Sums of cotangents: over broadcast axes, over several readers, and over the rows of a table.
+"""Sums of cotangents: over broadcast axes, over a value's readers, and over the rows of a table.
 
 A cotangent is the gradient of the loss with respect to a value. If a model looks up rows of a table
 (an embedding), the table's gradient is zero except in these rows. If a last layer with tied weights
@@ -62,7 +62,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _is_product_faster(value: Value, leading: int) -> bool:
-    """Whether a product with ones sums faster over ``leading`` axes: fp32 on the CPU provider."""
+    """Whether a product with a row of ones sums ``leading`` axes faster than ReduceSum does."""
     is_fp32_on_cpu = value.op.provider == "cpu" and value.elem_type == TensorProto.FLOAT
     return is_fp32_on_cpu and math.prod(value.shape[:leading]) <= _MOST_ONES
 

@@ -35,7 +35,7 @@ class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
     ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
-    topological order. A node appears only in ``nodes`` if a pass runs other operators instead.
+    topological order. If a pass runs other operators instead of a node, ``op.nodes`` lacks it.
     ``moves`` are tensors that a pass updates in each step, such as running statistics.
     """
 
@@ -152,7 +152,7 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
     """Append a matrix-vector product as a product with a matrix of one column.
 
     ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
-    if the optimizer moves a Transpose before the product.
+    if the graph optimizer moves a Transpose before the product.
     """
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
@@ -167,8 +167,9 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, the optimizer of versions up to 1.31 does so for every tensor of rank 4. But the
-    cubic kernel expects the channels first, and the optimizer does not permute ``axes``.
+    On the CPU, the graph optimizer of versions up to 1.31 does so for every tensor of rank 4. But
+    the kernel for cubic interpolation expects the channels first, and the optimizer does not
+    permute ``axes``.
     """
     if node.op_type != "Resize" or node.domain:
         return False

@@ -2,9 +2,9 @@
 
 ONNX Runtime's Dropout draws its random numbers one by one on one CPU thread, and a replayed CUDA
 graph repeats its masks. Here the tensor is seen as a matrix. Each run draws a number of 32 bits for
-every row and every column. An element stays if the product of its row's and its column's number,
-modulo 2³², is below a limit. Tests compare these masks with random masks: the share of kept
-elements, and pairs of elements, runs and layers.
+every row and every column. An element stays if the number of its row times the number of its
+column, modulo 2³², is below a limit. Tests compare these masks with random masks by the share of
+kept elements and by the correlation of elements, runs and layers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def forward(node: Node) -> Sequence[Value]:
 
 
 def counted_runs(op: Builder) -> Iterator[Transition]:
-    """The count of runs, if masks depend on it."""
+    """The carried count of runs, if Dropout masks depend on it."""
     if RUNS in op.values:
         count = op.values[RUNS]
         yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")
@@ -77,7 +77,7 @@ def _drawn(node: Node, count: int) -> Value:
 
 
 def _counted(node: Node, count: int) -> Value:
-    """Numbers [count] of 32 bits from a random table, the layer and the number of the run.
+    """Numbers [count] of 32 bits, computed from a random table, the layer and the run's number.
 
     A run takes its number from a carried input, since a replayed CUDA graph repeats the numbers of
     ONNX Runtime's generators.
@@ -97,5 +97,5 @@ def _random(count: int, seed: int | list[int]) -> np.ndarray[tuple[int], np.dtyp
 
 
 def _permuted(x: Value) -> Value:
-    """A quadratic permutation of numbers of 32 bits: x (2 x + 1) modulo 2³²."""
+    """Permute the numbers of 32 bits: replace each x by x (2 x + 1) modulo 2³²."""
     return x * (x + x + x.op.scalar(1, x.elem_type))

@@ -91,10 +91,11 @@ class LossFunction(Protocol):
 class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
 
-    ``weights`` has a number for each class, which multiplies the loss at positions of this class.
-    Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` spreads this share
-    of the target evenly over all classes. With p = softmax(z), the gradient at a position with the
-    weight s is ``s (p - onehot)``.
+    ``weights`` has a number for each class, which multiplies the loss where this class is the
+    target. Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` is the
+    share of the target that is spread evenly over all classes. With p = softmax(z) and without
+    smoothing, the gradient at a position is ``s (p - onehot)``. Here s is the position's weight
+    divided by the sum of weights.
     """
 
     weights: tuple[float, ...] | None = None
@@ -128,7 +129,7 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class of each position, and its weight and count divided by the sum of weights.
+        """Class of each position, and its weight and count, each divided by the sum of weights.
 
         An ignored position gets the class 0, the weight 0 and the count 0. A counted position has
         the count 1 before the division.
@@ -176,7 +177,7 @@ class _Smooth:
 
 @dataclass(frozen=True)
 class NegativeLogLikelihood:
-    """Mean over positions of ``-y[t]``: log-probabilities y [..., classes], targets t [...]."""
+    """Mean over positions of ``-y[t]``; log-probabilities y [..., classes], targets t [...]."""
 
     def target_of(self, output: Value) -> Target:
         """The target is a class index for each position."""
@@ -204,8 +205,8 @@ class _Elementwise:
 class SigmoidCrossEntropy(_Elementwise):
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and a target y in [0, 1].
 
-    ``positive_weight`` w weights the positive class: (1 - y) z + (1 + (w - 1) y) softplus(-z), for
-    the output z.
+    With the weight w (``positive_weight``) of the positive class, the loss of an output z is
+    (1 - y) z + (1 + (w - 1) y) softplus(-z).
     """
 
     positive_weight: float = 1.0

@@ -1,6 +1,6 @@
 """Mixed precision: gradient rules compute in the half type of their inputs, and sum in float32.
 
-``graphs.precision`` rewrites the forward pass, and ``MixedBuilder`` each node of the backward pass.
+``graphs.precision`` rewrites the forward pass. ``MixedBuilder`` adds casts around backward nodes.
 Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: the loss is multiplied by
 a scale before differentiation, and the gradients are divided by this scale. If a gradient is not
 finite, the step changes only the scale, which it carries like optimizer state.

@@ -1,7 +1,7 @@
 """The objective of a training step: a weighted sum of losses, and its gradient at the outputs.
 
-Each loss in the sum is a term, which one output of the model determines. ``losses`` defines the
-single losses.
+Each loss in the sum is a term and is computed from one output of the model. The module ``losses``
+defines the losses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onnxstep.losses import LOSSES, Loss, LossFunction
 
 @dataclass(frozen=True)
 class Term:
-    """A loss of ``output``, times ``weight``; None means the only float output of the model."""
+    """A loss of ``output`` times ``weight``; ``output`` None: the model's only float output."""
 
     loss: str | LossFunction = "softmax_cross_entropy"
     output: str | None = None

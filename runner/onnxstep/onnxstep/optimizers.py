@@ -104,10 +104,10 @@ class Momentum(Optimizer):
 class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``, a
-    velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon is under
-    the root, s starts at 1, and v includes the rate. The step stores s / (1 - rho) and v · √(1 -
-    rho), which saves a pass over memory.
+    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
+    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
+    is under the root, s starts at 1, and v includes the rate. The states are s / (1 - rho) and
+    v · √(1 - rho), which saves a pass over memory.
     """
 
     rho: float = 0.99
@@ -185,8 +185,8 @@ class Adam(Optimizer):
 
     m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². With bias correction, at step t: w' = w - rate
     / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this AdamW: the decay
-    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. The step
-    stores m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
+    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. The states
+    are m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
     """
 
     beta1: float = 0.9

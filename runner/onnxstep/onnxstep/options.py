@@ -18,8 +18,8 @@ from onnxstep.passes.recompute import Rematerialisation
 class StepOptions:
     """Settings of a training step: loss, optimizer, trained parameters and target provider.
 
-    ``loss`` is a name, a loss function or a list of terms. ``output`` is the output from which a
-    single loss is computed (default: the only float output). ``optimizer`` is a name or an
+    ``loss`` is a name, a loss function or a list of terms. ``output`` names the model output from
+    which a single loss is computed (default: the only float output). ``optimizer`` is a name or an
     Optimizer.
 
     The next three settings are lists of parameter names or shell patterns. ``freeze``: parameters
@@ -35,9 +35,10 @@ class StepOptions:
 
     ``provider``: the execution provider that will run the step. The graph may use operators that
     only this provider has; None allows portable operators only. ``blocked_convolutions``: use the
-    CPU provider's convolutions in blocks of channels, which ONNX Runtime's x86-64 builds have.
-    ``resumable``: keep ONNX Runtime's Dropout on the CPU. Its seed goes up by one at each run, so a
-    new session can draw the masks of any later run.
+    CPU provider's convolution kernels for blocks of channels, which ONNX Runtime's x86-64 builds
+    have. ``resumable``: on the CPU, keep ONNX Runtime's Dropout instead of a faster replacement.
+    The seed of this Dropout goes up by one at each run, so a new session can draw the masks of any
+    later run.
 
     ``precision`` fp16 or bf16 computes in half precision, except for operators that
     ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are

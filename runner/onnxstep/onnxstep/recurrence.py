@@ -1,10 +1,10 @@
-"""Code that the gradients of LSTM, GRU and RNN share: directions, layouts, sequence lengths.
+"""Code that the gradients of LSTM, GRU and RNN share: directions, layouts and sequence lengths.
 
 The gradient of a value is the gradient of the loss with respect to this value. With T time steps
-and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...], whose rows
-are in processing order, so that one product covers all steps. The tensors of a reverse direction
-are flipped before and after, each sequence within its length. Steps beyond a sequence's end get
-zero gradients, so the backward steps need no mask.
+and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...]. Their rows
+are in processing order, so that one product covers all steps. For a reverse direction, the time
+steps of each sequence are flipped before and after the computation, within the sequence's length.
+Steps beyond a sequence's end get zero gradients, so the backward steps need no mask.
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative at the result y; ``product`` is factor · y, or None."""
+        """``factor`` times the derivative for the result y; ``product`` is factor · y, or None."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
 class DirectionInputs(NamedTuple):
     """Inputs of one direction of a recurrent node with G gates and H hidden units.
 
-    Shapes, with T steps and B sequences: ``x`` [T·B, I]; weights ``w`` [G·H, I] and ``r`` [G·H, H];
-    ``bias`` [G·H], the sum of both biases; the first states ``h0`` and ``c0`` [B, H].
+    Shapes, with T steps and B sequences: ``x`` is [T·B, I]. The weights are ``w`` [G·H, I] and
+    ``r`` [G·H, H]. ``bias`` [G·H] is the sum of the biases of x Wᵀ and of h Rᵀ. The first states
+    are ``h0`` and ``c0`` [B, H].
     """
 
     x: Value
@@ -75,9 +76,9 @@ class Direction:
 
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have the gradients
-    [B, H] of the hidden and cell states of each step, but only the part that comes from the node's
-    outputs; None means zero.
+    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have, for each step,
+    the part of the gradient [B, H] of the hidden or cell state that comes from the node's outputs;
+    None means zero.
     """
 
     op: Builder
@@ -102,7 +103,7 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self, step: int) -> Value:
-        """Gradient of the hidden state after ``step``, without the part from later steps."""
+        """Gradient of the hidden state after ``step`` that comes from the node's outputs."""
         cotangent = self.dh[step]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
@@ -111,7 +112,8 @@ class Direction:
 class DirectionCotangents:
     """Gradients of a direction's inputs; ``z`` [T·B, G·H] is the gradient of x Wᵀ.
 
-    ``w`` and ``r`` have the shapes of the weights, ``biases`` [G·H], ``h0`` and ``c0`` [B, H].
+    ``w`` and ``r`` have the shapes of the weights. ``biases`` are [G·H]; ``h0`` and ``c0`` are
+    [B, H].
     """
 
     z: Value
@@ -207,7 +209,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Raise ModelError if the hidden state is narrower than the gates (PyTorch's proj_size)."""
+    """Raise ModelError if the hidden state is narrower than a gate (PyTorch's proj_size)."""
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
     if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
@@ -316,7 +318,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Zero the gradients after each sequence's end; add ``last`` [B, H] at its last step."""
+        """Zero the gradients after each sequence's end; add ``last`` [B, H] at this end."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
@@ -342,7 +344,7 @@ class Directions:
         return _selected(y, 1, index)
 
     def ordered(self, index: int, y: Value) -> Value:
-        """Slice [T, B, H] of Y, or of Y's gradient, for one direction, in processing order."""
+        """Slice [T, B, H] of ``y`` (Y or its gradient) for one direction, in processing order."""
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:

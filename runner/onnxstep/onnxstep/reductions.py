@@ -22,8 +22,8 @@ def reduced(op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> V
     """Reduce x over ``axes``, given in ascending order; return x if there are no axes.
 
     ONNX Runtime's CUDA provider takes 4 to 7 times as long for axes that are not the first or last
-    axes of x (benchmarks/rules/channel_sums.py). On CUDA the last axes are therefore reduced first,
-    and summed by a product with a column of ones, which takes half the time of ReduceSum.
+    axes of x (benchmarks/rules/channel_sums.py). On CUDA the last axes are therefore reduced first.
+    A product with a column of ones sums these axes in half the time of ReduceSum.
     """
     if not axes:
         return x
@@ -45,14 +45,14 @@ def _reduced(op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Val
 
 
 def _is_product(op_type: str, x: Value, last: Sequence[int]) -> bool:
-    """Whether a product with a column of this length computes the reduction."""
+    """Whether a product with a column of numbers can reduce the ``last`` axes of x."""
     count = math.prod(x.shape[axis] for axis in last)
     is_sum = op_type in _SUMS and x.elem_type == TensorProto.FLOAT
     return is_sum and 1 < count <= _LONGEST_COLUMN
 
 
 def _product(op_type: str, x: Value, last: Sequence[int], keepdims: bool) -> Value:
-    """Sum or mean over the last axes of x, as a product with a column."""
+    """Sum or mean over the ``last`` axes of x, as a product with a column of equal numbers."""
     op, rows = x.op, x.shape[: -len(last)]
     count = math.prod(x.shape[len(rows) :])
     each = 1.0 if op_type == "ReduceSum" else 1 / count

@@ -1,4 +1,4 @@
-"""Table of operators: each has a gradient rule, a zero derivative or a reason for refusal.
+"""Table of operators, each with a gradient rule, a zero derivative or a reason for refusal.
 
 Keys are the domain, the operator and the version that last changed the operator's meaning. An entry
 holds only for the versions that it lists, so onnxstep refuses a new version until somebody has
@@ -92,7 +92,7 @@ class Node:
     def attribute(self, name: str, default: Any = None) -> Any:
         """The node's attribute, or the schema's default, or else ``default``; strings are decoded.
 
-        Operators of ONNX Runtime's own domain have no schema here.
+        Operators of ONNX Runtime's own domain have no schema, so they get ``default``.
         """
         for entry in self.proto.attribute:
             if entry.name == name:
@@ -178,7 +178,7 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
 
 
 def zero(op_type: str, versions: Iterable[int], domain: str = "") -> None:
-    """Register that the derivative of these ``versions`` is zero wherever it exists."""
+    """Register that an operator's derivative is zero wherever it exists, in these ``versions``."""
     _register(domain, op_type, versions, Zero())
 
 

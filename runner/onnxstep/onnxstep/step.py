@@ -61,12 +61,12 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph to run for every micro-batch but the last; it adds gradients to sums of gradients.
+    """A graph to run for every micro-batch but the last; it adds this batch's gradients to sums.
 
-    The graph also updates running statistics. Its inputs are those of the step except the learning
+    The graph also updates running statistics. It has the inputs of the step except the learning
     rate and the optimizer state. If there is a loss scale, the graph reads the scale and does not
-    change it. ``loss`` is the name of the output with the loss; ``carried`` are the sums and
-    running statistics.
+    change it. ``loss`` is the name of the output with the loss. ``carried`` are the sums of
+    gradients and the running statistics.
     """
 
     model: onnx.ModelProto
@@ -120,7 +120,7 @@ class TrainingStep:
 class _Tensors:
     """The float tensors of a model by their role in a training step.
 
-    ``declared`` are the parameters. ``untrained`` has the reason for each constant or buffer.
+    ``declared`` are the parameters. ``untrained`` has constants and buffers, each with the reason.
     ``statistics`` names the running statistics. ``frozen`` names parameters and statistics that do
     not change. ``undecayed`` names parameters without weight decay.
     """
@@ -278,7 +278,7 @@ def evaluation_graph(
     model's inputs, the targets, the parameters and the running statistics, so that a caller can
     feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
     BatchNormalization uses the statistics of each batch, because running statistics are useful only
-    after some hundred steps. Layers whose running statistics ``freeze`` names are the exception.
+    after some hundred steps. Layers with running statistics in ``freeze`` still use these.
     Raises ModelError as ``training_step`` does.
     """
     model = separated(model)

@@ -1,4 +1,4 @@
-"""Report which tensors a step trains and does not train, with reasons and doubts."""
+"""Report which tensors a step trains, why it does not train the others, and what is doubtful."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def trained_set(
 ) -> TrainedSet:
     """Report the parameters that a step trains, and all other float tensors with a reason.
 
-    ``listed`` and ``untrained`` are the results of ``parameters`` and ``untrained`` for the model.
-    ``trained`` and ``frozen`` are names of parameters. The size of a tensor of scales is the number
-    of quantized values that it scales.
+    ``listed`` and ``untrained`` are what the functions ``parameters`` and ``untrained`` return for
+    the model. ``trained`` and ``frozen`` are names of parameters. The reported size of a tensor of
+    quantization scales is the number of quantized values that it scales.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

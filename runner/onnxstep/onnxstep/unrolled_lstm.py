@@ -57,9 +57,9 @@ class LstmActivations(Saved):
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether the LSTM can be unrolled: no sequence lengths, peepholes or rare options.
+    """Whether the LSTM can be unrolled: default activations, no lengths, peepholes or rare options.
 
-    The activations must be the default ones.
+    Rare options are ``clip``, ``input_forget`` and ``layout``.
     """
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
@@ -70,7 +70,10 @@ def _is_plain(node: Node) -> bool:
 
 
 def unroll(node: Node) -> Sequence[Value | None]:
-    """Outputs of an LSTM, computed step by step, with its gates saved; empty if not possible."""
+    """Outputs of an LSTM, computed step by step, with the gates saved for the backward pass.
+
+    Empty unless the provider is the CPU and the LSTM can be unrolled.
+    """
     if node.op.provider != "cpu" or not _is_plain(node):
         return ()
     op, view = node.op, Directions(node)
@@ -111,7 +114,7 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
 
 
 def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
-    """Split a direction's weights into the weights of the gates and those of the candidate."""
+    """Split a direction's weights into the weights of the gates and of the candidate."""
     op, hidden = run.w.op, run.r.shape[1]
     sizes = op.integers(3 * hidden, hidden)
     cut = [
@@ -138,8 +141,8 @@ UNITS = -2
 class TimeLayout:
     """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
 
-    A step's value is [n, B], or [2, n, B] for two directions, of which the first runs forward in
-    time and the second backward. The values of all steps are rows [n, T·B] for each direction.
+    A step's value is [n, B], or [2, n, B] for two directions: the first runs forward in time and
+    the second backward. The values of all steps are joined to rows [n, T·B] for each direction.
     """
 
     op: Builder

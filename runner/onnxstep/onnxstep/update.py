@@ -1,4 +1,4 @@
-"""Next values of parameters and states from gradients: clipping, accumulation, optimizer."""
+"""Compute the next values of parameters and states: accumulate and clip gradients, and optimize."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Transition:
-    """A carried value before and after a run; ``role`` and ``initial`` are as in ``Carried``."""
+    """A carried value before and after a step; ``role`` and ``initial`` are as in ``Carried``."""
 
     before: Value
     after: Value
@@ -66,7 +66,7 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """Emit the update of each parameter and its states, and of the step count if it is needed.
+    """Emit the update of each parameter and its states, and of the step count if rules need it.
 
     ``rate`` is the learning rate. Weight decay does not apply to the parameters in ``undecayed``.
     ``finite`` is a bool scalar. If ``finite`` is false at run time, all values stay as they are.

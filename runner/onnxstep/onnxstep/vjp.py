@@ -26,8 +26,8 @@ def vjp_graph(
     float input or initializer in ``wrt`` (names or shell patterns) gets an output
     ``<name>_gradient`` of its shape, which is zero if no output depends on this tensor.
     ``dimensions`` has the sizes of symbolic dimensions. Raises ModelError for unknown names, for
-    dimensions without a size, and for operators that cannot be differentiated. For operators, the
-    message names the node, the operator, the version and the path.
+    dimensions without a size, and for operators that cannot be differentiated. The message for an
+    operator names the node, the operator, its version and the path from a tensor in ``wrt``.
     """
     chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
@@ -55,7 +55,7 @@ def vjp_graph(
 
 
 def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """Names of the float inputs and initializers that match a pattern, and unmatched patterns."""
+    """Names of the float inputs and initializers that match, and all patterns without a match."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -1,4 +1,4 @@
-"""Sliding windows of convolution and pooling: their geometry, and convolutions with them."""
+"""Sliding windows of convolution and pooling: geometry, padding and convolutions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_TAPS = 2**22
 
 @dataclass(frozen=True)
 class Window:
-    """A sliding window; each field has one number of elements for each spatial axis.
+    """A sliding window; each field has a number of elements for each spatial axis.
 
     ``begins`` and ``ends`` are the padding before and after each axis.
     """
@@ -115,8 +115,9 @@ def _convolve_transposed_evenly(
 ) -> Value:
     """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
 
-    If the end padding is shorter, ``output_padding`` makes up the difference, which cuDNN allows
-    below the stride. Surplus elements are cut off. Elements that no window contains are zeros.
+    If the end padding is shorter, ``output_padding`` makes up the difference; cuDNN requires that
+    it is below the stride. Surplus elements are cut off. Elements that no window contains are
+    zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
@@ -151,7 +152,8 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     """The window that slides over y in a transposed convolution from x to y.
 
     There is a window for each element of x. With ``output_shape`` or ``auto_pad`` SAME, the shapes
-    determine the padding. If its sum is odd, the larger half comes first, except for SAME_UPPER.
+    determine the total padding. If the total is odd, the larger half comes first, except for
+    SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

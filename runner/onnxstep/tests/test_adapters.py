@@ -1,4 +1,4 @@
-"""Adapters first have no effect, are trained alone, and act like a change of the weight."""
+"""New adapters have no effect, only they are trained, and they act like a change of the weight."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _data() -> dict[str, Array]:
 
 
 def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
-    """Losses of the steps, and the adapters at the end, if Adam trains only the adapters."""
+    """Train only the adapters with Adam; return the losses of the steps and the last adapters."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
     values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
     losses = []
@@ -66,7 +66,7 @@ def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
-    """New adapters leave the loss unchanged, and trained ones act as W + A B · alpha / rank."""
+    """New adapters leave the loss unchanged; trained adapters act as W + A B · alpha / rank."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
     losses, trained = _trained(adapted)
@@ -127,7 +127,7 @@ def _codes() -> tuple[Array, Array, Array]:
 
 
 def _product(form: str) -> onnx.ModelProto:
-    """A product with a trained weight, then one with a frozen weight, stored as ``form`` says."""
+    """A model of two products: a float weight, then a weight that is stored in the ``form``."""
     codes, scales, weights = _codes()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
@@ -176,7 +176,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Scales are not trained; the report counts the quantized numbers instead of the scales."""
+    """Quantization scales are not trained; the report counts quantized values instead of scales."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

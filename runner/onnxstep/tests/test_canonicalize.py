@@ -56,7 +56,7 @@ def test_a_body_that_depends_on_types_is_expanded() -> None:
 
 @pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
 def test_constants_however_they_are_written(constant: str) -> None:
-    """The axes of a reduction are known from a Constant node with any of its attributes."""
+    """ReduceMean's axes are known from a Constant node, whichever attribute has the numbers."""
     model = model_of_text(
         "g (float[1,3] x) => (float[1,1] y) "
         f"{{ a = Constant <{constant}> () y = ReduceMean(x, a) }}"
@@ -67,7 +67,7 @@ def test_constants_however_they_are_written(constant: str) -> None:
 
 @pytest.mark.parametrize("split", ["int64 s = {2}", "int64[2] s = {2, 1}"])
 def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
-    """PyTorch exports chunk and split as a sequence, whose gradient equals that of a Split."""
+    """The gradient through a sequence, PyTorch's export of chunk and split, is that of a Split."""
     model = model_of_text(
         f"g (float[1,3] x) => (float[1,2] y, float[1,1] z) <{split}, int64 a = {{0}}, "
         "int64 b = {-1}> { p = SplitToSequence <axis = 1> (x, s) "
@@ -85,7 +85,7 @@ def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
 @pytest.mark.parametrize("ir_version", [3, 4, 8])
 @pytest.mark.parametrize("opset", [9, 13])
 def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
-    """Weights that old files also list as inputs remain stored values."""
+    """Gradients are correct for old files, which list initializers among the inputs."""
     graph = helper.make_graph(
         [
             helper.make_node("MatMul", ["x", "w"], ["product"]),

@@ -59,7 +59,7 @@ def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: 
 
 
 def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
-    """Options set rank and targets of adapters, and the report lists the weights as frozen."""
+    """With --lora-rank only adapters are trained; an unknown --lora-targets is an error."""
     out = tmp_path / "step.onnx"
     lora = ("--lora-rank", 2, "--lora-targets", "w*", "--lora-alpha", 4)
     process = onnxstep(model, "--dim", "batch=8", *lora, "-o", out, "--format", "json")

@@ -21,7 +21,7 @@ g (double[2,3] x, double[3] s) => (double[3] y, double[2,3] z)
 
 
 def test_sequences_have_the_slopes_of_finite_differences() -> None:
-    """Splitting into, taking from and joining sequences of tensors have correct gradients."""
+    """Gradients through nodes that make, read and join sequences agree with finite differences."""
     model = model_of_text(SEQUENCES)
     rng = np.random.default_rng(3)
     sources = [value.name for value in model.graph.input]

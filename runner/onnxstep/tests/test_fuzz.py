@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent
 
 
 def fuzz(first: int, count: int) -> dict[str, int]:
-    """Run ``count`` mutations in a process; return how often each result occurs."""
+    """Test ``count`` mutated files in a process; return how often each outcome occurs."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzzing", str(first), str(count)]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
     assert process.returncode == 0, process.stderr[-2000:]
@@ -21,7 +21,7 @@ def fuzz(first: int, count: int) -> dict[str, int]:
 
 
 def test_damaged_files() -> None:
-    """Some files become a training step, and some are refused at each stage, without a crash."""
+    """Some of 160 damaged files give a training step; some are refused at load or at gradient."""
     outcomes = fuzz(0, 160)
     assert sum(outcomes.values()) == 160
     assert outcomes["a training step"] > 5

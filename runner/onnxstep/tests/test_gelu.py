@@ -27,7 +27,7 @@ def gelu(last: str, source: str = "x") -> onnx.ModelProto:
 
 
 def optimized(model: onnx.ModelProto, path: Path) -> set[str]:
-    """Operators of the graph that ONNX Runtime runs."""
+    """Operators of the graph after ONNX Runtime's optimization."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(path)
     onnxruntime.InferenceSession(
@@ -59,7 +59,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """A product that is not a GELU, or whose half another node reads, is not rewritten."""
+    """A product that is not a GELU, or whose factor another node reads, is not rewritten."""
     assert with_halving_last(model) == model
 
 
@@ -85,6 +85,6 @@ def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
 
 
 def test_a_gelu_whose_parts_are_read_stays() -> None:
-    """Nodes whose intermediate values another node reads stay as they are."""
+    """A GELU whose erf another node reads is not replaced by a Gelu node."""
     model = gelu("p = Mul(x, s) h = Mul(p, half) y = Add(h, e)")
     assert "Gelu" not in {node.op_type for node in with_single_nodes(model).graph.node}

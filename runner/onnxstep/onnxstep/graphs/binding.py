@@ -40,7 +40,7 @@ _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger
 
 
 class UnknownShapeError(ModelError):
-    """A value has a shape that depends on data, or an operator that onnx does not know.
+    """The shape of a value depends on data, or onnx does not know the value's operator.
 
     ``domain`` and ``op_type`` name the operator; "" is ONNX's default domain.
     """
@@ -177,7 +177,7 @@ def _keep_live(graph: onnx.GraphProto) -> None:
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Infer shapes with onnx, without its data propagation: constants are already folded.
+    """Infer shapes with onnx but without data propagation, as constants are already folded.
 
     With data propagation onnx 1.23.2 would store whole tensors of any length.
     """
@@ -267,9 +267,9 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
 
 
 def _check_constants(graph: onnx.GraphProto) -> None:
-    """Raise ModelError if constants alone need a huge tensor or much arithmetic.
+    """Raise ModelError if nodes that read only constants need a huge tensor or much arithmetic.
 
-    Runtimes compute nodes that read only constants when they load the file.
+    Runtimes compute these nodes when they load the file.
     """
     shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
     moving = {value.name for value in graph.input}

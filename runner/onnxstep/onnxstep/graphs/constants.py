@@ -1,9 +1,10 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
 PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
-folded. In other files, the nodes that read a tensor and its numbers decide. A bound, an exponent,
-or a tensor that only shapes and angles depend on is not a weight. A factor or summand is not a
-weight if its numbers look typed by a person. All other tensors are parameters (see ``parameters``).
+folded. In other files, a tensor's numbers and the nodes that read the tensor decide. A bound, an
+exponent, or a tensor that only shapes and angles depend on is not a weight. A factor or summand is
+not a weight if its numbers look typed by a person. All other tensors are parameters (see
+``parameters``).
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why a tensor that the exporter folded is not a weight; "" if readers and numbers decide."""
+    """Why a tensor that the exporter folded is not a weight; "" if its origin does not tell."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:

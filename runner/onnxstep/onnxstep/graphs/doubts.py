@@ -59,7 +59,7 @@ def _shared(
     """Parameters that several layers share, probably after a merge, with the number of layers.
 
     A tensor counts if the layers read it with the same operator, and if its numbers are all equal
-    or an optimizer that merges tensors ran.
+    or the exporter ran an optimizer, which merges equal tensors.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:

@@ -145,7 +145,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each merged tensor; unchanged if nothing merged."""
+    """Copy of the model with an initializer for each merged tensor; the model if there is none."""
     origins = merged(model)
     if not origins:
         return model

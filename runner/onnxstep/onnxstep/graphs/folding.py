@@ -96,7 +96,7 @@ def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) 
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declare types that onnx cannot infer; warn about different declared shapes."""
+    """Declare ``types``, which onnx cannot infer; warn if the file declares a different shape."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
@@ -127,10 +127,10 @@ def _folded_nodes(
 def _written_out(
     node: onnx.NodeProto, values: _GraphValues, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes that replace ``node``, which is an If or reads a sequence.
+    """The folded nodes that replace ``node``, if it is an If or reads a sequence.
 
-    None if these nodes cannot be determined. Nodes that create sequences stay, because some of
-    their readers may stay.
+    None for other nodes, and if the replacement is unknown. Nodes that create sequences stay,
+    because some of their readers may stay.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -203,7 +203,7 @@ class _GraphValues:
         """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
 
         Other nodes are returned unchanged. So are nodes whose input shapes are unknown or do not
-        fit.
+        fit the operator.
         """
         if not is_misinferred(node, self._opset):
             return [node]

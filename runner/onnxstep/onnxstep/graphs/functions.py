@@ -21,7 +21,7 @@ _Key = tuple[str, str, str]
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of the model in which the bodies of local functions replace the calls.
 
-    Raises ModelError for a call that does not fit its function, and if ``check_calls`` does.
+    Raises ModelError for a call that does not fit its function, and as ``check_calls`` does.
     """
     check_calls(model)
     try:
@@ -64,7 +64,7 @@ def _measure(
     costs: dict[_Key, int],
     callers: tuple[_Key, ...],
 ) -> None:
-    """Store the cost of a function's body in ``costs``, after those of the functions it calls.
+    """Store the costs of a function's body, and of the functions that it calls, in ``costs``.
 
     Raises ModelError if calls are nested too deeply or a function calls itself.
     """

@@ -40,7 +40,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Parts:
-    """The nodes that replace a fused node; names of their values begin with its first output."""
+    """The nodes that replace a fused node; new values are named after its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self.elem_type = node, opset, elem_type

@@ -112,7 +112,7 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 
 
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
-    """Add the type and shape that onnx infers to outputs without type or shape, in place.
+    """Give outputs without type or shape the type and shape that onnx infers, in place.
 
     A shape may stay unknown until the dimensions are bound. Declarations of intermediate values
     without a type are removed. ``check`` validates the model before onnx's inference, which crashes
@@ -190,8 +190,8 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
     """Remove constant biases of zeros from convolutions, in place; return the model.
 
-    PyTorch's exporter writes one for each convolution without a bias. ONNX Runtime's CUDA provider
-    adds it in a pass of its own.
+    PyTorch's exporter writes a bias of zeros for each convolution without a bias. ONNX Runtime's
+    CUDA provider adds a bias in a pass of its own.
     """
     zeros = {
         node.output[0]

@@ -30,7 +30,7 @@ _AXES = range(-(2**31), 2**31)
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict the declared types, and if ``check_nodes`` does.
+    Raises ModelError for types that contradict the declared types, and as ``check_nodes`` does.
     With ``strict``, also raises ModelError for every node that does not fit its inputs.
     """
     check_nodes(model)
@@ -50,8 +50,8 @@ def inferred_types(
 ) -> dict[str, onnx.TypeProto]:
     """Types of a node's outputs by name; raises InferenceError if the inputs do not fit.
 
-    ``schema`` is the schema of the node's operator. ``types`` has the type of each input,
-    ``constants`` the arrays of constant inputs. Raises ModelError if ``check_nodes`` does.
+    ``schema`` is the schema of the node's operator. ``types`` has the type of each input, and
+    ``constants`` has the arrays of constant inputs. Raises ModelError as ``check_nodes`` does.
     """
     _check([node])
     names = [name for name in node.input if name]

@@ -1,16 +1,17 @@
-"""First values of parameters: their list in a file without weights; reproducible random numbers.
+"""First values of parameters: the list in a file without weights, and the random numbers.
 
-The file's metadata lists the distributions as JSON. This module validates the JSON; ``parameters``
-compares it with the graph:
+The metadata of such a file lists the distributions as JSON. This module validates the JSON, and the
+module ``parameters`` compares it with the graph. Examples of the lists:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
     epochcost.state = {"norm1.running_var": {"distribution": "constant", "scale": 1, "seed": 1}}
 
 The counter-based generator Philox 4x64, with the parameter's seed and the run's seed as key, yields
-64-bit words. NumPy guarantees their sequence, but may change the floats of its ``Generator``; this
+64-bit words. NumPy guarantees their sequence, but may change the floats of its ``Generator``. This
 module therefore computes the floats itself. All operations of ``uniform`` and ``constant`` are
-exact or rounded once by IEEE 754. ``normal`` takes a logarithm and a cosine in float64. The last
-bit of these functions may differ between math libraries, which changes one float32 in millions.
+exact or rounded once by IEEE 754. ``normal`` takes a logarithm, a cosine and a sine in float64. The
+last bit of these functions may differ between math libraries, which changes one float32 in
+millions.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> N
 def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
     """Draw normal numbers by Box and Muller (Annals of Mathematical Statistics 29, 1958).
 
-    The first half of the words gives the radii of pairs of numbers, the second half the angles.
+    The first half of the words gives the radii of pairs of numbers; the rest gives the angles.
     """
     pairs = (part.size + 1) // 2
     cosines, sines = part[:pairs], part[pairs:]

@@ -57,7 +57,7 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """Paths of a file's external data, relative to the file's folder; all these files exist.
+    """Paths of a model's external data, relative to the model's folder; all these files exist.
 
     The function checks neither the content of these files nor the graph. Raises ModelError as
     ``load_model`` does.
@@ -183,9 +183,9 @@ def _check_opsets(model: onnx.ModelProto) -> None:
 def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes: int) -> None:
     """Read the data of every external tensor into the model; without a folder, refuse such data.
 
-    Raises ModelError for a location outside the folder, absolute or through ``..`` or a symbolic
-    link. Also raises ModelError for a missing file, for data beyond the end of a file, and for a
-    model larger than ``limit_bytes``.
+    Raises ModelError for a location that is absolute or contains ``..`` or a symbolic link. Also
+    raises ModelError for a missing file, for data beyond the end of a file, and for a model larger
+    than ``limit_bytes``.
     """
     room_bytes = limit_bytes - model.ByteSize()
     for tensor in stored_tensors(model):
@@ -198,7 +198,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
     """Paths of a model's external data, relative to the model's folder.
 
-    The files are not read, but must exist and be long enough. Raises ModelError as
+    The files are not read, but must exist and be long enough for the tensors. Raises ModelError as
     ``load_external_data`` does.
     """
     files: dict[str, int] = {}

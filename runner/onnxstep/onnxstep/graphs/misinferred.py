@@ -1,11 +1,11 @@
 """Rewrite nodes for which onnx infers another shape than runtimes compute.
 
-With ``ceil_mode`` the last window of a pool can start in the end padding. PyTorch, ONNX Runtime and
-ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a pool has
-both ``pads`` and ``auto_pad``, inference uses ``pads`` and the runtime ``auto_pad``. An STFT is
-one-sided by default, but inference assumes that it is not. If an Einsum label has length 1 in an
-operand, this operand is broadcast to the label's length in the other operand; inference uses the
-first length.
+With ``ceil_mode`` the last window of a pooling node can start in the end padding. PyTorch, ONNX
+Runtime and ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a
+pooling node has both ``pads`` and ``auto_pad``, inference uses ``pads``, but ONNX Runtime uses
+``auto_pad``. An STFT is one-sided by default, but inference assumes that it is not. If an Einsum
+label has length 1 in an operand, this operand is broadcast to the label's length in the other
+operand; inference uses the first length of the label.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SAME = (b"SAME_UPPER", _LOWER)
 
 @dataclass(frozen=True)
 class _Axis:
-    """The windows of a pool along an axis: lengths, steps and paddings, in elements.
+    """The windows of a pooling node along an axis: lengths, strides and paddings, in elements.
 
     ``length`` is the length of the input. ``extent`` is the length of a window, including dilation.
     """

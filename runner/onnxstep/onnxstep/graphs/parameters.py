@@ -2,7 +2,7 @@
 
 A file without weights lists its parameters and state in its metadata (see ``initial``). In any
 other file every float initializer is a parameter, except running statistics of BatchNormalization
-and tensors that ``constants`` recognises.
+and tensors that the module ``constants`` recognises as constants or buffers.
 """
 
 from __future__ import annotations
@@ -130,12 +130,12 @@ def parameter_count(model: onnx.ModelProto) -> int:
 
 
 def few_bits_count(model: onnx.ModelProto) -> int:
-    """Number of quantized numbers in weights of MatMulNBits and DequantizeLinear."""
+    """Number of quantized values in the weights of MatMulNBits and DequantizeLinear."""
     return sum(weights_of_scales(model).values())
 
 
 def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
-    """Number of quantized values that each tensor of scales applies to, by the tensor's name."""
+    """Number of quantized values that each tensor of quantization scales applies to, by name."""
     codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for node in model.graph.node:
@@ -150,9 +150,9 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """The first value of each parameter, then of each state tensor, by name; reproducible.
 
-    Tensors that ``exported.separated`` restores come last. Stored values are returned unchanged;
-    others are drawn with ``seed``, from 0 to 2**64 - 1. Raises CapabilityError if memory is
-    insufficient.
+    Tensors that ``exported.separated`` restores come last. Stored values are returned unchanged.
+    Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises CapabilityError if memory
+    is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}

@@ -2,10 +2,10 @@
 
 For inference the parameters become half. For training they stay fp32 (master weights), and each
 step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
-decoder's cache becomes half. All other fp32 values become fp16 or bf16. Exceptions are the
-operators in two tables (one for inference, one for training) and angles computed from positions. In
-bf16, operators for which ONNX Runtime has no CUDA kernel are exceptions, too; its CPU provider has
-no bf16 kernels. This module does not check whether a provider has kernels for fp16.
+decoder's cache becomes half. All other fp32 values become fp16 or bf16, except angles computed from
+positions and values of the operators in ``WIDE`` (or in ``WIDE_IN_TRAINING`` for training). In
+bf16, operators without a CUDA kernel in ONNX Runtime also stay fp32; its CPU provider has no bf16
+kernels. This module does not check whether a provider has kernels for fp16.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ class _Rewriting:
     """The rewritten nodes, and for each float value the names of its fp32 and half versions.
 
     Operators in ``wide`` and initializers in ``masters`` stay fp32. Inputs in ``halved`` and
-    outputs in ``half_outputs`` become half. ``wide_inputs``: an operator's inputs from this index
-    on stay fp32.
+    outputs in ``half_outputs`` become half. ``wide_inputs`` maps an operator to the index of the
+    first input that stays fp32; all later inputs also stay fp32.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Replace nodes that read a sequence by nodes that read its tensors, if these are known.
+"""Replace nodes that read a sequence by nodes that read its tensors, if the tensors are known.
 
 PyTorch's exporter without optimization writes ``chunk`` and ``split`` as SplitToSequence and
 SequenceAt.
@@ -50,7 +50,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """Nodes on tensors that replace ``node``, which reads a sequence.
+    """Nodes that replace ``node``, a reader of a sequence, and read the sequence's tensors.
 
     Raises LookupError if the sequence's tensors are unknown.
     """
@@ -107,7 +107,7 @@ def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onn
 
 
 def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeProto]:
-    """Nodes that insert a new ``axis`` of length 1 into each tensor; ``names``: the results."""
+    """Nodes that insert an ``axis`` of length 1 into each tensor and call the results ``names``."""
     along = f"{names[0]}/axis"
     pairs = zip(tensors, names, strict=True)
     wide = (helper.make_node("Unsqueeze", [tensor, along], [name]) for tensor, name in pairs)

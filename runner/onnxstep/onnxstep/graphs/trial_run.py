@@ -1,4 +1,4 @@
-"""Try calls to onnx's C++ code on untrusted files in a copy of the process first.
+"""Try calls of onnx's C++ code on untrusted files first in a copy of the process.
 
 On some graphs, onnx's checker and shape inference loop endlessly or end the process, and they
 ignore signals meanwhile. A forked copy of the process makes the call first, with limits on CPU time
@@ -38,7 +38,7 @@ _copy = _Copy()
 def require_end(call: Callable[[], object], call_name: str) -> None:
     """Raise ModelError if a copy of this process crashes or exceeds its limits during ``call``.
 
-    The limits are of memory and CPU time. ``call_name`` names the call in messages. An exception
+    The limits apply to memory and CPU time. ``call_name`` names the call in messages. An exception
     in the copy is ignored, because the caller makes the call again. Raises MemoryError if the copy
     crashes while this process has a memory limit: onnx crashes if an allocation fails.
     """
@@ -62,7 +62,7 @@ def can_copy() -> bool:
 def status_of_copy(
     call: Callable[[], object], meanwhile: Callable[[], object] = lambda: None
 ) -> int:
-    """Make the call in a copy of this process; return the copy's exit status.
+    """Make the ``call`` in a copy of this process; return the copy's exit status.
 
     This process calls ``meanwhile`` while the copy runs.
     """

@@ -35,11 +35,10 @@ def prepare(
 ) -> onnx.ModelProto:
     """Copy of a model in which every operator is known and every shape is static.
 
-    ``mode`` converts the model for training or inference, ``fused`` to operators of a provider, and
-    ``rounded`` to mixed precision.
-    ``dimensions`` has the sizes of symbolic dimensions; ``varying`` names stored tensors that are
-    not constants. Raises ModelError if a dimension has no size, or if onnx cannot upgrade an opset
-    older than 16.
+    The pass ``mode`` converts the model for training or inference, ``fused`` introduces operators
+    of a provider, and ``rounded`` introduces mixed precision. ``dimensions`` has the sizes of
+    symbolic dimensions. ``varying`` names stored tensors that are not constants. Raises ModelError
+    if a dimension has no size, or if onnx cannot upgrade an opset older than 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):
@@ -55,8 +54,8 @@ def lower(
 ) -> Forward:
     """The forward pass with the nodes that a training step executes.
 
-    ``carried`` names tensors that may be running statistics. ``frozen`` names tensors that do not
-    change (see ``train_on_batches``). ``resumable`` is explained in ``StepOptions``.
+    ``carried`` and ``frozen`` name tensors as in ``train_on_batches``. ``resumable`` is explained
+    in ``StepOptions``.
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)

@@ -1,8 +1,7 @@
 """Convert models to a common form, with static shapes, before differentiation.
 
-Local functions are inlined, the default domain is called "", and the opset is 16 or newer. If an
-operator has neither a gradient rule nor a reason for refusal, its function body replaces it,
-provided that ONNX defines one.
+Local functions are inlined, the default domain is called "", and the opset is 16 or newer. An
+operator without an entry in the registry is replaced by its function body, if ONNX defines one.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ Types = Mapping[str, onnx.TypeProto]
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace operators without a gradient rule by the function body that ONNX defines for them.
+    """Replace operators without an entry in the registry by the function body that ONNX defines.
 
     Raises ModelError if onnx cannot inline a body.
     """
@@ -71,7 +70,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """Copy of a model in which operators without a gradient rule are calls of local functions."""
+    """Copy of a model in which operators that ``expand`` replaces are calls of local functions."""
     local = infer_shapes(model)
     types = value_types(local.graph)
     for node in local.graph.node:
@@ -133,7 +132,7 @@ def bind(
     """Copy of a model with a static shape for every tensor.
 
     Raises ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If
-    the node's operator has no gradient either, the message says why it has none.
+    the registry refuses the gradient of the node's operator, the message adds the reason.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

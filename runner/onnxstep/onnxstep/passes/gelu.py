@@ -1,4 +1,4 @@
-"""Rewrite GELU for ONNX Runtime: order its factors as fusions expect, or make it a single node."""
+"""Rewrite GELU for ONNX Runtime: reorder factors so that GELU is fused, or emit a single node."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class _Graph:
         self._readers.update(value.name for value in graph.output)
 
     def writer(self, name: str, *op_types: str) -> onnx.NodeProto | None:
-        """The node that computes a value, if it has one of these operators."""
+        """The node that computes the value ``name``, if its operator is one of ``op_types``."""
         node = self._writers.get(name)
         return node if _is(node, *op_types) else None
 
     def only_read_by_one(self, name: str) -> bool:
-        """Whether a single node reads a value."""
+        """Whether the value ``name`` has a single reader; a graph output counts as a reader."""
         return self._readers[name] == 1
 
     def is_number(self, name: str, number: float, tolerance: float = 0.0) -> bool:
-        """Whether a value is a constant scalar; it may differ by a relative ``tolerance``."""
+        """Whether a value is a constant scalar, equal to ``number`` within the ``tolerance``."""
         value = constant_value(self._stored.get(name))
         if value is None or value.size != 1:
             return False
@@ -88,7 +88,7 @@ def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _ordered_inputs(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
-    """Both orders of the factors of a product; nothing for other nodes."""
+    """Both orders of a Mul node's two inputs; empty for other nodes."""
     if not _is(node, "Mul"):
         return ()
     first, second = node.input
@@ -96,7 +96,7 @@ def _ordered_inputs(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
 
 
 def _erf_of(graph: _Graph, x: str, factor: str) -> tuple[str, ...]:
-    """Names of erf(x / √2) and x / √2 if ``factor`` is 1 + erf(x / √2), else nothing."""
+    """Names of erf(x / √2) and x / √2 if ``factor`` is 1 + erf(x / √2), else empty."""
     total = graph.writer(factor, "Add")
     for name, one in ((*total.input,), (*total.input[::-1],)) if total else ():
         erf = graph.writer(name, "Erf")

@@ -2,7 +2,7 @@
 
 The pass runs after the backward nodes are built. It cuts the forward pass into segments. Every
 segment except the last stores only the values that later segments read. The segment's other values
-are recomputed just before the first gradient node that needs them. Random numbers are not drawn
+are recomputed just before the first backward node that needs them. Random numbers are not drawn
 again, and running statistics are not updated twice. ``cheapest_cuts`` decides where to cut.
 """
 
@@ -31,7 +31,7 @@ _SMALLER = 32
 
 
 def recompute_segments(op: Builder, forward_nodes: int) -> None:
-    """Let the nodes after the first ``forward_nodes`` read recomputed values.
+    """Let the backward nodes, all after the first ``forward_nodes``, read recomputed values.
 
     The graph stays unchanged if no cut saves memory.
     """
@@ -50,7 +50,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """The nodes of a forward pass, and the values (with bytes) that the backward pass reads."""
+    """The nodes of a forward pass, the values that the backward pass reads, and their bytes."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
@@ -124,7 +124,7 @@ def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
 
 
 def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
-    """Result of a Dropout of the value ``name``, recomputed with the mask of the first run."""
+    """Result of a Dropout of the value ``name``, recomputed with the forward pass's mask."""
     x, mask, ratio = op.values[name], op.values[node.output[1]], _ratio(op, node)
     assert ratio is not None, "kept otherwise"
     scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
@@ -216,7 +216,7 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node, the newest earlier float value that it or a later node reads.
+    """For each backward node, the newest float of earlier backward nodes that is still read.
 
     The recomputation of the backward node's operands waits for this value.
     """
@@ -266,7 +266,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 
 
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """The cheapest place to cut in each of several parts of equal size."""
+    """The cheapest place to cut in each of ``_MOST_CUTS`` parts with equal numbers of bytes."""
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
         part = before[place] * _MOST_CUTS // max(1, before[-1])

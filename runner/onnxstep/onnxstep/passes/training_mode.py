@@ -1,11 +1,11 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
-Dropout is rewritten in the model. BatchNormalization is first converted to inference form. In the
-opened graph it is then converted to training form, with batch statistics and carried running
-statistics. PyTorch's exporters write a BatchNormalization without running statistics as nodes that
-compute the statistics of the batch; these nodes stay. Plain operators compute the training form,
-because ONNX Runtime's CUDA provider has no kernel for it. The training form is differentiated as a
-single node, by the formula in ``rules.batch_normal``.
+Dropout is rewritten in the model. BatchNormalization is first converted to inference form in the
+model, and then to training form in the Builder. The training form has batch statistics and carried
+running statistics. PyTorch's exporters write a BatchNormalization without running statistics as
+nodes that compute the statistics of the batch; these nodes stay. Plain operators compute the
+training form, because ONNX Runtime's CUDA provider has no kernel for it. The training form is
+differentiated as a single node, by the formula in ``rules.batch_normal``.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def train_on_batches(
 def _append_given(op: Builder, proto: onnx.NodeProto) -> None:
     """Append a node that is not in training form.
 
-    For a half batch with float32 statistics, ONNX Runtime has no BatchNormalization.
+    BatchNormalization of half types becomes plain operators: ONNX Runtime has no kernel for a half
+    batch with float32 statistics.
     """
     if is_batch_normalization(proto):
         node = Node(op, proto, frozenset())
@@ -159,7 +160,7 @@ def _trained(
 
 
 def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
-    """Whether the graph computes a normalization's mean and variance from the node's input."""
+    """Whether the nodes ``before`` compute the statistics ``names`` from the node's own input."""
     outputs = {name for node in before for name in node.output}
     return outputs.issuperset(names) and all(
         any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
@@ -167,7 +168,7 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 
 
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The weight n / (n + 1) of n past batches in a cumulative average.
+    """The weight n / (n + 1) of the n past batches in a cumulative average with a new batch.
 
     ``counter`` names the state that counts batches. The counter starts at 0, because PyTorch's
     exporters do not write the module's number of past batches.
@@ -193,7 +194,7 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """The node in training form, with momentum 0 and the batch statistics as further outputs."""
+    """``proto`` in training form, with momentum 0 and the batch statistics as further outputs."""
     node = helper.make_node(
         proto.op_type,
         proto.input,

@@ -2,9 +2,9 @@
 
 onnx's converter changes the meaning of some operators; this module corrects the changes. Upsample
 becomes Resize 10, which uses asymmetric coordinates and rounds them towards the larger image. From
-opset 11 on, coordinates and rounding are attributes with other defaults. The bounds of Clip 6 are
-attributes, which onnx converts to float32 inputs for every input type. Hardmax before opset 13
-flattens all axes from ``axis`` on into a row; such nodes are refused.
+opset 11 on, coordinates and rounding of Resize are attributes with other defaults. The bounds of
+Clip 6 are attributes, which onnx converts to float32 inputs whatever type Clip's input has. Hardmax
+before opset 13 flattens all axes from ``axis`` on into a row; such nodes are refused.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """Emit a Resize with asymmetric coordinates that picks the same elements as ONNX Runtime.
 
-    The Resize rounds down along axes that grow and up along axes that shrink. A scale that is not
-    constant is assumed to enlarge: exporters compute the scales of decoders.
+    The Resize rounds down along axes that grow and up along axes that shrink. Scales that are not
+    constant are assumed to enlarge, because exporters compute the scales of decoders at run time.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

@@ -1,4 +1,4 @@
-"""The derivatives of ONNX operators, with a module for each family of ONNX's documentation.
+"""The derivatives of ONNX operators, with a module for each family of operators.
 
 Importing this package fills the table in ``registry``. A gradient rule gets ``dy``, the gradient of
 the loss with respect to the node's result. The rule returns the gradients with respect to the

@@ -27,11 +27,11 @@ def batch_normalization(
     d_mean: Value | None = None,
     d_var: Value | None = None,
 ) -> Cotangents:
-    """Gradient of Y = (X - μ) r · scale + B, r = 1 / √(σ² + ε).
+    """Gradient of Y = (X - μ) r · scale + B, with r = 1 / √(σ² + ε).
 
     The mean μ and the variance σ² are inputs of the node or statistics of the batch. The gradients
-    with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY; ``_by_given`` and
-    ``_by_batch`` have the others. Shapes: X [N, C, ...], all others [C].
+    with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY. ``_by_given`` and
+    ``_by_batch`` compute the other gradients. X and Y are [N, C, ...], all others [C].
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
@@ -42,8 +42,8 @@ def batch_normalization(
 def _by_given(node: Node, x: Value, dy: Value, *_: Value | None) -> Cotangents:
     """Gradients if the mean μ and the variance σ² are inputs of the node.
 
-    They are dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale), with r = 1 / √(σ²
-    + ε).
+    With r = 1 / √(σ² + ε), the gradients are dX = dY scale r, dμ = -scale r Σ dY and
+    d(σ²) = -½ scale r² d(scale).
     """
     scale, mean, variance = node.input(1), node.input(3), node.input(4)
     parts = normalized(x, node.attribute("epsilon"), mean, variance)
@@ -68,9 +68,9 @@ def _by_batch(
 ) -> Cotangents:
     """Gradients if the node computes μ and σ² from its batch of n values per channel.
 
-    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The running
-    statistics m · old + (1 - m) · batch, with momentum m, add (1 - m) / n · (d(running μ) + 2 (X -
-    μ) d(running σ²)) to dX.
+    With r = 1 / √(σ² + ε), the gradient is dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The
+    running statistics m · old + (1 - m) · batch, with momentum m, add
+    (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
@@ -101,8 +101,8 @@ def _by_batch(
 def _times(value: Value, factor: Value) -> Value:
     """The product of a gradient and a factor for each channel.
 
-    The builder remembers it: the gradient of a convolution multiplies its kernels by the factor
-    instead, which are smaller.
+    The builder remembers gradient and factor. The gradient of a convolution then multiplies the
+    kernels by the factor instead, because kernels are smaller than a batch.
     """
     product = value * factor.cast(value.elem_type)
     value.op.factors[product.name] = (value, factor)

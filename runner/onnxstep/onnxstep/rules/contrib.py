@@ -57,7 +57,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of input + skip (+ bias) divided by its root mean square, without mean or β."""
+    """Gradient of the sum input + skip (+ bias) divided by the sum's root mean square, times γ."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
@@ -67,9 +67,9 @@ def _through_sum(
 ) -> tuple[Value, Value]:
     """Gradients with respect to the sum s and the scale γ of a skip normalization.
 
-    ``dy`` is the gradient with respect to the output y, and ``received`` are those with respect to
-    the mean, the inverse deviation r and s. With x̂ = (s - mean) · r and rows of n elements, dr/ds
-    = -r² x̂ / n. ``bias`` is the index of the input that is added to s.
+    ``dy`` is the gradient with respect to the output y, and ``received`` are the gradients with
+    respect to the mean, the inverse deviation r and s. With x̂ = (s - mean) · r and rows of n
+    elements, dr/ds is -r² x̂ / n. ``bias`` is the index of the bias input, which is added to s.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
@@ -104,7 +104,7 @@ def group_query_attention(
     """Gradient of causal attention in which groups of query heads share keys and values.
 
     ONNX Runtime does not define the result of queries beyond a sequence's end. The gradients with
-    respect to these results must be zero, which holds if the loss ignores these targets.
+    respect to these results must be zero, which holds if the loss ignores these positions.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))

@@ -58,7 +58,8 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of a transposed convolution, the adjoint of a convolution from Y to X.
 
-    dX is this convolution of dY. Shapes: x [N, C, ...], w [C, M/group, ...], b [M], dy [N, M, ...].
+    Applied to dY, this convolution gives dX. Shapes: x [N, C, ...], w [C, M/group, ...], b [M],
+    dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -105,8 +106,8 @@ def _is_product(view: Window) -> bool:
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW with respect to a convolution's kernels, by the first method that fits.
 
-    The methods are the blocked layout, a matrix product for a kernel of one element, on CUDA a
-    product for each element of the kernel (benchmarks/rules/convolution.py), and a product with
+    The methods are the blocked layout, a matrix product for a kernel of one element, a product for
+    each element of the kernel (on CUDA; benchmarks/rules/convolution.py), and a product with
     patches of x. If the patches need too large a constant, x is convolved with dy instead, with
     batch and channels exchanged.
     """
@@ -168,8 +169,8 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
     A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
-    [N, group, C/group · taps, positions]. On CUDA, a convolution in one group is faster, and half
-    precision is slow: cuDNN has no fast kernels for it.
+    [N, group, C/group · taps, positions]. On CUDA, a convolution in one group is faster. It runs in
+    float32, because cuDNN has no fast kernels for it in half precision.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -188,7 +189,7 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW as X convolved with dY: batch and channels, strides and dilations swapped.
+    """Gradient dW as X convolved with dY; batch swaps with channels, and strides with dilations.
 
     X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """

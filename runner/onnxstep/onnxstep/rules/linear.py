@@ -57,7 +57,7 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    The gradient of a matrix may have batch axes that the matrix lacks; that of a vector has none.
+    A matrix's gradient may have batch axes that the matrix lacks. A vector's gradient has none.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -101,7 +101,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Sum a vector's gradient over the batch and drop its added axis; keep that of a matrix."""
+    """Sum a vector's gradient over the batch and drop the added axis; keep a matrix's gradient."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))

@@ -1,4 +1,4 @@
-"""Gradients of elementwise operators: arithmetic, elementary functions, comparisons, choices.
+"""Gradients of elementwise operators: arithmetic, elementary functions, comparisons and choices.
 
 If an operand was broadcast, the caller sums the operand's gradient to the operand's shape.
 """

@@ -1,6 +1,6 @@
-"""Operators without a gradient: generators, control flow, sequences, optionals.
+"""Operators without a gradient: generators, control flow, sequences and optionals.
 
-Constants, ranges and random numbers do not depend on the value of an input. Random draws count as
+Constants, identity matrices and random numbers have a zero derivative. Random draws count as
 constants of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The other
 operators are refused, and the error names a remedy.
 """

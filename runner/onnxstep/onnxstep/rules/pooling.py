@@ -100,7 +100,7 @@ def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) ->
 
 
 def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
-    """Repeat each element along each spatial axis, as often as ``times`` says.
+    """Repeat each element along each spatial axis; ``times`` has the number of copies per axis.
 
     ONNX Runtime's Expand copies element by element on the CPU, where matrix products are faster.
     """

@@ -53,9 +53,10 @@ def lstm(
 ) -> Cotangents:
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    C and C' are the cell state before and after a step, h and h' the hidden states. The gates are
-    σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The gradients are dC' = dh' o ψ'(C'),
-    dC = dC' f, dh = dz R, and dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
+    C and C' are the cell states before and after a step; h and h' are the hidden states. The gates
+    are σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The gradients are
+    dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R, and
+    dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -132,7 +133,7 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
 def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
     """Gradient of h' = (1 - z) n + z h, with gates z, r = f(x Wᵀ + h Rᵀ + b) and a candidate n.
 
-    The candidate is n = g(x Wᵀ + b + r (h Rᵀ + b')), as with linear_before_reset.
+    The candidate is n = g(x Wᵀ + b + r (h Rᵀ + b')), as ONNX defines for linear_before_reset = 1.
     """
     if not node.attribute("linear_before_reset"):
         raise ModelError(f"{node.label}: only linear_before_reset = 1 is differentiated")
@@ -142,8 +143,8 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
     """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
-    With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n): dq = dn r, dr = dn q f'(r), dz = dh' (h - n)
-    f'(z), dh = dh' z + (dz, dr, dq) R.
+    With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n), the other gradients are dq = dn r,
+    dr = dn q f'(r), dz = dh' (h - n) f'(z) and dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
     parts = _Parts(run)
@@ -180,14 +181,14 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """Candidate's bias of x Wᵀ (side 0), h Rᵀ (side 1) or their sum; None without biases."""
+        """Candidate's bias of x Wᵀ (side 0), of h Rᵀ (side 1) or their sum; None without biases."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
-        """Gradients of a direction's inputs, from those of the arguments of gates and candidate.
+        """Gradients of a direction's inputs from the gradients of values inside the GRU.
 
-        ``d_gates`` and ``dn`` are the gradients of these arguments, ``dh0`` of the first hidden
-        state, and ``dq`` of the candidate's product h Rᵀ.
+        ``d_gates`` and ``dn`` are the gradients of the arguments of gates and candidate. ``dh0`` is
+        the gradient of the first hidden state, and ``dq`` of the candidate's term h Rᵀ + b'.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(

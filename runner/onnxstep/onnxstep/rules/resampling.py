@@ -86,7 +86,7 @@ def _interpolation(op: Builder, node: Node, axis: int) -> Value:
 def _linear_attributes(node: Node) -> dict[str, Any]:
     """The node's attributes for `_interpolation`, which resizes unit vectors along one axis.
 
-    The fill value is left out: it is a constant, so its derivative is 0.
+    The fill value ``extrapolation_value`` is omitted, because its derivative is 0.
     """
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
     return {
