@@ -4,7 +4,7 @@
   "use strict";
 
   const MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
-  const { cell, duration, element, fold, loaded, money, noted, rounded, table } = window.epochcostShown;
+  const { cell, duration, element, fold, loaded, money, noted, rounded, small, table } = window.epochcostShown;
   const { answers } = window.epochcostBill;
 
   /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
@@ -71,7 +71,8 @@
     };
   }
 
-  function monthly({ mean }, question) { return mean * question.rate * MONTH * tokens(question) / MILLION; }
+  /* The cost of a month at a cost of a million tokens. */
+  function monthly(cost, question) { return cost * question.rate * MONTH * tokens(question) / MILLION; }
 
   function row(form, offer, question, { shapes }) {
     const made = element("tr"), { api, plan, decoder, capacity } = offer, place = api || plan;
@@ -82,7 +83,7 @@
       `${kind(offer, shapes)}; ${decoder.software}, ${decoder.precision}; ${priceOf(offer)}`
     ));
     cell(made, noted(element("strong", amount(offer.mean)), spread), true, offer.mean);
-    cell(made, [amount(monthly(offer, question))], true, offer.mean);
+    cell(made, [amount(monthly(offer.mean, question))], true, offer.mean);
     if (api) { return made; }
     const most = 1 / capacity.request;
     cell(made, noted(String(offer.machines), `${rounded(100 * offer.rate / most / offer.machines, 2)} % busy`), true, offer.machines);
@@ -98,8 +99,13 @@
     const own = listed.filter(offer => api && offer.plan && !reserved(offer));
     if (!own.length || !request) { return ""; }
     const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn)[0];
-    return turned ? ` ${turned.decoder.name} is cheaper than the cheapest API if each machine serves at least ${rounded(turned.turn, 2)} requests/s.` :
-      ` The cheapest API costs less than any machine that is at most ${rounded(100 * busiest, 2)} % busy.`;
+    if (turned) {
+      const [low, mean, high] = [turned.full_low, turned.full, turned.full_high].map(cost => cost / busiest);
+      const amount = value => money(value, turned.plan.currency), ends = low === high ? "" : ` (${amount(low)} to ${amount(high)})`;
+      return ` ${turned.decoder.name} costs ${high < listed.find(offer => offer.api).mean ? "less than" : "about as much as"} the cheapest API if each ` +
+        `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${rounded(100 * busiest, 2)} % busy: ${amount(mean)} a million tokens${ends}.`;
+    }
+    return ` The cheapest API costs less than any machine that is at most ${rounded(100 * busiest, 2)} % busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */
@@ -112,21 +118,33 @@
     return ` Measured machines are left out: ${noun} were timed up to ${rounded(longest, 9)} tokens; yours has ${rounded(length, 9)}.`;
   }
 
-  function verdict(data, listed, question, { most_busy: busiest, shapes }) {
-    const words = element("p", "", { className: "ec-verdict" }), [first] = listed;
+  function verdict(data, offered, question, { most_busy: busiest, shapes }) {
+    const words = element("p", "", { className: "ec-verdict" }), listed = cheapest(offered), [first] = listed;
     if (!first) {
       const within = isFinite(question.first + question.token) ? "within these bounds " : "";
       words.append(`No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
       return words;
     }
     const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));
-    words.append(element("strong", `${month(first, question)} a month`), ` ${place(first, shapes)}.`,
-      other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)} a month, ${place(other, shapes)}.` : "",
-      turn(listed, busiest) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
+    words.append(element("strong", month(first, question)), ` ${place(first, shapes)}.`,
+      other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)}, ${place(other, shapes)}.` : "",
+      confirmed(offered, first.api ? other || first : first, question), turn(listed, busiest) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
     return words;
   }
 
-  function month(offer, question) { return money(monthly(offer, question), (offer.api || offer.plan).currency); }
+  /* The cost of a month; whole machines are billed, so that its low end may be the usual cost. */
+  function month({ api, plan, capacity, machines, low, mean, high }, question) {
+    const amount = cost => money(monthly(cost, question), (api || plan).currency), usual = `${amount(mean)} a month`;
+    if (low === high) { return usual; }
+    const more = `${amount(high)} if it takes ${Math.round(machines * high / mean)} machines`;
+    return `${usual} (${low === mean ? more : `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}`})`;
+  }
+
+  /* The cheapest machine at a price without doubts, if the first one has doubts. */
+  function confirmed(offered, { plan }, question) {
+    const sure = plan?.unconfirmed && offered.find(offer => offer.plan && !reserved(offer) && !offer.plan.unconfirmed);
+    return sure ? ` At a confirmed price: ${month(sure, question)}, for ${sure.machines} × ${sure.decoder.name}, price of ${sure.plan.as_of}.` : "";
+  }
 
   /* How the time of a machine is known, with the mark that charts draw for it. */
   function kind({ plan, capacity }, shapes) {
@@ -141,16 +159,12 @@
     return `${plan.name}, price of ${[plan.as_of, ...doubts].join(", ")}`;
   }
 
-  /* The name of an API, or the number of machines with their load; and the cost of a million tokens with its range. */
+  /* The name of an API, or the number of machines with their load; and the cost of a million tokens. */
   function place(offer, shapes) {
-    const { api, plan, decoder, capacity, machines, rate, mean, low, high } = offer;
-    const amount = value => money(value, (api || plan).currency), million = `${amount(mean)} a million tokens`;
+    const { api, plan, decoder, capacity, machines, rate, mean } = offer, million = `${money(mean, (api || plan).currency)} a million tokens`;
     if (api) { return `from ${api.name}: ${million} (${priceOf(offer)})`; }
-    const more = `${amount(high)} if it takes ${Math.round(machines * high / mean)} machines; `; // whole machines are billed
-    const ends = `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}; `;
-    const spread = low === high ? "" : low === mean ? more : ends;
     return `for ${machines} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
-      `${million} (${spread}${kind(offer, shapes)}; ${priceOf(offer)})`;
+      `${million} (${kind(offer, shapes)}; ${priceOf(offer)})`;
   }
 
   /* The cheapest machine at full load, alone, and the cheapest API at its batch price. */
@@ -180,12 +194,13 @@
     const machines = rows(({ plan }) => plan), apis = rows(({ api }) => api);
     const named = apis.length ? [fold(`APIs at this traffic: ${apis.length}`, table(["API", ...costs], apis, 7))] : [];
     if (!machines.length) { named.forEach(part => { part.open = true; }); }
-    return [...(machines.length ? [table(["Machine", ...costs, ...own], machines, 7)] : []), ...named];
+    const note = small(`Enough machines for each to be at most ${rounded(100 * shared.most_busy, 2)} % busy.`);
+    return [...(machines.length ? [note, table(["Machine", ...costs, ...own], machines, 7)] : []), ...named];
   }
 
   function show(form, data, shared) {
-    const question = questionOf(form), listed = cheapest(offers(data, question, shared));
-    form.nextElementSibling.replaceChildren(verdict(data, listed, question, shared), ...lists(form, listed, question, shared));
+    const question = questionOf(form), offered = offers(data, question, shared);
+    form.nextElementSibling.replaceChildren(verdict(data, offered, question, shared), ...lists(form, cheapest(offered), question, shared));
     window.epochcostTables.begin();
   }
 

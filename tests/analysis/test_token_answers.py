@@ -14,7 +14,7 @@ import pytest
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.token_answers import TokenMarket, name_of
-from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
+from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.joint import DRAWS, Draws, Forecast, standard_normals
@@ -151,9 +151,14 @@ def test_the_load_from_which_a_machine_wins(root: Path) -> None:
     answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
     assert answer.cheapest_api is not None
     assert answer.turn is not None
-    rate, offer = answer.turn
+    rate, offer, _ = answer.turn
     assert float(rate) == pytest.approx(2 / 3600 / 0.0003)
     assert name_of(offer) == "Box cheap"
+    busiest = answer.turn.busiest
+    assert float(busiest.mean * MOST_BUSY) == pytest.approx(float(offer.full.mean))
+    cheap = answer.turn._replace(api=busiest.high)
+    assert cheap.comparison == "about as much as"
+    assert cheap._replace(api=busiest.high * 2).comparison == "less than"
 
 
 def test_an_api_that_ended_is_no_answer(root: Path) -> None:

@@ -63,7 +63,9 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     lines = out.splitlines()
     assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with onnxruntime")
     assert lines[3] == "The cheapest API: They, tiny, asks $34.00 a million tokens."
-    assert lines[4].startswith("Self-hosting wins from 0.0545 requests a second, on This")
+    assert lines[4].startswith("From 0.0545 requests a second for each machine, This machine: Some")
+    assert "costs less than that API: $" in lines[4]
+    assert lines[4].endswith("if 80 % busy.")
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--batch")
     assert out.splitlines()[0].endswith("in batches (no API states a batch price)")
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--format", "json")

@@ -15,7 +15,7 @@ from calculator_data import data_of
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.observations import Workload
 from epochcost.report.pages import decoder
-from epochcost.report.pages.model import about_model
+from epochcost.report.pages.model import about_model, job_figure
 from epochcost.report.pages.page import TUNING, Report
 from epochcost.report.templates import environment, render
 from epochcost.report.wording import cost_words
@@ -79,6 +79,19 @@ def test_more_machines_are_the_high_end(page: str, report: Report, workload: Wor
     assert count > best.machines
     words = cost_words(replace(best.per_million, mean=high))
     assert f", or {words} if it takes {count} machines" in " ".join(page.split())
+
+
+def test_a_break_even_within_the_range_is_no_saving(
+    page: str, report: Report, workload: Workload
+) -> None:
+    """If the busiest machine's range contains the API's cost, the page and the chart say so."""
+    turn = report.tokens[workload.id].turn
+    assert turn is not None
+    assert turn.busiest.low < turn.api < turn.busiest.high
+    assert "Your own machines cost about as much as the API if each" in " ".join(page.split())
+    figure = job_figure(report, workload, "tokens")
+    assert figure is not None
+    assert figure.title.endswith(f"{turn.offer.deployment.machine.name} costs about as much")
 
 
 def test_each_method_has_its_machine(page: str) -> None:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import starmap
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -37,6 +37,7 @@ from epochcost.analysis.serving_capacity import (
     serving_places,
 )
 from epochcost.analysis.tokens import (
+    MOST_BUSY,
     ApiOffer,
     Capacity,
     Deployment,
@@ -48,6 +49,7 @@ from epochcost.analysis.tokens import (
     cost_draws,
     priced_offers,
 )
+from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
@@ -66,6 +68,29 @@ _KEPT = Keep(
     TypeAdapter(tuple[str, Deployed]),
     ("analysis/serving_capacity.py", "analysis/tokens.py", "predict", "specs/hardware.py"),
 )
+
+
+class BreakEven(NamedTuple):
+    """A machine that costs as much as an API if each machine gets ``per_second`` requests a second.
+
+    ``api`` is the API's cost of a million tokens.
+    """
+
+    per_second: Decimal
+    offer: ServingOffer
+    api: Decimal
+
+    @property
+    def busiest(self) -> Estimate:
+        """The cost of a million tokens on a machine that is busy for the share ``MOST_BUSY``."""
+        full = self.offer.full
+        low, mean, high = (cost / MOST_BUSY for cost in (full.low, full.mean, full.high))
+        return replace(full, low=low, mean=mean, high=high)
+
+    @property
+    def comparison(self) -> str:
+        """Compare the cost of the busiest machine with the API's, in words for a sentence."""
+        return "less than" if self.busiest.high < self.api else "about as much as"
 
 
 @dataclass(frozen=True)
@@ -129,20 +154,20 @@ class TokenAnswer:
         return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
 
     @property
-    def turn(self) -> tuple[Decimal, ServingOffer] | None:
-        """Fewest requests a second at which a machine beats the cheapest API, and that machine.
+    def turn(self) -> BreakEven | None:
+        """The machine that reaches the cost of the cheapest API at the fewest requests a second.
 
         None without an API, or if the API costs less than every machine that is busy for the share
         ``MOST_BUSY`` of the time.
         """
         api = self.cheapest_api
-        rates = [
-            (rate, offer)
+        turns = [
+            BreakEven(rate, offer, api.per_million)
             for offer in self.machines
             if api and not offer.price.reservation
             if (rate := break_even_per_second(offer, api.api, self.requests)) is not None
         ]
-        return min(rates, key=lambda pair: pair[0], default=None)
+        return min(turns, key=lambda turn: turn.per_second, default=None)
 
 
 def name_of(way: Way) -> str:

@@ -22,7 +22,7 @@ from epochcost.analysis.token_answers import (
     in_order,
     name_of,
 )
-from epochcost.analysis.tokens import ApiOffer, Requests, ServingOffer
+from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import ShowAll, left_out_lines, print_choices
 from epochcost.cli.results import show_reported
@@ -115,7 +115,10 @@ def tokens(
     market = TokenMarket(inputs_to_read(results))
     answer = market.answer(model, traffic, precision, software, devices)
     if form == "json":
-        print_json(fields_of(answer) | {"odds": answer.odds, "self_hosting_wins": answer.turn})
+        print_json(
+            fields_of(answer)
+            | {"odds": answer.odds, "self_hosting_wins": answer.turn and answer.turn[:2]}
+        )
     else:
         _show(answer, show_all=show_all, wide=wide)
 
@@ -213,8 +216,13 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
 def _turn(answer: TokenAnswer) -> Iterator[str]:
     """Yield a sentence about the load above which a machine is cheaper than the cheapest API."""
     if answer.turn is not None:
-        rate, offer = answer.turn
-        yield f"Self-hosting wins from {_per_second(rate)}, on {name_of(offer)} if it is kept busy."
+        rate, offer, busiest = *answer.turn[:2], answer.turn.busiest
+        ends = f" ({busiest.between})" if busiest.between else ""
+        yield (
+            f"From {_per_second(rate)} for each machine, {name_of(offer)} costs "
+            f"{answer.turn.comparison} that API: {cost_words(busiest)} a million tokens{ends} if "
+            f"{share(MOST_BUSY)} busy."
+        )
     elif answer.machines:
         yield "At no load is a machine cheaper than that API."
 

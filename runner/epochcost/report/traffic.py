@@ -187,7 +187,10 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
         "low": low,
         "mean": mean,
         "high": high,
-        "full": busy_per_million(_HOUR, requests[1], tokens),
+        **{
+            name: busy_per_million(_HOUR, seconds, tokens)
+            for name, seconds in zip(("full_low", "full", "full_high"), requests, strict=True)
+        },
         # 0 if a machine that serves enough requests would be too busy.
         "turn": where(turn * requests[1] <= MOST_BUSY, turn, Decimal(0)),
     }

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any
 
-from epochcost.analysis.token_answers import TokenAnswer
+from epochcost.analysis.token_answers import BreakEven, TokenAnswer
 from epochcost.analysis.token_answers import Way as Offered
 from epochcost.analysis.tokens import ApiOffer, Requests, machines_for, rented_per_million
 from epochcost.cost.money import exact_arithmetic
@@ -107,7 +107,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
         currency=offers[0].price.currency,
         requests=f"Requests of {requests.lengths_words}",
         source=f"Times predicted; prices of {day_range(offer.price.as_of for offer in offers)}",
-        turn=per_second_words(turn[0]) if turn else "",
+        turn=turn,
     )
 
 
@@ -141,12 +141,12 @@ def cost_by_load(
     currency: str,
     requests: str,
     source: str = "",
-    turn: str = "",
+    turn: BreakEven | None = None,
 ) -> CostByLoad | None:
     """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
-    ``requests`` describes the requests. ``turn`` is the rate (requests a second) above which a
-    machine costs less than all APIs. Returns None if fewer than two lines differ.
+    ``requests`` describes the requests. ``turn`` is the machine that first costs as little
+    as the cheapest API. Returns None if fewer than two lines differ.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:
@@ -164,7 +164,7 @@ def cost_by_load(
     )
 
 
-def finding(ways: Sequence[Way], turn: str = "") -> str:
+def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     """State the cheapest machine or API at low and high load, without a full stop.
 
     At the highest loads, the cost jumps with each additional machine, so the machine or API that is
@@ -177,8 +177,11 @@ def finding(ways: Sequence[Way], turn: str = "") -> str:
     if not turns:
         return f"{first} costs least at every load"
     second, begin = cheapest[turns[0]], per_second_words(RATES[turns[0]])
-    if any(way.is_api and way.name == first for way in ways):
-        begin = turn or begin
+    if turn and any(way.is_api and way.name == first for way in ways):
+        begin = per_second_words(turn.per_second)
+        if turn.comparison != "less than":
+            machine = one_line(turn.offer.deployment.machine.name)
+            return f"{first} costs least up to {begin} requests/s; above, {machine} costs about as much"
     if last == first:
         return f"{first} costs least at most loads; near {begin} requests/s, {second} costs less"
     until = f"{first} costs least up to {begin} requests/s"

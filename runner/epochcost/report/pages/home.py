@@ -200,9 +200,9 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
     load = wording.per_second_words(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"
     if turn is not None:
-        machine = one_line(turn[1].deployment.machine.name)
-        rate = wording.per_second_words(turn[0])
-        cheaper = f"Cheaper than the API if each machine serves {rate} requests/s ({machine})"
+        machine = one_line(turn.offer.deployment.machine.name)
+        cost = wording.cost_words(turn.busiest)
+        cheaper = f"{machine}, {share(MOST_BUSY)} busy: {cost}, {turn.comparison} the API"
     if best is not None:
         use = best.deployment
         software = one_line(software_words(use.software, use.precision))
