@@ -20,12 +20,12 @@
 
   function spread(low, high, words) { return low === high ? "" : `${words(low)} to ${words(high)}`; }
 
-  function badge({ timing, plan }, shapes, root) {
+  function badge({ timing, plan }, shapes, page) {
     const mark = timing.kind + (plan.assumed ? ", price assumed" : "");
     const className = `ec-badge ec-${timing.kind}${plan.assumed ? " ec-assumed" : ""}`;
     const shown = element("span", `${shapes[mark]}\u00a0${mark}`, { className });
     if (timing.kind !== "predicted") { return shown; }
-    const link = element("a", "", { href: `${root}explanation/predictions.html` });
+    const link = element("a", "", { href: page });
     link.append(shown);
     return link;
   }
@@ -59,7 +59,7 @@
     if (serves) { cell(made, [`${mean.machines} × `, small(`${rounded(100 * mean.load, 2)} % busy`)], true, mean.machines); }
     cell(made, chances(way, best), true, way.wins || 0);
     const precision = timing.precision && `, ${timing.precision}${timing.precision === "mixed" ? " precision" : ""}`;
-    cell(made, noted(badge(way, shapes, form.dataset.ecRoot), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
+    cell(made, noted(badge(way, shapes, form.dataset.ecRoot + question.compared), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
     return made;
   }
 
@@ -115,12 +115,20 @@
     return element("p", `${model.selectedOptions[0].textContent}: ${parts.join(", ")}; ${whose}.`);
   }
 
-  /* What a batch costs on a machine that is rented for it alone. */
+  /* What a predicted time follows from. */
+  function basis({ timing }) {
+    if (timing.kind !== "predicted") { return ""; }
+    return timing.extrapolated ? ` No published training ran on ${timing.extrapolated}: its time is extrapolated from other chips.` :
+      " The time is predicted from published times of other models and machines.";
+  }
+
+  /* What a batch costs on a machine that is rented for it alone, and what the cost leaves out. */
   function alone({ mean, plan }, { tokens }) {
     const billed = /billing/.test(plan.unconfirmed) ? "we assume that it is billed" : "it is billed";
     const rented = plan.bill && plan.billing && ` If you rent the machine for this batch alone, ${billed} ${plan.billing}: ` +
       `at least ${money(bill(plan.bill, mean.usage, {}).total, plan.currency)}.`;
-    return (rented || "") + (tokens ? " We list no prices of APIs that embed or classify." : "");
+    const left = ` Not included: the time to read ${tokens ? "and tokenize the texts" : "the examples"} and to store the results.`;
+    return (rented || "") + left + (tokens ? " We list no prices of APIs that embed or classify." : "");
   }
 
   /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
@@ -140,7 +148,7 @@
   function certainty(way, question) {
     const { plan } = way, exact = way.exact ? "No range: the source states a single time. " : "";
     return small(exact + odds.sureness(way) +
-      `Plan: ${plan.name}, price of ${plan.as_of}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${lengths(question)}`);
+      `Plan: ${plan.name}, price of ${plan.as_of}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${basis(way)}${lengths(question)}`);
   }
 
   /* What is known of the model's longest text. */
@@ -201,7 +209,7 @@
       return [element("p", ways.length ? `No price of this kind can be compared.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
-    sure.append(badge(best, shapes, form.dataset.ecRoot), " ", certainty(best, question), counted(form, question, best));
+    sure.append(badge(best, shapes, form.dataset.ecRoot + question.compared), " ", certainty(best, question), counted(form, question, best));
     sure.append(small(mine ? beside(ways) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
     const closest = best.misses && !mine ? [element("p", "No machine is within the limits. The closest:")] : [];
     if (question.own && !mine) { closest.unshift(element("p", "Your machine has no time for this job; its memory may be too small.")); }

@@ -82,6 +82,9 @@ def test_published_lora_lies_in_the_range(market: TuningMarket) -> None:
     rates = [row.tokens_per_second or 0 for row in answer.published_on(way)]
     assert max(rates) == pytest.approx(4079.28)
     assert way.forecast.low < 1 / 4079.28 < way.forecast.high
+    assert answer.extrapolates(way) == ""
+    lonely = next(o.key.way for o in answer.offers if o.key.way.hardware.id == "lambda-1x-gh200")
+    assert answer.extrapolates(lonely) == "GH200"
 
 
 def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None:

@@ -120,7 +120,8 @@ class FinetuneAnswer:
 
     In ``offers``, the cheapest comes first; prices with a ``reservation``, such as assumed prices,
     come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds`` compare
-    machines, by id. ``published`` has published trainings of the same model by the same method.
+    machines, by id. ``published`` has published trainings of the same model by the same method,
+    and ``chips`` the chips of all published trainings, of any model.
     """
 
     demand: TrainingDemand
@@ -130,6 +131,12 @@ class FinetuneAnswer:
     odds: Odds[str]
     refused: tuple[Refusal, ...]
     published: tuple[TrainingRow, ...]
+    chips: tuple[str, ...]
+
+    def extrapolates(self, way: Way) -> str:
+        """The chip of a way's devices if no published training ran on it; empty otherwise."""
+        chip = way.setting.device.chip
+        return "" if chip in self.chips else chip
 
     def published_on(self, way: Way) -> tuple[TrainingRow, ...]:
         """Published trainings of this model on the same kind and number of devices."""
@@ -189,6 +196,7 @@ class TuningMarket:
             odds(choice.key.way.hardware.id, drawn),
             tuple(refused),
             tuple(row for row in self._rows if (row.form, row.method) == (form, demand.method)),
+            tuple(sorted({row.device.chip for row in self._rows if row.device})),
         )
 
     def _decoder(self, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:

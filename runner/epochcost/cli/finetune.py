@@ -152,6 +152,8 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
         f"How sure: {cost.between or 'the whole range of times has one bill'}; predicted from "
         "published trainings, not measured there; without the time to load model and data."
     )
+    if chip := answer.extrapolates(way):
+        yield f"No published training ran on {chip}: its time is extrapolated from other chips."
     if not answer.demand.limits.fastest:
         yield odds_sentence(answer.odds)
     devices = "its device" if setting.count == 1 else f"each of {setting.count} devices"

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any
 
-from epochcost.analysis.token_answers import BreakEven, TokenAnswer
+from epochcost.analysis.token_answers import BreakEven, TokenAnswer, name_of
 from epochcost.analysis.token_answers import Way as Offered
 from epochcost.analysis.tokens import ApiOffer, Requests, machines_for, rented_per_million
 from epochcost.cost.money import exact_arithmetic
@@ -180,8 +180,8 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     if turn and any(way.is_api and way.name == first for way in ways):
         begin = per_second_words(turn.per_second)
         if turn.comparison != "less than":
-            machine = one_line(turn.offer.deployment.machine.name)
-            return f"{first} costs least up to {begin} requests/s; above, {machine} costs about as much"
+            until = f"{first} costs least up to {begin} requests/s"
+            return f"{until}; above, {one_line(name_of(turn.offer))} costs about as much"
     if last == first:
         return f"{first} costs least at most loads; near {begin} requests/s, {second} costs less"
     until = f"{first} costs least up to {begin} requests/s"

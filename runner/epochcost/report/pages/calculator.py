@@ -194,12 +194,14 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
             "batch": way.setting.sequences,
             "seconds": _ends(way.time, epochs),
             "plans": sorted(offer.key.price.id for offer in offers),
+            "extrapolated": answer.extrapolates(way),
         }
         timings.append(_differing(timing | _draws(way.forecast.draws, drawn), usual))
     return {
         "epochs": epochs,
         "examples": examples,
         "tokens": tokens,
+        "compared": "how-to/price-fine-tuning.html",
         "draws": {seed: list(places) for seed, places in drawn.items()},
         "stacks": {"train": [_TUNING_STACK], "serve": []},
         "train": timings,
