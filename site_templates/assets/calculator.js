@@ -134,7 +134,7 @@
   /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
   function unconfirmed({ plan, misses }, ways) {
     const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses);
-    return plan.unconfirmed && `The source of this price does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
+    return plan.unconfirmed && `The source of this price, read on ${plan.as_of}, does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
       (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}, price of ${sure.plan.as_of}.` : "");
   }
 
@@ -148,7 +148,7 @@
   function certainty(way, question) {
     const { plan } = way, exact = way.exact ? "No range: the source states a single time. " : "";
     return small(exact + odds.sureness(way) +
-      `Plan: ${plan.name}, price of ${plan.as_of}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${basis(way)}${lengths(question)}`);
+      `Plan: ${plan.name}${plan.unconfirmed ? "" : `, price of ${plan.as_of}`}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${basis(way)}${lengths(question)}`);
   }
 
   /* What is known of the model's longest text. */

@@ -119,7 +119,7 @@ def test_the_verdict_names_unconfirmed_values_of_the_price(site: Site) -> None:
     ))  # fmt: skip
     page.goto(f"{site.address}calculator.html?model=net")
     wait_until(page, _SETTLED)
-    assert "The source of this price does not state its date and billing" in text_of(page)
+    assert "does not state its date and billing: ask the provider" in text_of(page)
 
 
 def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
