@@ -90,4 +90,6 @@ def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
     if goal == "full":
         rows = report.workloads[workload].rows
         return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
+    if goal == "million" and embeds(report, workload):
+        return "embedding a million documents"
     return next(text for name, text in GOAL_WORDS.items() if name == goal)
