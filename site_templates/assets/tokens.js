@@ -118,18 +118,20 @@
     return ` Measured machines are left out: ${noun} were timed up to ${rounded(longest, 9)} tokens; yours has ${rounded(length, 9)}.`;
   }
 
+  /* Paragraphs: the cheapest offer, the cheapest one of the other kind, and where both cost the same. */
   function verdict(data, offered, question, { most_busy: busiest, shapes }) {
     const words = element("p", "", { className: "ec-verdict" }), listed = cheapest(offered), [first] = listed;
     if (!first) {
       const within = isFinite(question.first + question.token) ? "within these bounds " : "";
       words.append(`No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
-      return words;
+      return [words];
     }
     const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));
-    words.append(element("strong", month(first, question)), ` ${place(first, shapes)}.`,
-      other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)}, ${place(other, shapes)}.` : "",
-      confirmed(offered, first.api ? other || first : first, question), turn(listed, busiest) + untimed(data, listed, question), question.count ? ` ${batch(listed, question)}` : "");
-    return words;
+    words.append(element("strong", month(first, question)), ` ${place(first, shapes)}.`);
+    const next = (other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)}, ${place(other, shapes)}.` : "") +
+      confirmed(offered, first.api ? other || first : first, question);
+    const rest = turn(listed, busiest) + untimed(data, listed, question) + (question.count ? ` ${batch(listed, question)}` : "");
+    return [words, ...[next, rest].filter(Boolean).map(text => element("p", text.trim()))];
   }
 
   /* The cost of a month; whole machines are billed, so that its low end may be the usual cost. */
@@ -200,7 +202,7 @@
 
   function show(form, data, shared) {
     const question = questionOf(form), offered = offers(data, question, shared);
-    form.nextElementSibling.replaceChildren(verdict(data, offered, question, shared), ...lists(form, cheapest(offered), question, shared));
+    form.nextElementSibling.replaceChildren(...verdict(data, offered, question, shared), ...lists(form, cheapest(offered), question, shared));
     window.epochcostTables.begin();
   }
 

@@ -273,7 +273,7 @@ def test_a_batch_costs_what_full_load_costs(page: Page, form: str, report: Repor
     millions = answer.requests.tokens
     least = min(answer.offers[0].per_million.mean, api)
     month = millions * least * answer.requests.per_second * Decimal("2.628")
-    words = tab.locator(".ec-verdict").inner_text()
+    words = tab.locator(".ec-calculated").inner_text()
     assert f"1,000,000 requests as a batch: {money(millions * machine, places=0)} on 1 " in words
     assert f", or {money(millions * api, places=0)} from They" in words
     assert words.startswith(f"{money(month, places=0)} a month")
