@@ -175,7 +175,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether ``handle`` is that of a part of a GPU (MIG), whose other parts others may use."""
+    """Whether ``handle`` stands for a part of a GPU (MIG); others may use the rest of the GPU."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 

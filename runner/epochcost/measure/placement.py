@@ -170,7 +170,7 @@ class Declared:
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
-    """The nodes of a training step's graph by precision; empty unless for fp16 or bf16."""
+    """Nodes of a training step's graph by precision; empty if ``precision`` is no half type."""
     if precision not in HALF_TYPES:
         return Declared()
     model = load_model(graph).graph

@@ -39,7 +39,7 @@ class Samples:
 
 
 class _Looks:
-    """Decides at which step counts a phase tests whether it may end; they grow geometrically."""
+    """Decides at which step counts a phase may end; these counts grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
@@ -107,11 +107,10 @@ def sample(
     deadline: float,
     report: Report,
 ) -> Samples:
-    """Time steps until the mean is precise, ``deadline`` has passed or samples are enough.
+    """Time steps until the mean is precise, ``deadline`` passes or ``most_samples`` are taken.
 
-    ``sampling`` defines precise and enough. The stopping rule is the sequential fixed-width
-    interval of Chow & Robbins (1965). Although the data decide when sampling ends, the interval
-    keeps its coverage unless the samples are very few.
+    The stopping rule is the sequential fixed-width interval of Chow & Robbins (1965). Although the
+    data decide when sampling ends, the interval keeps its coverage unless the samples are very few.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))

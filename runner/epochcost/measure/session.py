@@ -1,4 +1,4 @@
-"""Create ONNX Runtime sessions that run on the requested provider and on no other.
+"""Create ONNX Runtime sessions on the requested provider, without a fallback to another one.
 
 The module sets the options of sessions and providers, allocates tensors on a device and copies
 values into tensors. ``stepping`` binds the tensors, ``placement`` proves where nodes ran,
