@@ -1,4 +1,4 @@
-"""Run a launch's stations on all machines at once, in turn on each, until an interruption."""
+"""Run the stations of a launch, one at a time on each machine, and end all at an interruption."""
 
 from __future__ import annotations
 

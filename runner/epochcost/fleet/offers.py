@@ -74,7 +74,7 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 
 
 def _rented(catalogue: Catalogue, price: Price) -> Target | None:
-    """The target that SkyPilot rents at ``price``; None if SkyPilot cannot rent its machine."""
+    """The target that SkyPilot rents at ``price``; None if price or machine are unsuitable."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

@@ -2,7 +2,7 @@
 
 SkyPilot's program `sky` starts a machine, gives ssh a name for it, and ends it. The ssh engine does
 the rest. A machine ends itself at a fixed time after the start of its last job, whether it is busy
-or not, so after a kill of the launcher it costs at most that time.
+or not, so it costs at most that time if the launch is killed.
 """
 
 from __future__ import annotations
