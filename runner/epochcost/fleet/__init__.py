@@ -1,7 +1,7 @@
-"""Measure one study on many machines, through engines (ssh, Slurm, SkyPilot) that people run.
+"""Measure one study on many machines, reached by engines: ssh, Slurm or SkyPilot.
 
-``engine`` declares the calls that a launch makes. ``ssh``, ``slurm`` and ``sky`` are the engines;
-``launch`` and ``station`` decide the order of the cells, and ``ledger`` counts the money. The
-command that runs on a target is `epochcost run`; only its result files say that a cell was
-measured.
+``engine`` declares the calls that a launch makes, and is the engine for ssh. ``slurm`` and ``sky``
+are the other engines. A cell is a trial or a sweep on a kind of machine. ``launch`` and ``station``
+decide the order of the cells, and ``ledger`` counts the money. `epochcost run` runs on a target;
+only its result files say that a cell was measured.
 """

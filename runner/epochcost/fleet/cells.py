@@ -1,4 +1,4 @@
-"""Cells of a launch: a trial or a sweep on a kind of machine, and their results."""
+"""The cells of a launch, each a trial or a sweep on a kind of machine, and their results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The machine and the provider, which targets must have to measure the cell."""
+        """The machine and the provider that a target must have to measure the cell."""
         return self.hardware, self.trial.provider
 
 
@@ -57,7 +57,7 @@ def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
 
 
 class Intake:
-    """A project's results: finds the results of cells, and adds collected files that are valid."""
+    """Finds the results of cells in a project, and adds collected files that are valid."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
         self.results = results
@@ -85,9 +85,10 @@ class Intake:
         return None
 
     def take_in(self, staged: Path, cell: Cell | None) -> str:
-        """Copy a cell's new valid files (all new files if None) into the project's results.
+        """Copy a cell's new valid files from ``staged`` into the project's results.
 
-        Returns the fault of a new file that is invalid, or "". Equal files are not written again.
+        If ``cell`` is None, copies all new valid files. Returns the fault of a new file that is
+        invalid, or "".
         """
         patterns = _ALL
         if cell is not None and not cell.swept:

@@ -4,8 +4,8 @@ An engine reaches one target. It needs a folder there, where each job has a fold
 with its ``script``, its ``log`` and, after its end, its ``exit`` code. So a job's state outlives a
 connection. Engines differ in the scripts that submit and cancel a job and print its state.
 
-Each call returns within a minute or raises `EngineError`; `start` has the target's
-``setup_minutes``, and `collect` and `tear_down` together have ``IDLE_MINUTES``.
+Each call returns within a minute or raises `EngineError`. Only `start` may take the target's
+``setup_minutes``, and `collect` and `tear_down` together ``IDLE_MINUTES``.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ _STATES = {
 
 
 class Engine:
-    """Access to one target; its stations may share it.
+    """Access to one target, which all stations of the target may share.
 
-    This class is the engine of a machine that exists already, so it is neither started nor given
-    back. A job's name has letters, digits and hyphens only. ``held`` says whether the machine is
-    paid from its start to its end, or only while a job runs. Stations set ``is_up`` while they hold
-    ``starting``, so the target starts once.
+    This class is the engine of a machine that exists already, so the machine is neither started nor
+    given back. A job's name has letters, digits and hyphens only. ``held`` says whether the machine
+    is paid from its start to its end, or only while a job runs. Stations set ``is_up`` while they
+    hold the lock ``starting``, so the target starts once.
     """
 
     held: ClassVar[bool] = True
@@ -95,9 +95,9 @@ class Engine:
         self.starting = threading.Lock()
 
     def check(self) -> None:
-        """Raise `EngineError` if the target cannot be used; if the engine quotes a price, use it.
+        """Raise `EngineError` if the target cannot be used; adopt the price that an engine quotes.
 
-        Starts nothing and costs nothing.
+        The check starts nothing and costs nothing.
         """
         self.shell.check(self.tools)
 
@@ -106,7 +106,7 @@ class Engine:
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start `epochcost` with arguments under a new name, unless that name was cancelled."""
+        """Start `epochcost` with ``arguments`` as the new job ``job``, unless it was cancelled."""
         run = shlex.quote(run_script(self.target, arguments, self.run_options))
         watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
         values = {"watch": watch, "shared": RESULTS, "hardware": self.target.hardware}
@@ -129,7 +129,7 @@ class Engine:
         return self._run("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
-        """End a job after it stores its finished rounds; no error if it ended or never existed."""
+        """End a job after it stores its finished rounds, if the job exists and still runs."""
         self._run(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
@@ -137,7 +137,7 @@ class Engine:
         self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
     def tear_down(self, job: str) -> None:
-        """Give the machine of the latest job back, so that it costs nothing, unless it is gone."""
+        """Give back the machine, whose latest job is ``job``, so that it costs nothing more."""
 
     def _run(self, template: str, job: str, **values: str) -> str:
         """Run a shell script that starts, polls or cancels ``job``, in the target's folder."""

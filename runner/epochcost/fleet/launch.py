@@ -1,4 +1,4 @@
-"""Run the stations of a launch, those of each machine in turn, and end all at an interruption."""
+"""Run the stations of a launch, one at a time on each machine, and end all at an interruption."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
-    A target has a station for each job that it may have at once. Machines that a killed launch left
-    running are given back first, through ``engines`` if their targets are unchanged. A station
-    whose machine is not given back measures nothing, because the ledger must keep the machine.
+    A target has a station for each job that it may run at once. Machines that a killed launch left
+    running are given back first, through ``engines`` if their targets are unchanged, else through
+    ``reach``. A station whose machine is not given back measures nothing, because the ledger must
+    keep the machine.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)
@@ -53,7 +54,7 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Run all ``works`` in threads; at an interruption, they end early or do not begin.
+    """Run all ``works`` in threads; at an interruption, the works end early or do not begin.
 
     Threads are daemons, so that a second interruption ends the program at once; the ledger then
     names the machines that are up.

@@ -2,7 +2,7 @@
 
 This file, the ledger, is written before a machine or a job is started. So if the launch is killed,
 the next launch can end its machines and jobs. Money for the longest time of a cell and of its
-retries is reserved before the cell starts. Bills and reservations never exceed the cap together.
+retries is reserved before the cell starts. Bills and reservations together never exceed the cap.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FOLDER = Path(".cache/launch")
 class Tariff:
     """The price plan of a target, which bills the time of its machine from start to end.
 
-    ``is_quoted`` says whether its amount is the engine's own price, instead of the spec's.
+    ``is_quoted`` says whether the amount is the price that the engine quotes, not the spec's price.
     """
 
     target: Target
@@ -49,14 +49,14 @@ class Tariff:
         return cls(target, catalogue.machine(target.hardware), price)
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
-        """The tariff at the hourly price that the engine quotes in dollars, if it quotes one."""
+        """The tariff at ``hourly``, the engine's price in dollars; unchanged if there is none."""
         price = self.price
         if hourly is None or price.amount is None or price.currency != "USD":
             return self
         return replace(self, price=price.model_copy(update={"amount": hourly}), is_quoted=True)
 
     def cost(self, seconds: float) -> Decimal:
-        """The bill of a machine's time; raises InputError if the plan cannot bill it."""
+        """The bill for ``seconds`` of a machine; raises InputError if the plan cannot bill them."""
         if seconds <= 0:
             return Decimal(0)
         time = Time.exact(Decimal(repr(float(seconds))))
@@ -67,7 +67,7 @@ class Tariff:
         return cost.mean
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest bill of a cell that lost some machines, on one that is up for some time."""
+        """The highest bill of a cell after ``losses``, on a machine that is up ``up_seconds``."""
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
 
@@ -75,8 +75,8 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    It is paid since ``since`` (seconds since 1970). If the launch dies, the limit of the job and
-    the autostop of the machine end it at ``until``.
+    The machine is paid from ``since`` (seconds since 1970). If the launch dies, the job's limit and
+    the machine's autostop end job and machine at ``until``.
     """
 
     target: Target
@@ -98,14 +98,14 @@ class Entries(BaseModel, frozen=True, extra="forbid"):
 
 
 class Ledger:
-    """The ledger of a project under a cap (None: no cap); threads may share it."""
+    """The ledger of a project under a spending cap (None: no cap); threads may share it."""
 
     def __init__(self, path: Path, entries: Entries, cap: Decimal | None) -> None:
         self.entries = entries
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether no machine is up; each holds reserved money that becomes free at its end."""
+        """Whether no machine is up, so that no reserved money will become free."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
@@ -120,7 +120,7 @@ class Ledger:
             return True
 
     def settle(self, station: str, bill: Decimal) -> None:
-        """Pay the bill of a lease, and remove the lease."""
+        """Add a lease's ``bill`` to the bills of its target, and remove the lease."""
         with self._lock:
             leases = dict(self.entries.leases)
             target = leases.pop(station).target.id
@@ -128,7 +128,7 @@ class Ledger:
             self._store(Entries(leases=leases, spent=spent))
 
     def spent(self, target: str) -> Decimal:
-        """The bills of a target."""
+        """The sum of the bills of ``target``."""
         return self.entries.spent.get(target, Decimal(0))
 
     def _store(self, entries: Entries) -> None:
@@ -138,7 +138,7 @@ class Ledger:
 
 @contextmanager
 def open_ledger(root: Path, cap: Decimal | None) -> Iterator[Ledger]:
-    """The ledger for this launch alone, removed at the end unless a machine may still be up.
+    """The ledger for this launch alone; its file is removed unless a machine may still be up.
 
     Raises CapabilityError if another launch of the project runs, or if the file is damaged.
     """

@@ -1,7 +1,7 @@
 """Turn prices of the catalogue into targets, and prices that a launch paid into specs.
 
-The cheapest offer of an accelerator becomes a target; the price that a launch paid and the start
-that it measured become a price spec, which a person reviews.
+The cheapest offer of an accelerator becomes a target. The price that a launch paid and the start-up
+time that it measured become a price spec, which a person reviews.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 
 
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
-    """The machine with an accelerator that SkyPilot rents at the lowest hourly price in our lists.
+    """The machine with an accelerator that SkyPilot rents at the catalogue's lowest hourly price.
 
     ``accelerator`` is the name of a form, such as H100 SXM5, or of a chip, such as H100. Raises
     InputError if no machine with the accelerator has a current price.
@@ -74,7 +74,7 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 
 
 def _rented(catalogue: Catalogue, price: Price) -> Target | None:
-    """The target that SkyPilot rents at a price; None if it has no such price or accelerator."""
+    """The target that SkyPilot rents at ``price``; None if price or machine are unsuitable."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")
@@ -94,9 +94,9 @@ def _rented(catalogue: Catalogue, price: Price) -> Target | None:
 
 
 def proposed_price(catalogue: Catalogue, station: Station, day: dt.date) -> tuple[str, str] | None:
-    """Id and TOML text of a price spec with the price paid and the start measured, for review.
+    """Id and TOML text of a price spec with the paid price and the start-up time, for review.
 
-    None if both are as in the catalogue.
+    None if the machine is owned or the launch found nothing new.
     """
     tariff, starts = station.engine.tariff, station.startup_seconds
     spec = catalogue.price(tariff.target.price)

@@ -83,7 +83,7 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     """Copy the payload to a target and install it, unless this code is installed already.
 
     ``payload`` is the folder of ``build_payload``, ``project`` a folder with specs/ and models/.
-    Raises EngineError if there is no Python, room or package.
+    Raises EngineError if the target lacks Python, disk space or a package.
     """
     (wheel,) = payload.glob("*.whl")
     seconds = 60 * target.setup_minutes
@@ -115,7 +115,7 @@ def run_script(target: Target, arguments: Sequence[str], options: str = "") -> s
 
 
 def _prelude(target: Target) -> str:
-    """Script lines that run the target's setup in the home, and then enter the target's folder."""
+    """Script lines that run the target's setup in the user's home, then enter its folder."""
     setup = (f"{{ {command}\n}} || exit" for command in target.setup)
     # Modules of clusters set PYTHONPATH for their own Python.
     return "\n".join(

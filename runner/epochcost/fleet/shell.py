@@ -56,7 +56,7 @@ _PROBLEMS = {
 class EngineError(EpochcostError):
     """A call of an engine failed; the message says on which target, why and what to do.
 
-    ``passing``: the same call may succeed later, such as after a lost connection.
+    If ``passing``, the same call may succeed later, for example after a lost connection.
     """
 
     exit_code = 3
@@ -70,8 +70,8 @@ class EngineError(EpochcostError):
 class Shell:
     """Runs scripts and copies files on a target's machine; ``host`` None is this machine.
 
-    ``secrets`` are names of environment variables, which scripts get; output and errors never
-    contain their values.
+    ``secrets`` are names of environment variables that scripts get. Output and errors never contain
+    the values of these variables.
     """
 
     target: str
@@ -87,7 +87,7 @@ class Shell:
             raise self.error(f"expected these programs there: {', '.join(missing)}: install them")
 
     def run(self, script: str, *, seconds: float = _CALL_SECONDS) -> str:
-        """The output of a bash script that a login shell runs in the home of the user.
+        """The output of a bash script that a login shell runs in the user's home folder.
 
         Raises EngineError if the script fails, or takes longer than ``seconds``.
         """
@@ -123,7 +123,10 @@ class Shell:
     def call(
         self, command: Sequence[str], text: str = "", *, seconds: float = _CALL_SECONDS
     ) -> str:
-        """Run a program on this machine with ``text`` as input; its output, or an EngineError."""
+        """Run a program on this machine with ``text`` as input, and return its output.
+
+        Raises EngineError if the program is missing, fails or takes longer than ``seconds``.
+        """
         try:
             process = subprocess.run(
                 command, input=text.encode(), capture_output=True, cwd=Path.home(), timeout=seconds,

@@ -1,8 +1,8 @@
-"""Machines that SkyPilot rents: clouds and Kubernetes.
+"""Machines that SkyPilot rents on clouds and Kubernetes.
 
-SkyPilot's program `sky` starts a machine, gives ssh a name for it, and ends it; the rest is the
-work of the ssh engine. A machine ends itself at a fixed time after the start of its last job,
-whether it is busy or not, so a killed launcher costs at most that time.
+SkyPilot's program `sky` starts a machine, gives ssh a name for it, and ends it. The ssh engine does
+the rest. A machine ends itself at a fixed time after the start of its last job, whether it is busy
+or not, so it costs at most that time if the launch is killed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SkyEngine(Engine):
         return min(prices, default=None)
 
     def start(self) -> None:
-        """Rent the machine, verify that it will end itself, and install this checkout there."""
+        """Rent the machine, verify that it will end itself, and install the running code on it."""
         task = self._payload / f"{self.name}.yaml"
         task.write_text(json.dumps(self.task))
         launch = ("launch", "--cluster", self.name, "--yes", "--detach-run", str(task))

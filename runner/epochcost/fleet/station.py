@@ -1,7 +1,7 @@
 """A station measures cells on a target, one after the other: start, submit, follow, collect.
 
-A cell whose machine was lost waits again. However a cell ends, its job is ended and its results are
-collected; however a station ends, it gives the machine back.
+A cell whose machine was lost waits to be measured again. However a cell ends, the station ends its
+job and collects its results. However the station ends, it gives the machine back.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` is for files before they are checked. ``options`` are the arguments of `epochcost
-    run` for all cells. ``on_event`` gets a station, a cell's title, its new state and the reason.
-    ``clock`` returns seconds since 1970; ``pause`` waits some seconds. ``losses`` counts by the
-    cell's id how often its machine was lost.
+    ``folder`` has collected files until they are checked. ``options`` are the arguments of
+    `epochcost run` for all cells. ``on_event`` gets a station's name, a cell's title, the cell's
+    new state and the reason. ``clock`` returns seconds since 1970, and ``pause`` waits some
+    seconds. ``losses`` counts the lost machines of each cell, by the cell's id.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class Launch:
 class Station:
     """A machine of a target that measures cells, and the outcome of these cells.
 
-    ``problem`` is the reason why it takes no more cells; empty if there is none.
+    ``problem`` is the reason why the station takes no more cells; empty if there is none.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Station:
                 yield from self._measure(cell)
 
     def end(self, lease: Lease) -> None:
-        """End the job and the machine of a killed launch, and take in all results."""
+        """End the job and the machine of a killed launch, and collect all results."""
         self._lease = lease
         with self._ending():
             self._cancel()
@@ -104,7 +104,7 @@ class Station:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Note an error in the block as the problem; then give the machine back."""
+        """Store an error of the block in ``problem``, then give the machine back."""
         try:
             yield
         except GeneratorExit:
@@ -116,7 +116,7 @@ class Station:
             self._give_back()
 
     def _install(self) -> None:
-        """Install on a cluster before money is reserved: only its nodes are paid."""
+        """Install the code on a cluster before money is reserved, as only its nodes are paid."""
         kind = self.engine.target.kind
         cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
         if cell is not None and not self.problem:
@@ -210,7 +210,7 @@ class Station:
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
     def _finish(self, cell: Cell, state: JobState | None) -> None:
-        """Take in the result of a cell; ``state`` is None if the launch ends early."""
+        """Collect the result of a cell; ``state`` is None if the launch ends early."""
         launch = self.launch
         is_lost = state is None or state.state == "lost"
         fault = ""

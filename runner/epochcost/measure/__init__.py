@@ -1,5 +1,5 @@
-"""Measure a trial in a new process: its step times, where its nodes ran, and the machine.
+"""Measure a trial in a new process: step times, placement of nodes, and state of the machine.
 
-``trial.run_trial`` is the entry point. Callers choose the trials and store the measurements, except
-that ``ceilings`` stores its own results.
+``trial.run_trial`` is the entry point. Callers choose the trials and store the measurements. Only
+``ceilings`` stores its own results.
 """

@@ -1,7 +1,7 @@
 """Check a trial's outputs, outside the timed steps.
 
-The module compares outputs with fp32 outputs, checks that outputs are finite, and computes the
-held-out loss, which shows whether training reduces the loss.
+The module compares a trial's outputs with outputs in fp32 and checks that outputs are finite. It
+also computes the held-out loss, which shows whether training reduces the loss.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     """Compare ``outputs`` of the trial's first step with the outputs of that step in fp32.
 
     None if the job has no reference in fp32. The reference starts from the trial's parameters and
-    carried state. Its session is closed at the end of this call. Raises JobError if a number is
-    finite in fp32 but not in the trial, because times of a broken model do not count.
+    carried state. The reference's session is closed at the end of this call. Raises JobError if a
+    number is finite in fp32 but not in the trial, because times of a broken model do not count.
     """
     if job.reference is None:
         return None
@@ -50,7 +50,7 @@ def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     """Outputs of the fp32 reference's first step, except outputs that the next step reads.
 
     The reference does not carry values that only the trial's graph passes from step to step, such
-    as the scale of a loss.
+    as the loss scale.
     """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
@@ -94,8 +94,8 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
     Carried state (inputs that get an output of the previous batch) starts at zero. None if the job
-    has no evaluation. The session is closed at the end, so that timed steps have all memory and
-    threads. Raises JobError for an input without a value and for a loss that is not finite.
+    has no evaluation. The call closes its session, so that timed steps have all memory and threads.
+    Raises JobError for an input without a value and for a loss that is not finite.
     """
     if job.evaluation is None:
         return None

@@ -1,7 +1,8 @@
 """Benchmark of a machine's peak rates ("ceilings").
 
-The process ``python -m epochcost.measure.ceilings WORK`` gets its work as JSON. It multiplies two
-matrices and copies memory with ONNX Runtime, as trials do, and prints a JSON list of ``Ceiling``.
+The process ``python -m epochcost.measure.ceilings WORK`` gets a ``CeilingWork`` as JSON. Like a
+trial it uses ONNX Runtime: it multiplies two matrices, copies memory, and prints a JSON list of
+``Ceiling``.
 ``ceilings_here`` starts this process unless peak rates of this host are stored, and stores the
 rates with the host's results. ``results.sidecar_faults`` checks submitted records.
 """
@@ -62,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which measures each number of threads in each precision."""
+    """Settings of the benchmark, which measures with each number of threads in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -136,7 +137,7 @@ def _thread_counts(environment: Environment) -> tuple[int, ...]:
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
     """Measure peak rates in a separate process.
 
-    If the process fails, raises CapabilityError with the last line of its output.
+    Raises CapabilityError if the process fails or takes longer than ``_LONGEST_SECONDS``.
     """
     try:
         work_json = work.model_dump_json()
@@ -205,10 +206,10 @@ def run_on_device(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], ort.OrtValue]:
-    """Make a function that runs an operator on the device in a precision and waits for its end.
+    """Make a function that runs ``operator`` in ``precision`` until its output is complete.
 
     All tensors are bound beforehand, so that no allocation is timed. Only the shape of ``output``
-    is used. The function that is made returns a value on the device.
+    is used. The function returns the operator's output on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

@@ -1,8 +1,8 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
 The module asks only if the firmware or the hypervisor names a cloud, so other machines lose no
-time. All requests together take at most ``PATIENCE_SECONDS``. The requests read only the machine's
-type, and no identity or key.
+time. All requests together take at most ``PATIENCE_SECONDS``. From the answers the module keeps
+only the machine's type, and no identity or key.
 
 Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
 Compute Engine documentation (metadata server), the Azure documentation (Instance Metadata Service).
@@ -36,7 +36,7 @@ _OK = 200
 
 
 class Service:
-    """A cloud's metadata service at a base address; all requests together have a deadline."""
+    """A cloud's metadata service at the address ``base``; all requests share one ``deadline``."""
 
     def __init__(self, base: str, deadline: float) -> None:
         address = urlsplit(base)
@@ -61,7 +61,7 @@ class Service:
 
 
 def _ec2(service: Service) -> Instance:
-    """Ask EC2's metadata service by version 2, with a token; version 1 may be switched off."""
+    """Ask EC2's metadata service by version 2, which needs a token; version 1 may be off."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
@@ -98,7 +98,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud that the firmware's texts or Xen's UUID name; None if there is no such name."""
+    """The cloud that the firmware's texts or Xen's UUID name; None if they name no cloud."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()
@@ -114,7 +114,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """The type of this machine in a cloud, or None and the reason why it is unknown."""
+    """The instance type of this machine in its cloud, or None and why the type is unknown."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"

@@ -1,7 +1,7 @@
 """Read small text files of the kernel, and facts about the CPU.
 
 The facts are the CPU's name, clock policy, hypervisor and quota. System tools get a short time
-limit. If a tool is absent, fails or exceeds the limit, the fact is unknown.
+limit. If a tool is absent, fails or exceeds its time limit, the tool's fact is unknown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """The control groups (limits by the kernel) to which a process belongs.
+    """The control groups (the kernel's groups with limits) to which a process belongs.
 
     ``membership`` is the file /proc/<id>/cgroup of the process, and ``mounted`` the folder of all
     groups.
@@ -57,11 +57,11 @@ class ControlGroups:
     mounted: Path = CONTROL_GROUPS
 
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
-        """Paths of a control file in this process's group and enclosing groups, innermost first.
+        """Paths of a control file in the process's group and enclosing groups, innermost first.
 
-        The file is ``unified`` in version 2 and ``legacy`` below ``controller`` in version 1 (the
-        kernel's admin-guide: cgroup-v2, cgroup-v1). The paths need not exist: a container mounts
-        its own group as the root.
+        Version 2 of control groups names the file ``unified``. Version 1 names it ``legacy`` and
+        keeps it below ``controller`` (the kernel's admin-guide: cgroup-v2, cgroup-v1). The paths
+        need not exist: a container mounts its own group as the root.
         """
         files: list[Path] = []
         for line in (read_text(self.membership) or "").splitlines():
@@ -88,7 +88,10 @@ def tool_output(*command: str, any_status: bool = False) -> str | None:
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a system tool, perhaps empty; None if the tool is absent, fails or is too slow."""
+    """Output of a system tool, perhaps empty; None if the tool is absent, fails or is too slow.
+
+    With ``any_status``, a tool may end with an exit status other than 0.
+    """
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -159,7 +162,7 @@ def virtualisation() -> str | None:
 
 
 def cpu_quota(groups: ControlGroups | None = None) -> float | None:
-    """The number of CPUs whose time the control groups allow; None without a limit.
+    """The CPU time that the control groups allow, as a number of CPUs; None without a limit.
 
     Version 2 of control groups has quota and period in one file, in which ``max`` means no limit.
     Version 1 has quota and period in two files, in which -1 means no limit.

@@ -1,8 +1,9 @@
 """Serve requests with onnxruntime-genai's engine; only this module imports onnxruntime-genai.
 
-This module writes the folder that the engine reads (graph, weights and configuration), starts and
-ends the engine, and answers LoadGen. The thread that opened the engine gives it new requests after
-each step. The engine decides which sequences it batches. ``token_scenario`` sends the requests.
+This module writes the folder that the engine reads (graph, weights and configuration), starts the
+engine, and answers LoadGen's requests. The thread that opened the engine gives it new requests
+between its steps. The engine decides which sequences it batches. ``token_scenario`` sends the
+requests.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ class _Turn:
 
 
 class DecoderEngine:
-    """An engine that answers requests, each of which states the number of its prompt.
+    """An engine that answers requests, each of which names its prompt by a number.
 
     Opening the engine loads the model. ``start_seconds`` is the time that the engine takes to read
     its files and become ready for requests. Raises CapabilityError if the engine's package is
-    missing or would not run on the CPU.
+    missing, or if its runtime can use other devices than the CPU.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -84,7 +85,7 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Give a request to the engine; ``answer_tokens`` has the length of the answer."""
+        """Ask the engine to answer prompt ``number`` with ``answer_tokens[number]`` tokens."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()
@@ -226,9 +227,9 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """The placement of the model's nodes: all on the CPU, since the engine reports no placement.
+    """The placement of the model's nodes, all on the CPU; the engine itself reports no placement.
 
-    Raises CapabilityError if the engine's runtime has another provider than the CPU's.
+    Raises CapabilityError if the engine's runtime also has a provider of another device.
     """
     provider = EXECUTION_PROVIDERS["cpu"]
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}

@@ -100,10 +100,10 @@ class Revision:
 
 
 def code_revision(folder: Path = CODE) -> Revision | None:
-    """The revision of the code in a folder.
+    """The revision of the code in ``folder``.
 
-    None if git does not track the code and `epochcost launch` did not install it: after pip
-    install, or in a virtual environment below the checkout of another project.
+    None if git does not track the code and `epochcost launch` did not install it, for example after
+    pip install, or in a virtual environment below the checkout of another project.
     """
     if (folder / NOTE).is_file():
         commit, state = (folder / NOTE).read_text("utf-8").split()

@@ -1,13 +1,13 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
-Only this module uses NVIDIA's management library NVML, any of whose calls may fail. CUDA counts the
+This module uses NVIDIA's management library NVML, any of whose calls may fail. CUDA counts the
 GPUs in CUDA_VISIBLE_DEVICES from 0, and NVML counts all GPUs. CUDA and NVML count in the order of
 the PCI bus (``session.load_cuda_libraries`` sets this order). The rules for CUDA_VISIBLE_DEVICES
 are in the CUDA programming guide, "CUDA environment variables".
 
-Energy comes from the counter of the GPU (Volta and later). If the counter cannot be read, or does
+Energy comes from the GPU's energy counter (Volta and later). If the counter cannot be read, or does
 not count while the GPU computes, the energy is unknown and the reason is stored. ``watch`` decides
-when to read.
+when to read the counter.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Handle = Any
 def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
     """Open NVML and yield NVML's handles of all GPUs, in the order of the PCI bus.
 
-    Raises ``library.NVMLError`` if there is no driver or the driver does not answer. Lost GPUs are
-    left out.
+    Raises ``library.NVMLError`` if there is no driver or the driver does not answer. GPUs for which
+    NVML has no handle are omitted.
     """
     library.nvmlInit()
     try:
@@ -72,7 +72,7 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Reads the state of a trial's GPU repeatedly; create the reader before the worker starts.
+    """Reads the state of a trial's GPU repeatedly; must be created before the worker starts.
 
     ``number`` is CUDA's number of the GPU, and ``handle`` is NVML's handle of the GPU.
     ``processes`` are the process ids of the trial, set when the worker has started.
@@ -90,8 +90,8 @@ class DeviceWatch:
     def in_use(self) -> bool:
         """Whether a process of the trial uses the GPU, or the GPU's used memory has grown.
 
-        Memory decides if the driver lists no process of the trial. In a container, the driver shows
-        other process ids than the system.
+        The growth of memory decides if the driver lists no process of the trial: in a container,
+        the driver shows other process ids than the system.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
@@ -108,7 +108,10 @@ class DeviceWatch:
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
-        """The energy between the first and last reading, or the reason why it is unknown."""
+        """The energy between the first and last reading, or the reason why it is unknown.
+
+        ``seconds`` is the time between these readings.
+        """
         first, last = self._energies[0], self._energies[-1]
         if is_part(self._library, self._handle):
             reason = "a part of a GPU (MIG) has no energy meter"
@@ -136,7 +139,7 @@ class DeviceWatch:
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """All reasons for lowered clocks in the readings; None if the driver states no reasons."""
+        """All reasons for lowered clocks in the readings; None if the driver cannot state them."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
@@ -172,7 +175,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether the handle is of a part of a GPU (MIG), so that others may use the same GPU."""
+    """Whether ``handle`` stands for a part of a GPU (MIG); others may use the rest of the GPU."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 
@@ -184,9 +187,10 @@ def visible_gpus(
 ) -> tuple[Handle, ...]:
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
-    ``visible_devices`` is CUDA_VISIBLE_DEVICES or None. An entry in CUDA_VISIBLE_DEVICES is a
-    number, or the whole UUID of a GPU or of a part of a GPU (MIG). If an entry names no GPU, CUDA
-    ignores it and all later entries.
+    ``boards`` are the handles of all GPUs. ``visible_devices`` is the value of
+    CUDA_VISIBLE_DEVICES, None if unset. An entry in this value is a number, or the whole UUID of a
+    GPU or of a part of a GPU (MIG). If an entry names no GPU, CUDA ignores it and all later
+    entries.
     """
     if visible_devices is None:
         return tuple(boards)
@@ -205,7 +209,7 @@ def visible_gpus(
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """Describe all GPUs of the machine.
 
-    The second result is the reason if a driver is installed but does not answer, else None.
+    The second result is the error of a driver that is installed but does not answer, else None.
     """
     try:
         with open_nvml(library) as boards:

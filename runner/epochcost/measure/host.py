@@ -34,8 +34,8 @@ class HostCounters:
 
     CPU seconds are those of the watched CPUs. Only differences of two readings have a meaning.
     ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs. The worker's parent
-    also runs on CPUs that are not watched, but uses a negligible part. A counter that this system
-    lacks is None.
+    also runs on CPUs that are not watched, but uses little CPU time. ``frozen`` is in seconds, and
+    ``throttled`` counts lowered clocks. A counter that this system lacks is None.
     """
 
     at: float
@@ -89,7 +89,7 @@ def _system_times() -> Mapping[str, float]:
 
 
 def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds of some CPUs by kind; empty if the system does not count each CPU separately.
+    """CPU seconds of ``cpus`` by kind; empty if the system does not count each CPU separately.
 
     The numbers of the online CPUs come from the kernel, because psutil does not state them.
     """
@@ -107,7 +107,7 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
 
 
 def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
-    """The sum of the CPU seconds of some processes.
+    """The sum of the CPU seconds of ``processes``.
 
     None if a process has ended or if there are no processes.
     """
@@ -122,9 +122,9 @@ def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
 def frozen_seconds(groups: ControlGroups) -> float | None:
     """Seconds for which a CPU quota has stopped this process; None if unknown.
 
-    The result is the longest time of all enclosing control groups, since a group stops all groups
-    below it. Version 2 of control groups counts microseconds in ``throttled_usec``, version 1
-    counts nanoseconds in ``throttled_time``.
+    The result is the longest time among all enclosing control groups, since a group stops all
+    groups below it. Version 2 of control groups counts microseconds in ``throttled_usec``, and
+    version 1 counts nanoseconds in ``throttled_time``.
     """
     stopped = [_stopped(read_text(file) or "") for file in groups.files(*_STATISTICS)]
     return max((seconds for seconds in stopped if seconds is not None), default=None)

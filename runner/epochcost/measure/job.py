@@ -30,9 +30,9 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Input and output have the same type and static shape. The value is a parameter, the state of an
-    optimizer, or the state of a recurrent layer. A value without a first value starts filled with
-    ``fill``. If ``in_place``, the step may overwrite the input with the output, since no later node
-    reads the input.
+    optimizer, or the state of a recurrent layer. If no first value is given, the value starts
+    filled with ``fill``. If ``in_place``, the step may overwrite the input with the output, since
+    no later node reads the input.
     """
 
     input: str
@@ -75,9 +75,10 @@ class WarmUpRule(_Frozen):
 class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
-    ``graph`` has static shapes and the scalar output ``loss``. Its inputs, by name, are the arrays
-    of ``batches`` (an .npz, each ``[batches, batch, ...]``) and carried inputs. Values of
-    ``carried`` start at zero and pass from one held-out batch to the next.
+    ``graph`` has static shapes and the scalar output ``loss``. ``batches`` is an .npz with an array
+    ``[batches, batch, ...]`` for each input that changes; the other inputs are parameters and
+    carried values. Values of ``carried`` start at zero and pass from one held-out batch to the
+    next.
     """
 
     graph: Path
@@ -105,10 +106,10 @@ class AskedDecoder(_Frozen):
 
 
 class Reference(_Frozen):
-    """Files for a trial's work in fp32, whose first step is compared with the trial's first step.
+    """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
-    ``batches`` is an .npz as in a job. Only its first batch is compared, and ``examples`` is the
-    number of examples in that batch. If ``provider`` is None, the reference runs on the trial's
+    ``batches`` is an .npz as in ``JobFiles``. Only its first batch is compared, and ``examples`` is
+    the number of examples in that batch. If ``provider`` is None, the reference runs on the trial's
     provider.
     """
 
@@ -128,12 +129,12 @@ class JobFiles(_Frozen):
     whole trial, such as a constant learning rate. ``series`` is an .npz with an array ``[steps,
     ...]`` for each graph input that follows a schedule, such as a learning rate. Each step takes
     the next value; steps after the last value keep the last value. ``initial`` is an .npz with the
-    values of parameters. Other parameters are drawn as the metadata of ``graph`` says, with the
-    job's seed. A carried value without a stored or drawn value starts at its ``fill``; a parameter
-    without a value in inference is an error. ``outputs`` are the names of other outputs of the
-    graph to read, such as the loss. ``reference`` is None in fp32 only. ``evaluation`` is for
-    training only. ``serving`` is None for trials in steps. For a trial under LoadGen, ``batches``
-    has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
+    values of parameters. Other parameters are drawn at random as the metadata of ``graph`` says,
+    with the job's seed. A carried value without a stored or drawn value starts at its ``fill``. In
+    inference, a parameter without a value is an error. ``outputs`` are the names of outputs to read
+    that are not carried, such as the loss. ``reference`` is None in fp32 only. ``evaluation`` is
+    for training only. ``serving`` is None for trials that time steps. For a trial under LoadGen,
+    ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
     """
 
     graph: Path
@@ -213,4 +214,4 @@ class PlacementError(CapabilityError):
 
 
 class JobError(InputError):
-    """A job's files do not fit the job's graph: a name, a type or a shape differs."""
+    """The input of a job is wrong, for example a shape in its files, or its training diverged."""

@@ -3,9 +3,9 @@
 The module makes LoadGen's settings, runs LoadGen, and reads its files: values of the detail log,
 the summary, and latencies from the trace. The module also searches for the highest rate of arrivals
 at which latencies stay within their bound. LoadGen logs a line ``:::MLLOG {json}`` for each value.
-A trace has an event for each sample; ``complete_ns`` of the event counts from the sample's
-scheduled time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide
-what a query means.
+A trace has an event for each sample, whose ``complete_ns`` counts from the sample's scheduled time
+(mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide what a query
+means.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ _SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """The parsed log of a LoadGen run; ``latencies`` are empty if LoadGen wrote no trace."""
+    """The parsed log of a LoadGen run; ``latencies`` (ns) are empty if LoadGen wrote no trace."""
 
     values: dict[str, Any]
     summary: str
@@ -258,7 +258,7 @@ def run_record(
 ) -> LoadGenRun:
     """The record to store for a run of LoadGen.
 
-    ``rate_asked`` is the rate of arrivals, None in the scenario "offline".
+    ``rate_asked`` is the requested rate of arrivals, None in the scenario "offline".
     """
     values = log.values
     # Keys of the samples per second: of all samples offline, of completed samples for a server.
@@ -369,8 +369,8 @@ def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
 
     The search begins with ``start`` and halves the rate (down to ``floor``) or raises it by a
     quarter, until the highest rate lies between two tested rates. The search then bisects on a
-    logarithmic scale. Returns the highest rate that kept the bound in a run, or None if ``floor``
-    exceeds the bound.
+    logarithmic scale. Returns the highest rate that kept the bound in a run, or None if latencies
+    exceed the bound even at the rate ``floor``.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

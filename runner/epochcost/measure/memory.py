@@ -1,4 +1,4 @@
-"""Read this process's memory and its limits, and detect that a process ran out of memory."""
+"""Read this process's memory use and memory limits, and detect that a process ran out of memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _USAGE = ("memory.current", "memory", "memory.usage_in_bytes")
 def peak_memory_bytes() -> int | None:
     """The largest resident memory of this process so far, in bytes; None if unreadable.
 
-    Linux's ``ru_maxrss`` is not used, because a process inherits its parent's peak in it.
+    Linux's ``ru_maxrss`` is not used, because a process inherits this value from its parent.
     """
     if platform.system() == "Linux":
         return _status_bytes("VmHWM") or None
@@ -34,7 +34,7 @@ def peak_memory_bytes() -> int | None:
 
 
 def memory_limit_bytes() -> int:
-    """Bytes of memory that the machine and the control groups allow this process at most."""
+    """The most memory, in bytes, that the machine and the control groups allow this process."""
     return min((psutil.virtual_memory().total, *cgroup_limits_bytes()))
 
 
@@ -74,9 +74,9 @@ def _page_cache_bytes(group: Path) -> int:
 def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
     """The memory limits, in bytes, of the control groups of this process.
 
-    Version 2 of control groups writes ``memory.max`` (``max``: no limit), version 1
-    ``memory.limit_in_bytes`` (about 2**63: no limit): the kernel's admin-guide, cgroup-v2 and
-    cgroup-v1/memory.
+    Version 2 of control groups has the limit in ``memory.max``, where ``max`` means no limit.
+    Version 1 has it in ``memory.limit_in_bytes``, where about 2**63 means no limit (the kernel's
+    admin-guide: cgroup-v2 and cgroup-v1/memory).
     """
     groups = groups or ControlGroups()
     files = groups.files(*_LIMIT)

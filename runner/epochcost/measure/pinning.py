@@ -1,8 +1,8 @@
-"""Pin a worker to a part of this machine's CPUs, to emulate a smaller machine of its family.
+"""Pin a worker to a part of this machine's CPUs, to emulate a smaller instance of the same family.
 
-A vCPU of a cloud is a hardware thread: a smaller instance has fewer cores with all their threads,
-on a single NUMA node if they fit. The kernel's topology shows which threads and CPUs belong
-together.
+A cloud's vCPU is a hardware thread. A smaller instance has fewer cores with all their threads, on a
+single NUMA node if they fit. The kernel's topology shows which threads share a core, and which CPUs
+share a NUMA node.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """Choose CPUs as a smaller instance has them: whole cores on the fewest NUMA nodes.
 
-    The CPUs are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
-    come first if this process may use all their threads. If the topology is unknown, the first CPUs
-    are chosen. Returns the CPUs in ascending order.
+    The CPUs are on the first node with enough CPUs, else on the largest nodes. Within a node, the
+    cores of which this process may use most threads come first. If the topology is unknown, the
+    CPUs with the lowest numbers are chosen. Returns the CPUs in ascending order.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])
@@ -98,7 +98,7 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
 
 
 def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
-    """Read the topology of ``cpus`` from the kernel: cores in ``topology/``, nodes in ``node*``.
+    """Read the topology of ``cpus`` from the kernel's folders ``topology`` and ``node*``.
 
     The threads of a core are listed in ``core_cpus_list``, or before Linux 5.3 in
     ``thread_siblings_list`` (the kernel's admin-guide, cputopology).

@@ -157,11 +157,11 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 @dataclass(frozen=True)
 class Declared:
-    """The precision that a training step's graph declares for its nodes, by name.
+    """Names of a training step's nodes, by the precision that its graph declares for them.
 
     ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are heavy
-    nodes without such an input that onnxstep added, such as sums in fp32; a heavy node of the model
-    must be half. ``names`` are all nodes; ONNX Runtime gives other names to nodes that it fuses.
+    nodes without such an input that onnxstep added, such as sums in fp32. A heavy node of the model
+    itself must be half. ``names`` are all nodes. ONNX Runtime renames nodes that it fuses.
     """
 
     half: frozenset[str] = frozenset()
@@ -170,7 +170,7 @@ class Declared:
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
-    """What a training step's graph declares; empty if ``precision`` is neither fp16 nor bf16."""
+    """Nodes of a training step's graph by precision; empty if ``precision`` is no half type."""
     if precision not in HALF_TYPES:
         return Declared()
     model = load_model(graph).graph
@@ -195,11 +195,10 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, every heavy node must read a number of the half type, except those that the
-    graph declares ``wide``; so must every node that the graph declares as half. If a graph has no
-    heavy nodes, every node that reads floats must read the half type, except casts. In int4, every
-    matrix product with weights must have quantised weights. TF32 is not checked, because a profile
-    shows it as fp32.
+    In half precision, every heavy node except those in ``declared.wide`` must have an input of the
+    half type, and so must every node in ``declared.half``. If a graph has no heavy nodes, every
+    node that reads floats must read the half type, except casts. In int4, every matrix product with
+    weights must have quantised weights. TF32 is not checked, because a profile shows it as fp32.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -210,7 +209,7 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """A context that adds the operator's name to an error about a missing kernel."""
+    """In this context, an error about a missing kernel becomes one that names the operator."""
     try:
         yield
     except JobError as error:
@@ -247,10 +246,10 @@ def _prove_half(
 def _undeclared(
     wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes in fp32 that the graph does not declare so.
+    """The nodes of ``wide``, which ran in fp32, that the graph does not declare as wide.
 
-    A node with a name that the graph lacks was fused. Such a node may stand for a declared node
-    that did not run under its own name.
+    A node whose name the graph lacks was fused. Such a node may stand for a declared node that did
+    not run under its own name.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

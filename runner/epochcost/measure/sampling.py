@@ -1,8 +1,8 @@
 """Time the steps of a trial: warm up, then sample until the mean is precise.
 
-Warm-up and sampling time a step from just before to just after the call. Preparing, deciding and
-reporting happen between steps. ``stepping`` takes a step, ``statistics`` computes the interval of
-the mean.
+Warm-up and sampling time each step from just before to just after its call. Preparing, deciding and
+reporting happen between the calls. ``stepping`` runs a step, and ``statistics`` computes the
+confidence interval of the mean.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Samples:
 
 
 class _Looks:
-    """Decides after how many samples to compute the interval; the numbers grow geometrically."""
+    """Decides at which step counts a phase may end; these counts grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to compute the interval after ``count`` samples.
+        """Whether to test after ``count`` steps.
 
-        If so, the next time is after ``_GROWTH`` times ``count`` samples.
+        If so, the next test is due after ``_GROWTH`` times ``count`` steps.
         """
         if count < self._next:
             return False
@@ -56,7 +56,7 @@ class _Looks:
 
 
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
-    """Whether the last third of the steps is as fast as the third before.
+    """Whether the last third of the steps is as fast as the third before it.
 
     The medians of the two thirds must agree within ``tolerance``, so that a single slow step does
     not delay the sampling. Since the thirds grow with the number of steps, they show slow drift (of
@@ -107,11 +107,10 @@ def sample(
     deadline: float,
     report: Report,
 ) -> Samples:
-    """Time steps until the mean is precise, ``deadline`` has passed or the maximum is reached.
+    """Time steps until the mean is precise, ``deadline`` passes or ``most_samples`` are taken.
 
     The stopping rule is the sequential fixed-width interval of Chow & Robbins (1965). Although the
-    data decide when sampling ends, the interval keeps its coverage if there are never just a few
-    samples.
+    data decide when sampling ends, the interval keeps its coverage unless the samples are very few.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
@@ -152,7 +151,7 @@ class PacedReport:
 
 
 class TrialProgress:
-    """Sends messages about a trial's progress: its phase, and the samples of each phase."""
+    """Sends messages about a trial's progress: the phase, and its number of samples so far."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)
@@ -168,7 +167,7 @@ class TrialProgress:
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Report the phase's number of samples, and the relative half width of their mean."""
+        """Report the number of samples, and the relative half width of their mean's interval."""
         progress = Progress(
             phase=self._phase,
             samples=samples,
@@ -184,5 +183,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round times to nanoseconds; further digits are noise and would double the size of a file."""
+    """Round seconds to nine digits; further digits are noise and would double a file's size."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

@@ -1,11 +1,10 @@
-"""Measure a model under LoadGen: warm the model up, then let LoadGen send queries by its scenario.
+"""Measure a model under LoadGen: warm the model up, then let LoadGen send queries in a scenario.
 
 The module decides durations, counts and rates, and serves the model with a session for each batch
 size. Sessions have fixed shapes, as in trials with full batches. Fixed shapes let ONNX Runtime plan
-its memory, and are possible for graphs without a symbolic batch. A batch between two sizes is
-padded to the larger size. LoadGen gets its answers on its own thread or on another thread. The
-other thread reads a queue that collects waiting samples into batches. ``loadgen`` searches for the
-highest rate of arrivals.
+its memory, and also suit graphs without a symbolic batch dimension. A batch between two sizes is
+padded to the larger size. The model runs on LoadGen's own thread, or on another thread that takes
+batches of waiting samples from a queue. ``loadgen`` searches for the highest rate of arrivals.
 """
 
 from __future__ import annotations
@@ -331,7 +330,7 @@ class BatchQueue(Generic[ItemT]):
             self._waiting.put((now, item))
 
     def close(self) -> None:
-        """Accept no further items; `take` still returns waiting items, without delay."""
+        """Accept no further items; ``take`` still returns waiting items, without delay."""
         self._waiting.put(None)
 
     def take(self) -> list[ItemT]:

@@ -1,4 +1,4 @@
-"""Create ONNX Runtime sessions that run on the requested provider, or else fail.
+"""Create ONNX Runtime sessions on the requested provider, without a fallback to another one.
 
 The module sets the options of sessions and providers, allocates tensors on a device and copies
 values into tensors. ``stepping`` binds the tensors, ``placement`` proves where nodes ran,
@@ -128,10 +128,11 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """The device from which the session reads each graph input: cpu if the input is a shape.
+    """The device from which the session reads each graph input, by the input's name.
 
-    All other inputs are read from ``device``. Each input must be bound on its device: ONNX Runtime
-    copies a value from another device only once, when it is bound, and ignores later changes.
+    The session reads some inputs, such as shapes, on the cpu, and all others on ``device``. Each
+    input must be bound on its device: ONNX Runtime copies a value from another device only once,
+    when the value is bound, and ignores later changes.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}

@@ -1,10 +1,10 @@
 """Start modules of this package in separate processes, with this or another interpreter.
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, this file starts a module under an
-interpreter in which the package is not installed. The script loads the package from this file's
-folder and onnxstep from the folder LIBRARY. No other package in these folders can be imported: in a
-site-packages folder, such an import would load the runtime of this environment. This file uses only
-the standard library, and imports modules of the package only after it has loaded the package.
+interpreter in which the package is not installed. The script loads the package that contains this
+file, and onnxstep from the folder LIBRARY. Packages beside these two cannot be imported: if they
+are in site-packages, such an import would load the runtime of epochcost's own environment. This
+file uses only the standard library, and imports modules of the package only after loading it.
 """
 
 from __future__ import annotations

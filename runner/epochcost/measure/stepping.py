@@ -1,9 +1,9 @@
 """Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
-Carried values, which a step passes to the next step, live in two sets on the device. A step reads
-one set and writes the other set, and the next step swaps the sets, so carried values never leave
-the device. Values that a step may write in place are shared by both sets. The module reads a job's
-arrays, checks them against the graph, binds them and copies them to the device.
+Carried values, which a step passes to the next step, live in two sets of tensors on the device. A
+step reads one set and writes the other, and the next step swaps the sets, so carried values never
+leave the device. Both sets share the tensors that a step may write in place. The module reads a
+job's arrays, checks them against the graph, binds them and copies them to the device.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _graph_options(number: int) -> ort.RunOptions:
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
     """Yield the function calls that copy each step's values of ``series`` to the device.
 
-    After the last value there are no calls. This is a generator, since a series may be long.
+    After the last value there are no more calls. The result is lazy, since a series may be long.
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
@@ -260,7 +260,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
 def initial_parameters(job: Job) -> dict[str, Array]:
     """Values of the parameters before the first step.
 
-    Values are stored, or drawn at random as the model's metadata says.
+    They are stored in ``job.initial``, or drawn at random as the model's metadata says.
     """
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
@@ -270,7 +270,7 @@ def initial_parameters(job: Job) -> dict[str, Array]:
 def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
     """The parameters that do not change while the job runs: all in inference, none in training.
 
-    Parameters whose values are stored in the graph are left out.
+    Parameters whose values are stored in the graph are not returned.
     """
     if job.mode == "training":
         return {}

@@ -2,8 +2,9 @@
 
 LoadGen runs its scenario "server" and measures latencies of tokens. The trial searches for the
 highest rate of requests at which the latencies of first and further tokens keep their bounds. It
-confirms that rate in a longer run, and then measures at shares of that rate. This module decides
-counts and rates; ``engine`` runs the engine, ``loadgen`` runs LoadGen and searches.
+confirms that rate in a longer run, and then measures at percentages of that rate. This module
+decides numbers and rates of requests, ``engine`` runs the engine, and ``loadgen`` runs LoadGen and
+searches for the rate.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _FIRST_SCORED, _LESS = 0.9, 0.95
 def measure_requests(
     job: Job, decoder: AskedDecoder, progress: TrialProgress, folder: Path
 ) -> Measurement:
-    """Measure a decoder at the highest rate of requests within the latency bounds, and at shares.
+    """Measure a decoder at the highest request rate within the latency bounds, and at lower rates.
 
     LoadGen's files are written to ``folder``.
     """
@@ -84,7 +85,7 @@ class _Requests(LoadGenTrial):
         self._scored_count = 0
 
     def run(self) -> ServingRecord:
-        """Search for the highest rate, then run at that rate and at shares of it, lowest first."""
+        """Find and confirm the highest rate, then run at shares of it, the lowest share first."""
         floor, start_seconds = _LEAST_UTILISATION * self._capacity, self._engine.start_seconds
         if not self._prove_highest(self._capacity, floor, _FIRST_SCORED, _LESS):
             return self._record(self._log, None, start_seconds)
@@ -95,7 +96,7 @@ class _Requests(LoadGenTrial):
         return self._record(log, reported, start_seconds)
 
     def _count(self, rate: float) -> int:
-        """Number of requests in a run at ``rate``, chosen so that all runs fit in the budget."""
+        """Number of requests in a run at ``rate``, so that all runs together fit in the budget."""
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
         count = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
         return max(self._fewest, round(count))
@@ -143,8 +144,8 @@ def _token_run(
 ) -> TokenRun:
     """The record of tokens in a run of LoadGen; ``raw`` adds the latencies of each request.
 
-    ``prompts`` and ``answers`` are numbers of tokens, indexed by the request's number. Raises
-    TrialFailed if LoadGen's trace lacks a request.
+    ``prompts`` and ``answers`` have the number of tokens of each example's prompt and answer.
+    Raises TrialFailed if LoadGen's trace lacks a request.
     """
     first = {
         arrival: int(delay) + int(duration)

@@ -1,9 +1,10 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. A session hides only the state of the
-random generators for Dropout's masks. On the CPU provider, a node's generator starts at the node's
-seed and advances by one at each run. So a session that is opened after n steps gets seeds that are
-larger by n. ``train.loop`` decides the inputs, and when to evaluate and to stop.
+A training continues from any step as if it had never stopped. The only state that a session hides
+is that of the random generators for Dropout's masks. On the CPU provider, a Dropout node's
+generator starts at the node's seed and advances by one at each run. So a session that is opened
+after n steps gets seeds that are larger by n. ``train.loop`` decides the inputs, and when to
+evaluate and to stop.
 
 While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU a
 batch is read when a step needs it, because a thread would slow the step by more than the reading
@@ -38,8 +39,8 @@ from onnxstep.graphs.nodes import copied, is_standard
 class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
-    ``fed`` are the inputs that change with each step. ``evaluations`` has a graph with the outputs
-    ``loss`` and ``scores`` for each number of examples in a batch.
+    ``fed`` are the inputs that change with each step. ``loss`` names the step's output of the loss.
+    ``evaluations`` has a graph for each batch size, whose outputs are named "loss" and ``scores``.
     """
 
     step: onnx.ModelProto
@@ -105,7 +106,7 @@ class TrainingSession:
     def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
         """Evaluate the current weights on each batch; yields the batch's loss and scores.
 
-        The training must have a graph for the batch's size.
+        ``TrainingGraphs.evaluations`` must have a graph for each batch's size.
         """
         values = {**self._values, **self.carried_values()}
         for batch in batches:
@@ -128,7 +129,7 @@ class TrainingSession:
 def _first_inputs(
     graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
 ) -> StepInputs:
-    """Values of the step's inputs before the first step; raises JobError without a value."""
+    """Values of all inputs before the first step; raises JobError for an input without a value."""
     types = {info.name: tensor_type(info) for info in session.get_inputs()}
     fills = {carried.input: carried.fill for carried in graphs.carried}
     constants = {}
@@ -173,8 +174,8 @@ class Batches(Protocol):
 class TimedReader(Iterator[Mapping[str, Array]]):
     """Reads batches in order, and counts the seconds for which a step waits for its batch.
 
-    A thread reads up to ``ahead`` batches before a step needs them. With 0, a batch is read when a
-    step needs it.
+    A thread reads up to ``ahead`` batches before a step needs them. If ``ahead`` is 0, a batch is
+    read when a step needs it.
     """
 
     def __init__(self, batches: Batches, ahead: int) -> None:

@@ -107,7 +107,7 @@ def start_worker(
 def _release(process: subprocess.Popen[str]) -> None:
     """Tell the worker that its job is written.
 
-    If the worker has ended, ``_follow`` reports the end.
+    If the worker has already ended, ``_follow`` reports how.
     """
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):

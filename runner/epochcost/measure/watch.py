@@ -1,7 +1,7 @@
 """Watch the machine from the parent's process while a worker takes its samples.
 
 Watching adds no work to the worker's timed steps. The parent reads the counters of the host at the
-start and at the end of the sampling. It reads the state of a GPU ten times a second. The worker's
+start and at the end of the sampling. It reads the GPU's state ten times a second. The worker's
 progress says when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
 """
 
@@ -41,8 +41,8 @@ class Watch:
     """Watches the machine while a trial is sampled; enter it before the worker gets its job.
 
     ``follow`` learns from the worker's progress when sampling begins and ends. ``completed`` adds
-    conditions and energy to the measurement. ``pinning`` has the worker's CPUs, and ``device`` is
-    CUDA's number of the worker's GPU.
+    the machine's conditions and energy to the measurement. ``pinning`` has the worker's CPUs, and
+    ``device`` is CUDA's number of the worker's GPU.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """Add conditions and energy to the measurement if the whole sampling was watched."""
+        """Add the machine's conditions and energy if the whole sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen
@@ -105,7 +105,7 @@ class Watch:
     def _heed(self, progress: Progress) -> None:
         """Start or stop reading when the worker's progress says that sampling begins or ends.
 
-        Processes and devices are found during the warm-up, so that the search disturbs no sample.
+        The trial's processes and its GPU are looked up during the warm-up, to disturb no sample.
         """
         if progress.phase in ("warm-up", "sampling") and self._own is None:
             self._own = own_processes()

@@ -2,8 +2,8 @@
 
 The worker loads its libraries and waits for a byte on standard input, which says that the job is
 written. Then the worker reads the job, times it and writes the measurement. Standard output has
-only lines of ``job.Message``; the output of libraries goes to standard error. The worker ends when
-its standard input is closed, so that it never outlives its parent.
+only lines of ``job.Message``. The output of libraries goes to standard error. The worker ends when
+its standard input is closed, so that the worker never outlives its parent.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def _prove(
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """Run a first step, and prove from its profile where nodes ran and in which precision.
 
-    Returns the stepper, the proof and the outputs of the first step. If the trial uses a CUDA
-    graph, another session without a CUDA graph takes this step, since a replayed graph leaves no
-    profile.
+    Returns the stepper, the placement of nodes and the outputs of the first step. If the trial uses
+    a CUDA graph, another session without a CUDA graph runs this step, since a replayed graph leaves
+    no profile.
     """
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
@@ -197,11 +197,11 @@ def _end_with_standard_input() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    """End this process: immediately after a success, in order after a failure.
+    """End this process: abruptly after a success, in an orderly way after a failure.
 
     An orderly end of sessions, threads and libraries takes a tenth of a second or more. After a
-    success the measurement is already in its file. After a failure, a library may still have last
-    lines in a buffer.
+    success the measurement is already in its file. After a failure, the last lines of a library may
+    still be in a buffer.
     """
     if status == 0:
         sys.stderr.flush()

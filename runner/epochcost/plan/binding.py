@@ -1,9 +1,9 @@
 """Fit a graph to a trial: give sizes to the graph's dimensions, and find its carried state.
 
 Carried state consists of inputs whose value is an output of the previous step. A decoder's graph is
-also checked against the sizes in its spec's ``[decoder]``. Sizes and names are as in
-onnxruntime-genai's model builder. The check reads no weights, so it works without an ONNX file's
-external data.
+also checked against the sizes in its spec's ``[decoder]``. Inputs and outputs of the graph must
+have the names that onnxruntime-genai's model builder gives. The check reads no weights, so it works
+without an ONNX file's external data.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ class HostCapabilities:
 
     ``runtime`` is the installed runtime. ``missing_engines`` has a message for each engine that the
     studies name and that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the
-    reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None without a
-    reason. ``cpus`` is the number of CPUs that a trial may use, ``gpus`` the number of GPUs that
-    CUDA finds; None if unknown.
+    reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
+    ``cpus`` is the number of CPUs that a trial may use, and ``gpus`` the number of GPUs that CUDA
+    finds; None if unknown.
     """
 
     hardware: str
@@ -110,7 +110,7 @@ def plan_study(
 ) -> Plan:
     """Plan the trials of a study on a machine.
 
-    ``graphs`` has the SHA-256 of each requested model's ONNX file, if it has a file.
+    ``graphs`` has the SHA-256 of the ONNX file of each requested model that has such a file.
     """
     if not {host.hardware, AT_HAND} & {*study.hardware}:
         listed = ", ".join(study.hardware)
@@ -156,7 +156,7 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason: the first work that is left out, how many more, and why."""
+    """Yield a line for each reason: the first omitted work, how many more, and the reason."""
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 
@@ -306,7 +306,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep of batch sizes, up to all examples of an epoch or the largest batch ever tried."""
+    """A sweep of batch sizes, up to all examples of an epoch but at most up to ``MOST_BATCH``."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")

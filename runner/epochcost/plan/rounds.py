@@ -1,9 +1,9 @@
 """Decide the order in which a run measures its trials, each in several rounds.
 
-A machine's speed drifts: it warms up, other programs come and go, clocks change. So a run measures
-all trials in several rounds, each in a different random order, and these changes affect every
-trial. A run with a single round follows the plan's order. Two trials that differ only in their
-number of rounds are the same trial.
+A machine's speed drifts: the machine warms up, other programs come and go, and clocks change. So a
+run measures all trials in several rounds, and each round has its own random order. The drift then
+affects every trial. A run with a single round follows the plan's order. Two trials that differ only
+in their number of rounds are the same trial.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _WIDEST = Decimal("0.5")
 class Visit:
     """The measurement of one round of a trial: round ``number`` (from 1) of ``rounds``.
 
-    The planned rounds share the trial's time budget; ``extra`` is the number of rounds beyond the
-    plan.
+    The planned rounds share the trial's time budget. ``extra`` is the number of rounds that were
+    added to the plan.
     """
 
     trial: Trial
@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """Least number of samples in this round: a share of the trial's, at least ten."""
+        """Least number of samples in this round: a share of the trial's number, at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 

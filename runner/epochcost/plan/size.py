@@ -19,12 +19,12 @@ class Footprint:
     """Memory of a run of a graph at a batch size; each tensor counts once.
 
     ``weight_bytes`` is the size of parameters and running statistics, and ``fixed_bytes`` the part
-    of it that never changes. ``carried_bytes`` is the size of the values that a step changes:
-    trained parameters, running statistics, states of the optimizer and of recurrent layers. The
-    step overwrites ``in_place_bytes`` of the carried bytes. ``activation_bytes``: intermediate
-    tensors in the arena, gradients included. ``exchanged_bytes``: inputs, targets and outputs of a
-    batch. ``pool_bytes``: batches that wait on the host. ``folded_bytes``: constants that a session
-    computes beforehand.
+    of this size that never changes. ``carried_bytes`` is the size of the values that a step
+    changes: trained parameters, running statistics, and states of the optimizer and of recurrent
+    layers. The step overwrites ``in_place_bytes`` of the carried bytes. ``activation_bytes`` counts
+    intermediate tensors in the arena, gradients included. ``exchanged_bytes`` counts inputs,
+    targets and outputs of a batch, ``pool_bytes`` batches that wait on the host, and
+    ``folded_bytes`` constants that a session computes beforehand.
     """
 
     mode: Mode

@@ -127,9 +127,9 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """All batch sizes of a sweep that runs to its end.
+    """All batch sizes that a sweep tries if nothing stops it early.
 
-    Sizes double from the smallest. The last size is the largest size of the sweep.
+    The sizes double from the smallest. The last size is the largest size of the sweep.
     """
     size = sweep.trial.batch_size
     while size < sweep.largest:
@@ -139,10 +139,10 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 
 
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
-    """The end of the sweep if throughput clearly fell at all of the largest sizes, else None.
+    """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
 
-    Throughput has clearly fallen if the intervals of these sizes are below the best rate by more
-    than a fixed share.
+    Throughput has fallen if the intervals at these sizes are below the best rate by more than
+    ``_FALLEN_SHARE``.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

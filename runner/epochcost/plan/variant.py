@@ -4,7 +4,7 @@ Each variant is a separate trial. This module gives the reason why a provider, a
 not support a variant. ``plan.make`` excludes variants that the machine does not support. For each
 onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability, see
 docs/how-to/measure-a-rented-gpu.md, "On older GPUs". The lists come from the kernels' headers in
-the wheels for Linux on x86-64: 1.19.2, 1.23.2, 1.26.0 and every minor release since.
+the wheels of 1.19.2, 1.23.2, 1.26.0 and every minor release since, for Linux on x86-64.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ NO_BF16_ON_CPUS = (
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
     """The numbers of CPUs to which a study's trials are pinned; None for trials without pinning.
 
-    Only trials of the CPU provider are pinned, and only to fewer CPUs than ``cpus``, the machine's
-    number, since pinning emulates a smaller machine.
+    Only trials of the CPU provider are pinned, and not to ``cpus``, the machine's number of CPUs,
+    since pinning emulates a smaller machine.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)

@@ -1,7 +1,8 @@
-"""The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, requests.
+"""The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, and requests.
 
-Each kind of work defines how it is planned from a study, its title and its stored form. ``execute``
-writes the work's files and estimates its memory, and ``measure`` measures the work.
+Each kind of work has a title and a form in stored trials. This module also plans the work that a
+study names. ``execute`` writes the work's files and estimates its memory, and ``measure`` measures
+the work.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in a stored trial, as keys and values; the added key ``kind`` names its class."""
+    """The work in a stored trial, as keys and values; the added key ``kind`` says which kind."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -188,7 +189,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """The pairs of work and batch size, except steps, that a study plans for a model in a mode."""
+    """The work other than steps that a study plans for a model in a mode, with its batch size."""
     if mode == "training":
         return
     if model.decoder is not None:

@@ -92,8 +92,8 @@ def held_out_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """Batches that training never sees, with ``HELD_OUT_EXAMPLES`` examples in total.
 
-    If their evaluation would exceed ``HELD_OUT_FLOPS`` operations, there are fewer, but at least
-    one batch. ``batch_flops`` is the number of operations that evaluate a batch.
+    If their evaluation would exceed ``HELD_OUT_FLOPS`` operations, there are fewer batches, but at
+    least one. ``batch_flops`` is the number of operations that evaluate a batch.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     count = max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))

@@ -4,9 +4,9 @@ Files have the formats in which data sets are published. Members of an archive a
 file name, in whatever folder, and read without unpacking the archive to disk. The spec declares the
 shape and size of a file's contents; readers raise InputError if the file differs.
 
-Generated data sets have a known best result: no model predicts the next character of a Markov
-chain's text better than the chain's entropy permits, and a declared share of the labels of images
-is wrong, in the held-out part too. The seed of the spec decides all numbers.
+Generated data sets have a known best result. No model predicts the next character of a Markov
+chain's text better than the chain's entropy permits. A declared share of the images' labels is
+wrong, in the held-out part too. The spec's seed decides all random numbers.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _SPLIT_SEED = 0
 def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -> Examples:
     """The examples of a data set; each example of a text data set has ``length`` characters.
 
-    ``folder`` has a folder for each data set. The label of a text at each of its positions is the
-    next character; if the model predicts a single position, only the last label is used. Raises
-    InputError if a file differs from the spec, and CapabilityError if a file is missing.
+    ``folder`` has a folder for each data set. The label at each position of a text is the next
+    character. If ``positions``, the number of positions that the model predicts, is 1, only the
+    last label is used. Raises InputError if a file differs from the spec, and CapabilityError if a
+    file is missing.
     """
     if dataset.generated is not None:
         return _made_up(dataset, dataset.generated, length, positions)
@@ -121,7 +122,7 @@ def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
 def _joined(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """Training and held-out examples, from the files that the spec names or by a random split."""
+    """Training and held-out examples, from the files of each part or by a random split."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
@@ -190,7 +191,7 @@ def _split_in_order(dataset: Dataset, whole: Part, overlapping: int) -> tuple[Pa
 
 
 def read_file(path: Path, declared: DataFile, form: DataFormat) -> Read:
-    """The examples or labels in a file, whose hash the caller has verified."""
+    """The examples, the labels or both in a file whose hash the caller has verified."""
     try:
         return _READERS[form](path, declared)
     except _FAULTS as error:
@@ -242,7 +243,7 @@ def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
 
 
 def _idx(path: Path, declared: DataFile) -> Read:
-    """Read an array in MNIST's format: a magic number, the sizes, the numbers, no further byte."""
+    """Read an array in MNIST's format: a magic number, the sizes of the axes, and the numbers."""
     content = b"".join(_contents(path, declared))
     if content[:2] != b"\0\0" or content[2] not in _IDX_TYPES or not content[3]:
         raise ValueError("no IDX header")
@@ -307,7 +308,7 @@ _CHUNK = 512
 class MarkovChain:
     """A source of text in which the two previous characters decide the odds of the next character.
 
-    ``probabilities`` is [first, second, next].
+    ``probabilities`` has an axis for the first, the second and the next character.
     """
 
     probabilities: NDArray[np.float64]

@@ -44,7 +44,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """Make the inputs of a model's training steps and evaluations from a data set that fits it.
+    """Makes the inputs of a model's training steps and evaluations from a fitting data set.
 
     ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
     is the batch size of evaluations.
@@ -63,7 +63,7 @@ class Feed:
     def epoch_steps(self) -> int:
         """Number of whole batches in an epoch.
 
-        Examples are shuffled, so each epoch leaves out different examples.
+        Examples are shuffled, so the examples beyond the last whole batch differ in each epoch.
         """
         return len(self.examples.training.labels) // self.batch_size
 
@@ -101,7 +101,7 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """Whether each answer is right; answers whose label is to be ignored are left out."""
+        """Whether each answer is right, without the answers whose label is ``IGNORED``."""
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)

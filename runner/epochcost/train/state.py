@@ -2,8 +2,8 @@
 
 The state contains everything on which the next step depends: the weights, the optimizer's state,
 the results of evaluations so far, and the step's number. That number decides the place in the data
-and every random draw. ``cost`` prices such checkpoints. The file is a zip of arrays and a JSON
-document; it is replaced as a whole or not at all.
+and every random draw. ``cost`` prices such checkpoints. A state's file is a zip of arrays and a
+JSON document, and is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class SavedState:
-    """The state between two steps of a training; ``identity`` is the digest of its settings."""
+    """The state between two steps; ``identity`` is the digest of the training's settings."""
 
     identity: str
     progress: Progress
@@ -125,7 +125,7 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
-    """Make the error for files of a training that cannot be written to a folder."""
+    """Make the error for a training whose files cannot be written to ``folder``."""
     expected = "room for" if is_full(error) else "a folder that takes"
     return CapabilityError(
         f"{folder}: expected {expected} the saved state of a training, got "

@@ -114,9 +114,9 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    The vocabulary is divided among pairs of a factor and a sign, the most frequent tokens first.
-    Each position of each text draws a factor. Most tokens come from the part that belongs to this
-    factor and to its sign in the example, the others from the whole vocabulary. So bags of words,
+    Pairs of a factor and a sign get the tokens of the vocabulary in turn, the most frequent tokens
+    first. Each position of each text draws a factor. Most tokens come from the tokens of this
+    factor and its sign in the example, the others from the whole vocabulary. So bags of words,
     convolutions, recurrences and attention can all learn from the texts.
     """
     examples, directions = latent.shape
@@ -209,9 +209,9 @@ def _ignore_some(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    The leading axes of the input are the target's positions. If several inputs fit, the one with
-    the largest vocabulary is chosen; among equals the last, because a decoder's inputs follow its
-    encoder's.
+    The leading axes of the input are the target's positions. If several inputs fit, the input with
+    the largest vocabulary is chosen. Among equal vocabularies, the last input is chosen, because a
+    decoder's inputs follow its encoder's.
     """
     if target.classes is None:
         return None
@@ -239,7 +239,7 @@ def _fits(target: TargetField, field: InputField) -> bool:
 
 
 def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
-    """The class with the largest score of each example; slices of examples save memory."""
+    """The class with the largest score for each example, computed in slices to save memory."""
     rows = max(1, _SCORES // weights.shape[1])
     parts = [latent[at : at + rows] @ weights for at in range(0, len(latent), rows)]
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
@@ -263,9 +263,9 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draw examples with their targets.
+    """Draws examples with their targets.
 
-    If a target has a single value, up to 64 classes are equally likely.
+    If a target has one class for an example, all classes are equally likely, up to 64 of them.
     """
 
     fields: Sequence[InputField]
@@ -279,7 +279,7 @@ class Teacher:
         return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
-        """Draw ``size`` examples as batch ``index`` of an endless ``stream``, always the same."""
+        """Draw ``size`` examples: batch ``index`` of an endless ``stream``, the same each time."""
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._latent), dtype=np.float32)
         inputs = {
