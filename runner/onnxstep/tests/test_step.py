@@ -31,7 +31,7 @@ TARGET = RNG.integers(0, 3, 8)
 
 
 def feeds(step, model, rate: float) -> dict:
-    """Inputs of a first step: data, target, learning rate, the model's parameters, and zeros."""
+    """Inputs of a first step: data, target, learning rate, model parameters and zero states."""
     initial = materialise(model)
     carried = {c.input: initial.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
     return {"x": X, step.target: TARGET, step.learning_rate: np.array(rate, np.float32), **carried}

@@ -273,7 +273,7 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
 
 
 def test_a_momentum_of_one_averages_all_batches() -> None:
-    """If momentum is 1, PyTorch's export of momentum=None, statistics average all batches."""
+    """With momentum 1, as PyTorch exports momentum=None, running statistics average all batches."""
     text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
     model = network(text=text)
     step = training_step(model)

@@ -111,7 +111,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """A step for CUDA has kernels for all nodes, unlike the plain step, and equal results."""
+    """Unlike the plain step, a CUDA step has kernels for all nodes, and its results are equal."""
     model = convolution(size, kernel, attributes)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model

@@ -1,4 +1,4 @@
-"""Doubts about which tensors to train name tensors and a remedy."""
+"""Each doubt about the trained tensors names tensors and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of PyTorch's exporters tell merged tensors, origins of tensors, and layers."""
+"""Metadata of PyTorch's exporters reveal merged tensors, origins of tensors, and layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """The output of each Identity becomes an initializer again, and the model's output stays."""
+    """The output of each Identity becomes an initializer again, and results stay equal."""
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}

@@ -1,4 +1,4 @@
-"""Calls that crash or do not end are detected in a copy of the process, which alone ends."""
+"""A copy of the process detects calls that crash or do not end, and this process continues."""
 
 from __future__ import annotations
 

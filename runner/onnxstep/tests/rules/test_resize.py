@@ -45,7 +45,7 @@ def run_at(
 def test_a_step_through_bicubic_positions_runs_at_every_level(
     level: onnxruntime.GraphOptimizationLevel,
 ) -> None:
-    """Every level agrees on DINOv2's position embedding: a bicubic Resize between transposes."""
+    """At every optimization level, a step through DINOv2's bicubic Resize gives equal results."""
     model = onnx.load(FAULTS / "cubic.onnx")
     step = training_step(model, StepOptions(loss="mse")).model
     expected = run_at(PLAIN, step, materialise(model))
