@@ -66,7 +66,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Assert that the CPU step equals the step for any provider; return the CPU step's operators."""
+    """Assert that the CPU step equals the step for any provider; return the former's operators."""
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()
