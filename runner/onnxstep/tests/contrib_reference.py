@@ -1,7 +1,7 @@
 """ONNX Runtime's own operators in numpy, as defined in its ContribOperators.md.
 
-onnx's reference evaluator has none of these operators. The gradient cases also compare the outputs
-with those of ONNX Runtime.
+onnx's reference evaluator has none of these operators. Tests of the gradient cases also compare the
+outputs with those of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FastGelu(Contributed):
 
 
 class SkipLayerNormalization(Contributed):
-    """Returns the result, each row's mean and inverse deviation, and the sum of input and skip."""
+    """LayerNormalization of x + skip; also returns the mean, the inverse deviation and the sum."""
 
     def _run(
         self,
@@ -75,7 +75,7 @@ class SkipSimplifiedLayerNormalization(Contributed):
 
 
 class RotaryEmbedding(Contributed):
-    """The second input has the position of each token, or only the position of the first token."""
+    """Rotary embedding; ``positions`` are those of all tokens, or that of the first token."""
 
     def _run(
         self,
@@ -108,7 +108,7 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal attention without past keys; x may contain queries, keys and values side by side."""
+    """Causal attention without past keys; without ``key``, x has queries, keys and values."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

@@ -10,7 +10,7 @@ from onnxstep.graphs.cuda_kernels import check_kernels
 
 
 def assert_alike_on_cuda(plain: onnx.ModelProto, cuda: onnx.ModelProto) -> None:
-    """Assert that a step for CUDA has kernels for all nodes, and the results of the plain step."""
+    """Assert that ``cuda`` has CUDA kernels for all nodes, and computes the same as ``plain``."""
     assert not check_kernels(cuda).on_host
     rng = np.random.default_rng(7)
     feeds = {

@@ -125,7 +125,7 @@ def _scattered(
     more: Sequence[int],
     group: int,
 ) -> Array:
-    """The output [N, M, ...] before the padding is cut off."""
+    """The ConvTranspose output [N, M, ...] before the padding is cut off."""
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]

@@ -1,4 +1,4 @@
-"""Small models as PyTorch's exporters write them: with merged, folded and marked tensors."""
+"""Small models as PyTorch's exporters write them, with merged, folded or marked tensors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _norm(x: str, y: str, layer: str, owner: str | None = None) -> onnx.NodeProt
 
 
 def without_identities() -> onnx.ModelProto:
-    """The model ``merged`` after an optimizer, so that both layers read the same tensors."""
+    """The model ``merged`` without Identity nodes: both norms read the same scale and bias."""
     model = merged()
     nodes = [node for node in model.graph.node if node.op_type != "Identity"]
     nodes[-1].input[1:] = ["0.norm.weight", "0.norm.bias"]
@@ -68,8 +68,8 @@ def optimised(
 ) -> onnx.ModelProto:
     """A model as the dynamo exporter writes it, which adds ``tensors`` to a product one by one.
 
-    ``origins`` has the inputs from which the exporter's optimizer computed a tensor; all other
-    tensors are marked as parameters.
+    ``origins`` has, for each folded tensor, the values from which the exporter computed it. All
+    other tensors are marked as parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

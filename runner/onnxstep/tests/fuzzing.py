@@ -2,12 +2,12 @@
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
-FIRST and COUNT are numbers of mutations. A mutation overwrites, removes or repeats bytes, exchanges
-them with those of another file, or changes fields of a message that can still be parsed. Every
-second mutation gives the node of a gradient case an attribute that its operator may not allow. The
-test runs in its own process, so that a crash is visible. A file may take at most ten seconds of CPU
-time and one gibibyte of additional memory. An audit hook checks that only files inside the model's
-folder are opened.
+FIRST is the number of the first mutation, and COUNT how many run. A mutation overwrites, removes or
+repeats bytes, inserts bytes of another file, or changes fields of a message that can still be
+parsed. Every second mutation gives the node of a gradient case an attribute that its operator may
+not allow. The test runs in its own process, so that a crash is visible. A file may take at most ten
+seconds of CPU time and one gibibyte of additional memory. An audit hook checks that only files
+inside the model's folder are opened.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def corpus() -> list[bytes]:
 
 
 def operators() -> dict[str, list[bytes]]:
-    """Models with a single node, by operator, from the cases of all gradient rules."""
+    """Models with a single node by operator, from all cases in ``gradient_cases``."""
     models: dict[str, list[bytes]] = collections.defaultdict(list)
     for case in CASES:
         model = _with_weights(model_of(case, onnx.TensorProto.FLOAT))
@@ -165,7 +165,7 @@ def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes
 
 
 def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
-    """Change a field of the message; the result can still be parsed."""
+    """Change a field of the model, so that the result can still be parsed."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -263,7 +263,7 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """The result for a file: a training step, or the stage at which it was refused.
+    """Text "a training step" for a file that works, or else the stage that refused the file.
 
     Raises AssertionError for an error of more than one line; other exceptions pass through.
     """

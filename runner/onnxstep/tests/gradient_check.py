@@ -3,7 +3,7 @@
 Let f be the model, v a random direction of its input x, and u random cotangents (gradients of a
 scalar with respect to the outputs). The chain rule requires v · VJP(u) = d/dt u · f(x + t v) at t =
 0. The right side is a central difference in float64 on onnx's reference evaluator. The left side is
-the graph of `vjp_graph`, run in float64 on the reference evaluator and in float32 on ONNX Runtime.
+the graph of `vjp_graph`, in float64 on the reference evaluator and in float32 on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def ints(*numbers: int) -> Array:
 
 
 class ExactEvaluator(ReferenceEvaluator):
-    """onnx's reference evaluator with exact operators, also in function bodies and subgraphs."""
+    """onnx's reference evaluator with corrected operators, also in functions and nested graphs."""
 
     def __init__(self, proto: Any, *args: Any, **options: Any) -> None:
         super().__init__(
@@ -85,7 +85,7 @@ class ExactEvaluator(ReferenceEvaluator):
 def model_of(
     case: Case, elem_type: int = TensorProto.DOUBLE, opset: int | None = None
 ) -> onnx.ModelProto:
-    """The case as a model with a single node; fixed floats get the type of the other inputs."""
+    """The case as a model of a single node, in which all floats have the type ``elem_type``."""
     names = list(case.inputs) or [*case.shapes, *case.fixed]
     outputs = (
         [f"y{index}" for index in range(case.outputs)]

@@ -1,4 +1,4 @@
-"""The nine light models of the onnx package as weightless training tasks.
+"""The nine light models of the onnx package as training tasks without stored weights.
 
 In the package, the weights of these models are ConstantOfShape nodes, so that all elements of a
 weight are equal. Here the weights become parameters with random first values, which can be trained.
@@ -45,7 +45,7 @@ _STATE = {("BatchNormalization", 3), ("BatchNormalization", 4)}
 
 
 def weightless(name: str, batch_size: int) -> onnx.ModelProto:
-    """The model ``name`` for images [batch_size, 3, 224, 224] and logits [batch_size, 1000]."""
+    """The model ``name``, from images [batch_size, 3, 224, 224] to logits [batch_size, 1000]."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     model.ir_version = _WITHOUT_INPUTS_FOR_INITIALIZERS
     graph = model.graph
@@ -62,7 +62,7 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
 
 
 def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
-    """The training step of a model, and its losses over ``steps`` on two random batches in turn."""
+    """Train the model ``name`` on two random batches in turn; return the step and all losses."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
     session = onnxruntime.InferenceSession(
@@ -110,7 +110,7 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index of the node that reads each value, also behind an Unsqueeze."""
+    """Operator and input index of the node that reads each value, directly or by an Unsqueeze."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):
@@ -120,9 +120,9 @@ def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
 
 
 def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
-    """Distribution of a weight's first values: constant for norms and biases, else He's.
+    """Distribution of a weight's first values: constant for norms and biases, else normal.
 
-    He's normal distribution is from K. He et al. 2015, arXiv:1502.01852.
+    The deviation of the normal distribution is from K. He et al. 2015, arXiv:1502.01852.
     """
     if use in _STARTS:
         return Initial("constant", _STARTS[use], seed)

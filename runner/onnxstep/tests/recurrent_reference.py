@@ -1,7 +1,7 @@
 """LSTM, GRU and RNN in numpy, with features that onnx 1.23.2's evaluator ignores.
 
 The evaluator ignores sequence_lens and activations. These classes follow ONNX's definitions, for
-one sequence and one step at a time. The gradient cases also compare the outputs with ONNX
+one sequence and one step at a time. Tests of the gradient cases also compare the outputs with ONNX
 Runtime's.
 """
 
@@ -32,7 +32,7 @@ class Recurrent(OpRun):
     def step(self, functions: list[Function], z: tuple[Array, Array], *state: Array) -> Any:
         """Compute the new hidden and cell state of a sequence from the old states.
 
-        ``z`` are the weights W and R and the two biases; ``state`` are the input x and both states.
+        ``z`` has W, R and both biases; ``state`` has the input x and both old states.
         """
         raise NotImplementedError
 
@@ -58,12 +58,12 @@ class Recurrent(OpRun):
 
 
 class RNN(Recurrent):
-    """The plain recurrent layer."""
+    """The recurrent layer without gates."""
 
     default = ("Tanh",)
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Compute h' = f(x Wᵀ + h Rᵀ + b); the cell state stays."""
+        """Compute h' = f(W x + R h + b); the cell state ``c`` stays."""
         w, r, w_b, r_b = weights
         return functions[0](w @ x + r @ h + w_b + r_b), c
 
@@ -74,7 +74,7 @@ class LSTM(Recurrent):
     default = ("Sigmoid", "Tanh", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Compute the new states; the weights have the gates in the order i, o, f, c."""
+        """Compute the new states; the rows of the weights are the gates i, o, f and c."""
         (w, r, w_b, r_b), (f, g, out) = weights, functions
         z_i, z_o, z_f, z_c = np.split(w @ x + r @ h + w_b + r_b, 4)
         new = f(z_f) * c + f(z_i) * g(z_c)
@@ -87,7 +87,7 @@ class GRU(Recurrent):
     default = ("Sigmoid", "Tanh")
 
     def step(self, functions: Any, weights: Any, x: Array, h: Array, c: Array) -> Any:
-        """Compute the new hidden state; the weights have the gates in the order z, r, h."""
+        """Compute the new hidden state; the rows of the weights are the gates z, r and h."""
         (w, r, w_b, r_b), (f, g) = weights, functions
         x_z, x_r, x_n = np.split(w @ x + w_b, 3)
         r_z, r_r, r_n = np.split(r, 3)

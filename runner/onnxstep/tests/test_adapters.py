@@ -1,4 +1,4 @@
-"""New adapters have no effect, only they are trained, and they act like a change of the weight."""
+"""LoRA adapters have no effect at first, are trained alone, and act like a change of the weight."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
-    """New adapters leave the loss unchanged; trained adapters act as W + A B · alpha / rank."""
+    """New adapters keep the loss, and trained adapters act like W + A B · alpha / rank."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
     losses, trained = _trained(adapted)
@@ -84,9 +84,9 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
 
 
 def test_patterns_choose_the_weights() -> None:
-    """Patterns also select weights in a file without weights.
+    """Patterns select the weights that get adapters, also in a file without stored weights.
 
-    The adapters are added to the list of parameters in the metadata.
+    The metadata of the file then list the adapters as parameters.
     """
     model = _model()
     listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}
@@ -119,7 +119,7 @@ def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message
 
 
 def _codes() -> tuple[Array, Array, Array]:
-    """Quantized weights [features, inner] around 8, a scale for each block, and float weights."""
+    """Integers from 0 to 15, a scale for each block, and the float weights that they encode."""
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
     scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
@@ -127,7 +127,7 @@ def _codes() -> tuple[Array, Array, Array]:
 
 
 def _product(form: str) -> onnx.ModelProto:
-    """A model of two products: a float weight, then a weight that is stored in the ``form``."""
+    """A model of two products, with a float weight and with a weight stored in the ``form``."""
     codes, scales, weights = _codes()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
@@ -166,7 +166,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """With quantized weights, losses and adapters equal those with the same weights as floats."""
+    """Training with quantized weights gives the losses and adapters of equal float weights."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -176,7 +176,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Quantization scales are not trained; the report counts quantized values instead of scales."""
+    """Quantization scales are not trained, and their reported size is the number of weights."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

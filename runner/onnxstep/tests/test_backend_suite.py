@@ -28,7 +28,7 @@ def verdicts() -> list[Verdict]:
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """Select the verdicts whose answer is ``answer``; return their reasons by the test's name."""
+    """The reasons of all verdicts with this answer, by the name of the test."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 
@@ -38,7 +38,7 @@ def test_no_gradient_of_the_suite_is_wrong(verdicts: list[Verdict]) -> None:
 
 
 def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
-    """More than a thousand tests are compared, and only known tests cannot be judged."""
+    """Over 1000 tests are checked, and only tests in UNJUDGED and UNDEFINED cannot be judged."""
     assert len(named(verdicts, Answer.CHECKED)) > 1000
     unjudged = named(verdicts, Answer.UNJUDGED)
     assert {name for name in unjudged if not name.startswith(UNJUDGED)} == set()
@@ -47,11 +47,11 @@ def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
 
 
 def test_what_the_runtime_runs_has_an_answer(verdicts: list[Verdict]) -> None:
-    """The registry has an entry for every operator that ONNX Runtime runs on the CPU."""
+    """Every ONNX operator of the suite that ONNX Runtime runs on the CPU has a registry entry."""
     runs = runs_on_the_cpu(v for v in verdicts if not v.case.node.domain)
     assert [op_type for op_type, loads in runs.items() if loads] == []
 
 
 def test_the_page_is_up_to_date(verdicts: list[Verdict]) -> None:
-    """The committed docs/operators.md equals the page that the test renders."""
+    """The committed docs/operators.md equals the page rendered from the verdicts."""
     assert PATH.read_text(encoding="utf-8") == page(verdicts, runs_on_the_cpu(verdicts))

@@ -1,4 +1,4 @@
-"""Training steps with convolutions in the blocked layout equal steps in the plain layout."""
+"""Training steps with convolutions in the CPU's blocked layout equal steps in the plain layout."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """Loss and trained parameters of a CPU step equal the portable step's within rounding."""
+    """A CPU step uses the blocked layout and equals a step for any provider within rounding."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A depthwise CPU step uses the blocked layout and equals the portable step within rounding."""
+    """A depthwise CPU step uses the blocked layout and equals a step for any provider."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")

@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize batches in few passes, with the results of plain steps."""
+"""Steps for CUDA normalize batches in few passes, and equal steps for any provider."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA, or a portable step."""
+    """A training step for CUDA or for any provider."""
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []
     options = StepOptions(loss="mse", provider=provider, precision=precision, freeze=freeze)
@@ -51,13 +51,13 @@ def step_of(
 @pytest.mark.parametrize("opset", [16, 18])
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) -> None:
-    """A CUDA step has the plain step's results, with batch statistics and with a frozen mean."""
+    """A CUDA step equals the plain step, with batch statistics and with a frozen running mean."""
     plain, cuda = (step_of(normalizing(opset), cuda=on, frozen=frozen) for on in (False, True))
     assert_alike_on_cuda(plain, cuda)
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """A CUDA step has two BatchNormalizations and a single Mul, no Sub, of the batch's shape."""
+    """A CUDA step has two BatchNormalizations, one Mul of the batch's shape, and no such Sub."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1
@@ -84,7 +84,7 @@ def _large_values() -> set[str]:
 
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_half_precision_normalizes_in_half_on_cuda(frozen: str) -> None:
-    """In an fp16 step for CUDA all nodes have kernels, and the updates agree with fp32."""
+    """In an fp16 step for CUDA, all nodes have kernels, and updates are close to those in fp32."""
     plain = step_of(normalizing(), cuda=False, frozen=frozen)
     half = step_of(normalizing(), cuda=True, precision="fp16", frozen=frozen)
     assert not check_kernels(half).on_host
@@ -106,7 +106,7 @@ def test_half_precision_normalizes_in_half_on_cuda(frozen: str) -> None:
 
 
 def test_a_constant_bias_of_zeros_is_removed() -> None:
-    """A bias of zeros, as PyTorch's exporter writes it, is not added; another constant bias is."""
+    """A Conv loses a constant bias of zeros, which PyTorch's exporter writes, but no other bias."""
     for bias, inputs in (("{0, 0}", 2), ("{0, 1}", 3)):
         model = model_of_text(
             "g (float[2,3,4,4] x, float[2,3,1,1] w) => (float[2,2,4,4] y) "
@@ -120,7 +120,7 @@ def test_a_constant_bias_of_zeros_is_removed() -> None:
 
 
 def test_a_long_concat_on_cuda_is_split() -> None:
-    """On CUDA, a gradient joins 40 tensors by Concat nodes of at most 32, with equal results."""
+    """On CUDA, a gradient joins 40 tensors by Concats of at most 32 inputs, with equal results."""
     parts = ", ".join(f"p{i}" for i in range(40))
     model = model_of_text(
         "g (float[40,3] x, float[40,3] w) => (float[40,3] y) "

@@ -8,7 +8,7 @@ from onnxstep.passes.recompute import cheapest_cuts
 
 
 def test_a_chain_is_cut_into_about_root_n_segments() -> None:
-    """About eight segments are cheapest for 64 equal layers of three values each."""
+    """For 64 equal layers of three nodes each, 8 to 16 cuts between layers save three quarters."""
     alive = [3 if place % 3 else 1 for place in range(192)]
     cuts = cheapest_cuts(alive, [1] * 192)
     assert 8 <= len(cuts) <= 16
@@ -18,13 +18,13 @@ def test_a_chain_is_cut_into_about_root_n_segments() -> None:
 
 
 def test_cuts_avoid_what_is_wide() -> None:
-    """A cut at the only place with few live bytes is cheaper than cuts at equal distances."""
+    """The only cut is at the node before which a single byte is alive, instead of 500."""
     alive = [500] * 20
     alive[0], alive[7] = 0, 1
     assert cheapest_cuts(alive, [10] * 20) == (7,)
 
 
 def test_nothing_is_cut_where_nothing_is_saved() -> None:
-    """There is no cut in an empty pass, or if cuts would store more than they save."""
+    """A graph without nodes is not cut, nor a graph whose cuts would store more than they save."""
     assert cheapest_cuts([], []) == ()
     assert cheapest_cuts([0, 9, 5, 9], [1, 1, 1, 1]) == ()

@@ -1,4 +1,4 @@
-"""The command `onnxstep` writes files, prints a report and reports errors in one line."""
+"""The command `onnxstep` writes files, prints a report and prints errors in one line."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: P
 
 
 def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
-    """The error says that ONNX Runtime cannot run a bf16 step on a CPU."""
+    """A bf16 step is refused unless it is for CUDA, since ONNX Runtime has no bf16 CPU kernels."""
     out = tmp_path / "step.onnx"
     arguments = (model, "--dim", "batch=8", "--precision", "bf16", "-o", out)
     for provider in ((), ("--provider", "cpu")):
@@ -133,7 +133,7 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
 
 
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
-    """The text report counts the numbers in parameters and state, and names the written file."""
+    """The text report counts numbers and tensors of parameters and state, and names the file."""
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
     )
@@ -208,7 +208,7 @@ def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
 
 
 def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
-    """The report lists a buffer as untrained, with the reason; with --train it is trained."""
+    """The report lists a buffer as not trained, with the reason, unless --train names it."""
     arguments = (
         FAULTS / "buffer_trained_False.onnx",
         "--loss",

@@ -42,7 +42,7 @@ def test_sequences_have_the_slopes_of_finite_differences() -> None:
 
 
 def test_a_loop_is_refused() -> None:
-    """The error for a Loop says that the export should write the loop out."""
+    """The error for a Loop tells the user to export the model with the loop unrolled."""
     body = "(int64 i, bool c, float[3] a) => (bool d, float[3] e) { d = Identity(c) e = Sin(a) }"
     model = model_of_text(
         "g (float[3] x) => (float[3] y) <int64 n = {2}> "

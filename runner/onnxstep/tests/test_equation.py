@@ -21,7 +21,7 @@ from onnxstep.rules.linear import Equation, parse
     ],
 )
 def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, ...]]) -> None:
-    """An equation with its ellipsis and result written out has numpy's result."""
+    """An equation in which ``parse`` writes out ellipsis and result has numpy's result."""
     rng = np.random.default_rng(1)
     operands = [rng.standard_normal(shape) for shape in shapes]
     read = parse(text, [len(shape) for shape in shapes])
@@ -37,6 +37,6 @@ def test_letters_for_an_ellipsis_are_not_used_yet() -> None:
 
 @pytest.mark.parametrize(("text", "ranks"), [("ij", [3]), ("i,j", [1]), ("i...j", [1])])
 def test_an_equation_that_does_not_fit_is_refused(text: str, ranks: list[int]) -> None:
-    """An equation for another number of operands or axes is refused."""
+    """An equation that does not fit the number of operands or their ranks is refused."""
     with pytest.raises(ModelError, match="does not fit"):
         parse(text, ranks)

@@ -40,7 +40,7 @@ def optimized(model: onnx.ModelProto, path: Path) -> set[str]:
     "last", ["h = Mul(half, s) y = Mul(x, h)", "h = Mul(s, half) y = Mul(h, x)"]
 )
 def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
-    """ONNX Runtime fuses the rewritten graph, not the exported graph; the results are equal."""
+    """ONNX Runtime fuses the rewritten GELU but not the exported GELU, with equal results."""
     model = gelu(last)
     ordered = with_halving_last(model)
     fed = {"x": np.linspace(-4, 4, 8, dtype=np.float32), "z": np.zeros(8, np.float32)}
@@ -59,7 +59,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """A product that is not a GELU, or whose factor another node reads, is not rewritten."""
+    """Products that are no GELU, and a GELU whose factor another node reads, are not rewritten."""
     assert with_halving_last(model) == model
 
 

@@ -36,7 +36,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """Results of a norm agree with ONNX Runtime's, and the gradient has the type of the file."""
+    """The output for an fp16 norm equals ONNX Runtime's, and the gradient of w is fp16."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
@@ -50,7 +50,7 @@ def test_a_norm_is_differentiated(form: str) -> None:
 
 
 def test_squares_of_large_numbers_do_not_overflow() -> None:
-    """A fused norm computes mean and variance in float32, as ONNX Runtime does."""
+    """The RMS norm of fp16 values of 1000 is 1, as their squares are computed in float32."""
     model = _loaded(
         17,
         "y = SimplifiedLayerNormalization <axis = -1> (x, s)",
@@ -66,7 +66,7 @@ def test_squares_of_large_numbers_do_not_overflow() -> None:
 
 
 def test_rows_of_a_half_table_are_added_up() -> None:
-    """The gradient of a half embedding is summed in float32: the CPU cannot scatter half."""
+    """The gradients of a row that is read twice add up in float32: the CPU cannot scatter fp16."""
     model = _loaded(17, "y = Gather (e, i)", "float16[5,2] e, int64[3] i", "float16[3,2] y")
     feeds = {
         "e": np.zeros((5, 2), np.float16),
@@ -80,7 +80,7 @@ def test_rows_of_a_half_table_are_added_up() -> None:
 
 @pytest.mark.parametrize("settings", [{"precision": "fp16"}, {"clip_norm": 1.0}, {}])
 def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
-    """A half parameter stays half and is updated, also with loss scaling or clipping."""
+    """A step lowers an fp16 parameter and keeps it fp16, also with loss scaling or clipping."""
     tensor = numpy_helper.from_array(np.full((3, 4), 0.5, np.float16), "w")
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> '
@@ -102,14 +102,14 @@ def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_rule_runs_in_half_precision(family: object) -> None:
-    """If ONNX Runtime runs an operator in half, its half gradient is close to the float32 one."""
+    """If ONNX Runtime runs a case in fp16, the fp16 gradients are close to float32 gradients."""
     cases = [case for case in family.CASES if not case.runtime_flaw]  # type: ignore[attr-defined]
     compared = [_half_gradients_agree(case) for case in cases]
     assert all(agrees is not False for agrees in compared)
 
 
 def _half_gradients_agree(case: Case) -> bool | None:
-    """Whether half and float32 gradients agree; None if ONNX Runtime cannot run the operator."""
+    """Whether fp16 and float32 gradients agree; None if ONNX Runtime cannot run the fp16 case."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
         _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})

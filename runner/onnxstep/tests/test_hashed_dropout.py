@@ -1,4 +1,4 @@
-"""Masks of Dropout look random, and the gradient uses the mask of the forward pass."""
+"""Dropout's hashed masks look random, and the gradient uses the mask of the forward pass."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def masks_of(
     runs: int,
     provider: Provider = "cpu",
 ) -> Iterator[Mask]:
-    """Yield for each of ``runs`` the masks [2, rows, columns] of two equal Dropout layers."""
+    """Yield the masks [2, rows, columns] of two equal Dropout layers in each of ``runs`` runs."""
     sizes = ",".join(map(str, shape))
     model = model_of_text(
         f"g (float[{sizes}] x) => (float[{sizes}] a, float[{sizes}] b) <float r = {{{ratio}}}> "
@@ -61,14 +61,14 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of each pair of masks [n, …], divided by its standard deviation under chance."""
+    """Correlation of each mask of ``first`` with that of ``second``, in standard deviations."""
     pairs = (first - stays) * (second - stays)
     each = pairs.reshape(len(pairs), -1)
     return each.sum(axis=1) / (stays * (1 - stays) * math.sqrt(each.shape[1]))
 
 
 def assert_chance(deviations: NDArray[np.float64]) -> None:
-    """Assert that standardised deviations are random (two-sided chi-square test)."""
+    """Assert by a two-sided chi-square test that ``deviations`` are standard normal."""
     chance = stats.chi2(deviations.size)
     total = float(np.sum(deviations**2))
     assert min(chance.cdf(total), chance.sf(total)) > LEAST_P, (total, deviations.size)
@@ -80,7 +80,7 @@ def assert_chance(deviations: NDArray[np.float64]) -> None:
 def test_masks_are_uniform_and_independent(
     shape: tuple[int, ...], ratio: float, provider: Provider
 ) -> None:
-    """Kept shares by run, row and column, and pairs of positions, runs and layers, look random."""
+    """Shares of kept elements look random, and positions, runs and layers are uncorrelated."""
     stays = 1 - ratio
     masks = np.stack(list(masks_of(shape, ratio, 5, 60, provider)))
     for axes in ((2, 3), (0, 1, 2), (0, 1, 3)):
@@ -100,7 +100,7 @@ def test_masks_are_uniform_and_independent(
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize(("down", "right"), [(1, 1), (2, 3), (7, 100)])
 def test_corners_of_rectangles_are_independent(down: int, right: int, provider: Provider) -> None:
-    """The four corners of a rectangle drop independently, although their hashes are related."""
+    """The corners of a rectangle in a mask are independent, although their hashes are related."""
     each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60, provider))) - 0.8
     corners = each[:, down:, right:] * each[:, :-down, right:]
     corners *= each[:, down:, :-right] * each[:, :-down, :-right]
@@ -109,7 +109,7 @@ def test_corners_of_rectangles_are_independent(down: int, right: int, provider: 
 
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 def test_masks_follow_the_seed(provider: Provider) -> None:
-    """Sessions with equal seeds repeat their masks; other layers, seeds and runs differ."""
+    """Sessions with equal seeds draw equal masks, and other layers, seeds or runs draw others."""
     first, again, other, free = (
         np.stack(list(masks_of((8, 32), 0.5, seed, 3, provider))) for seed in (0, 0, 1, None)
     )
@@ -120,7 +120,7 @@ def test_masks_follow_the_seed(provider: Provider) -> None:
 
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 def test_the_gradient_is_that_of_the_mask(provider: Provider) -> None:
-    """A step's update equals, to the last bit, that of a model that multiplies by the mask."""
+    """A step with Dropout equals, to the last bit, a step whose model multiplies by the mask."""
     weights = "<float[4,3] w = {0.1,-0.2,0.3,0.4,0.5,0.6,-0.7,0.8,0.9,1,0.1,0.2}, float r = {0.25}>"
     dropped = model_of_text(
         f"g (float[8,4] x) => (float[8,3] y) {weights} "
@@ -157,7 +157,7 @@ def test_the_gradient_is_that_of_the_mask(provider: Provider) -> None:
 
 
 def test_portable_steps_keep_dropout() -> None:
-    """Steps for no provider in particular keep ONNX's Dropout operator."""
+    """A step without ``provider`` keeps ONNX's Dropout operator."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,4] y) <float[4] w = {1,2,3,4}, float r = {0.25}> "
         "{ a = Dropout(x, r) y = Mul(a, w) }"

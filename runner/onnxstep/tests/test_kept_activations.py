@@ -16,7 +16,7 @@ VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 
 
 def kept_blocks(model: onnx.ModelProto) -> float:
-    """Bytes of forward values that the backward pass reads, divided by those of one activation."""
+    """Size of the forward values that the backward pass reads, as a multiple of ``BLOCK`` bytes."""
     step = training_step(model, StepOptions(loss="mse")).model
     nodes = running_nodes(step)
     makers = {name: node for node in nodes for name in node.output if name}
@@ -41,7 +41,7 @@ def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:
 
 
 def layers(middle: str) -> onnx.ModelProto:
-    """A model of two matrix products of equal width, with the nodes ``middle`` between p and h."""
+    """The products p = x w1 and y = h w2; ``middle`` has the nodes that compute h from p."""
     units = ", ".join(["1"] * WIDTH)
     weights = ", ".join(["0.1"] * WIDTH * WIDTH)
     return model_of_text(
@@ -74,9 +74,9 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """The backward pass reads as many activations as the formula of each gradient needs.
+    """The backward pass reads ``blocks`` activations, as the formulas of the gradients need.
 
-    A rectifier does not store its input, and a mask takes one byte per element. A normalization
+    A Relu does not store its input, and a Dropout mask takes one byte per element. A normalization
     stores its input or its centred input, not both.
     """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
-    """The gradient of the input image is a valid graph, although the file has IR version 3."""
+    """ONNX Runtime loads the graph of the image's gradient, although the file has IR version 3."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     assert model.ir_version == 3
     stored = {tensor.name for tensor in model.graph.initializer}
@@ -31,7 +31,7 @@ def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_loss_falls_on_random_batches(name: str) -> None:
-    """Steps of Adam on two alternating batches lower the loss."""
+    """Twelve steps of Adam on two alternating batches lower the loss."""
     _, reader = losses(name, BATCH_SIZE, STEPS, RATE)
     assert all(map(math.isfinite, reader))
     assert sum(reader[-2:]) < sum(reader[:2])

@@ -19,7 +19,7 @@ TOO_LARGE = LossScaling(initial=2.0**24)
 
 
 def stepping(scaling: LossScaling | None, optimizer: str = "adam", **settings: object) -> Stepping:
-    """A running fp16 step of the perceptron."""
+    """The perceptron's fp16 training step with its first values."""
     options = {"precision": "fp16", "loss_scaling": scaling, **settings}
     return Stepping(
         training_step(perceptron(), StepOptions(optimizer=optimizer, **options)),
@@ -43,7 +43,7 @@ def test_an_overflow_is_skipped() -> None:
 
 
 def test_training_goes_on_after_overflows() -> None:
-    """The first few of 60 steps are skipped; the losses of the others are close to fp32 losses."""
+    """The first few of 60 updates are skipped, and the other losses are within 2 % of fp32."""
     step, data = stepping(TOO_LARGE), itertools.islice(batches(perceptron()), 60)
     exact = Stepping(
         training_step(perceptron(), StepOptions(optimizer="adam")), perceptron(), 0.002
@@ -62,7 +62,7 @@ def test_training_goes_on_after_overflows() -> None:
 
 
 def test_good_steps_let_the_scale_grow() -> None:
-    """The scale doubles after three consecutive finite steps, and the count starts again."""
+    """After three steps with finite gradients, the scale doubles and the count starts again."""
     step = stepping(LossScaling(initial=8.0, growth_interval=3))
     scales = []
     for batch in itertools.islice(batches(perceptron()), 7):
@@ -74,7 +74,7 @@ def test_good_steps_let_the_scale_grow() -> None:
 
 
 def test_the_scale_never_becomes_infinite() -> None:
-    """The scale stays at float32's largest power of two after further finite steps."""
+    """A scale of float32's largest power of two does not grow after a finite gradient."""
     scaling = LossScaling(initial=2.0**127, growth_interval=1)
     step = Stepping(
         training_step(perceptron(), StepOptions(precision="fp32", loss_scaling=scaling)),
@@ -130,7 +130,7 @@ def test_an_overflow_in_a_micro_batch_skips_the_update() -> None:
     [(3.0e4, True), (1e18, True), (np.inf, False), (-np.inf, False), (np.nan, False)],
 )
 def test_one_bad_number_is_found(number: float, finite: bool) -> None:
-    """ONNX Runtime detects a single infinite or NaN element in one of two tensors."""
+    """``all_finite`` detects a single infinite or NaN element and accepts large numbers."""
     op = Builder([helper.make_opsetid("", 18)], 8)
     gradients = {
         "a": op.input("a", (2, 3), TensorProto.FLOAT),

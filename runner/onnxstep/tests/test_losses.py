@@ -103,7 +103,7 @@ CASES = {
 def graph_of(
     rule: LossFunction, shape: tuple[int, ...], opset: int = 18, elem_type: int = TensorProto.DOUBLE
 ) -> onnx.ModelProto:
-    """A model that computes a loss and its gradient at the output, from output and target."""
+    """A model that computes the loss ``rule`` and its gradient from an output and a target."""
     op = Builder([helper.make_opsetid("", opset)], 10)
     value = op.input("output", shape, elem_type)
     wanted = rule.target_of(value)
@@ -116,7 +116,7 @@ def graph_of(
 @pytest.mark.parametrize("opset", [16, 18, 21])
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
-    """The loss equals PyTorch's formula; its gradient equals the slope in a random direction."""
+    """The loss equals PyTorch's formula, and its gradient agrees with a central difference."""
     rule, target, expected = CASES[name]
     model = ReferenceEvaluator(graph_of(rule, LOGITS.shape, opset))
     feeds = {"output": LOGITS, "target": target}
@@ -132,13 +132,13 @@ def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
 
 
 def test_the_models_own_output_is_its_loss() -> None:
-    """An output of a single number is the loss itself, with derivative 1."""
+    """With ``OwnOutput``, the model's single output number is the loss, with derivative 1."""
     got = ReferenceEvaluator(graph_of(OwnOutput(), (1, 1))).run(None, {"output": np.array([[2.5]])})
     assert got == [2.5, [[1.0]]]
 
 
 def test_large_logits_do_not_overflow() -> None:
-    """Class scores of a thousand give finite losses and gradients."""
+    """Logits of several thousand give a finite loss and finite gradients."""
     model = graph_of(SoftmaxCrossEntropy(), LOGITS.shape, elem_type=TensorProto.FLOAT)
     got = run(model, {"output": (LOGITS * 1000).astype(np.float32), "target": CLASSES})
     assert all(np.isfinite(array).all() for array in got.values())
@@ -155,6 +155,6 @@ def test_large_logits_do_not_overflow() -> None:
 def test_an_output_that_does_not_fit_is_refused(
     rule: LossFunction, shape: tuple[int, ...], demand: str
 ) -> None:
-    """The error says which kind of output the loss needs."""
+    """The error for an output that does not fit the loss says what the loss needs."""
     with pytest.raises(ModelError, match=demand):
         graph_of(rule, shape)

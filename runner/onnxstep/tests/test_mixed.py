@@ -1,4 +1,4 @@
-"""A mixed-precision step computes products in half, all else in fp32, and learns as in fp32."""
+"""A mixed-precision step multiplies in 16 bits, sums in fp32 and learns as in fp32."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) ->
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_products_are_half_and_sums_are_not(precision: str) -> None:
-    """All products are half, while reductions, statistics, softmax and the loss are fp32."""
+    """Products have the type of ``precision``, but reductions, softmax and the loss are fp32."""
     step = training_step(convolutional(), StepOptions(optimizer="adam", precision=precision))  # type: ignore[arg-type]
     onnx.checker.check_model(step.model, full_check=True)
     value_types = types(step)
@@ -82,7 +82,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """A frozen weight is stored in fp32 and cast like trained weights."""
+    """A step stores a frozen weight in fp32, and does not store trained weights."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32
@@ -91,7 +91,7 @@ def test_stored_weights_stay_masters_when_frozen() -> None:
 
 
 def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
-    """Conv has no bfloat16 at opset 18, so it and its gradients are fp32; dense layers are half."""
+    """Conv has no bfloat16 at opset 18, so Conv and its gradient are fp32, and Gemm is bf16."""
     step = training_step(convolutional(18), StepOptions(precision="bf16"))
     value_types = types(step)
     products = {
@@ -102,7 +102,7 @@ def test_an_operator_without_a_half_form_stays_fp32_both_ways() -> None:
 
 
 def test_rows_of_a_table_are_looked_up_in_fp32() -> None:
-    """An embedding is not cast, and the gradients of its rows are summed in fp32."""
+    """In an fp16 step, an embedding reads its rows and sums their gradients in fp32."""
     model = model_of_text(
         "g (int64[4] i) => (float[4,2] logits) <float[3,2] t = {1,2,3,4,5,6}, "
         "float[2,2] w = {1,0,0,1}> { e = Gather(t, i) logits = MatMul(e, w) }"
@@ -116,7 +116,7 @@ def test_rows_of_a_table_are_looked_up_in_fp32() -> None:
 
 
 def test_accumulated_gradients_equal_the_whole_batch() -> None:
-    """Two micro-batches, summed in fp32, update the weights as the whole batch does."""
+    """An fp16 step with two micro-batches of 8 updates the weights like a batch of 16."""
     batch = next(batches(perceptron(16)))
     whole = Stepping(training_step(perceptron(16), StepOptions(precision="fp16")), perceptron(16))
     parts = training_step(perceptron(8), StepOptions(precision="fp16", micro_batches=2))
@@ -130,7 +130,7 @@ def test_accumulated_gradients_equal_the_whole_batch() -> None:
 
 
 def test_branches_are_refused() -> None:
-    """A model with a branch is refused, since nested graphs are not rewritten."""
+    """An fp16 step of a model with an If is refused, since nested graphs are not rewritten."""
     model = model_of_text(
         "g (float[2,2] x, bool c) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> { h = MatMul(x, w) "
         "y = If (c) <then_branch = t () => (float[2,2] a) { a = Relu(h) }, "
@@ -152,7 +152,7 @@ def operators(op: MixedBuilder) -> list[str]:
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """A sum is computed between casts; a cast of its result to fp32 reuses the unrounded sum."""
+    """An fp16 sum is computed in fp32, and a cast of the sum to fp32 reuses the unrounded sum."""
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

@@ -1,4 +1,4 @@
-"""A loss of several terms is their weighted sum; so is its gradient."""
+"""A loss of several terms is the weighted sum of the terms, and so is its gradient."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def moved(terms: list[Term], data: dict) -> dict:
 
 
 def test_the_terms_of_a_loss_add_up() -> None:
-    """Loss and gradients of two terms are the weighted sums of those of single terms."""
+    """Loss and gradients of two terms are weighted sums of each term's loss and gradients."""
     step = training_step(model_of_text(TWO_HEADS), StepOptions(loss=[MAIN, SIDE]))
     assert step.targets == ("target", "target_2")
     assert step.target == "target"
@@ -68,7 +68,7 @@ def test_the_gradient_of_several_terms_is_their_slope() -> None:
 
 
 def test_two_terms_may_share_an_output() -> None:
-    """Two terms of one output have separate targets, and both gradients reach the output."""
+    """Two terms of the same output have separate targets, and their gradients add up."""
     pair = [Term("mse", "side"), Term("l1", "side", weight=2.0)]
     sum_of_terms = moved(pair, {"target": WIDE, "target_2": WIDE})
     first = moved(pair[:1], {"target": WIDE})
@@ -80,7 +80,7 @@ def test_two_terms_may_share_an_output() -> None:
 
 
 def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
-    """Nodes for other outputs are removed, even if their dimensions are not bound."""
+    """Nodes that the loss does not need are removed, even if their dimensions are not bound."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits, float[8,4] side) "
         "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "
@@ -91,7 +91,7 @@ def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
 
 
 def test_no_term_is_no_loss() -> None:
-    """An empty list of terms is refused, and so is a list with ``output``: terms name their own."""
+    """An empty list of terms is refused, and so are terms beside the option ``output``."""
     for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
         with pytest.raises(ModelError, match="at least one term, each with its own output"):
             training_step(model_of_text(TWO_HEADS), StepOptions(**arguments))

@@ -90,7 +90,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
-    """A model that updates a parameter, and the values that the model carries."""
+    """A model that updates a parameter, and the values that it passes to the next update."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")
     rate = op.input("rate", (), TensorProto.FLOAT)
@@ -128,7 +128,7 @@ def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
     ],
 )
 def test_an_optimizer_follows_its_formula(optimizer: Optimizer, formula: Callable) -> None:
-    """The parameter after 100 random gradients equals the formula's within float32 rounding."""
+    """After 100 random gradients, the parameter equals that of ``formula`` within rounding."""
     rng = np.random.default_rng(3)
     model, moves = graph_of(optimizer)
     exact = rng.standard_normal(SIZE)

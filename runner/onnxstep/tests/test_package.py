@@ -1,4 +1,4 @@
-"""The package has the listed public names, and its errors are fast to import."""
+"""The package has the listed public names, and its module of errors is fast to import."""
 
 from __future__ import annotations
 

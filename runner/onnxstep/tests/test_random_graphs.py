@@ -1,7 +1,7 @@
 """Gradients of random graphs of operators agree with finite differences in float64.
 
-The gradient cases check single operators. This test checks combinations: values that are read
-several times or never, broadcasting in long chains, changing shapes.
+The cases in tests/gradient_cases check single operators. This test checks combinations: values that
+are read several times or never, broadcasting in long chains, and changing shapes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def unary(graph: Drawn, x: str) -> None:
 
 
 def binary(graph: Drawn, x: str) -> None:
-    """Append arithmetic of x with any value whose shape broadcasts, possibly x itself."""
+    """Append a sum, difference or product of x and a value of a fitting shape, possibly x."""
     partners = [y for y, shape in graph.shapes.items() if _broadcast(graph.shapes[x], shape)]
     y = graph.pick(partners)
     shape = np.broadcast_shapes(graph.shapes[x], graph.shapes[y])
@@ -74,13 +74,13 @@ def binary(graph: Drawn, x: str) -> None:
 
 
 def quotient(graph: Drawn, x: str) -> None:
-    """Append a division by a divisor that is not close to zero."""
+    """Append a division of x by its sigmoid, which is never zero."""
     below = graph.add("Sigmoid", [x], graph.shapes[x])
     graph.add("Div", [x, below], graph.shapes[x])
 
 
 def reduction(graph: Drawn, x: str) -> None:
-    """Append a sum, mean or norm over one axis, which is removed or keeps length 1."""
+    """Append a reduction over one axis, which is removed or keeps length 1."""
     shape = graph.shapes[x]
     if not shape:
         return
@@ -111,7 +111,7 @@ def reshape(graph: Drawn, x: str) -> None:
 
 
 def rearrangement(graph: Drawn, x: str) -> None:
-    """Append a concatenation of x with itself, a slice of x, or rows by repeated indices."""
+    """Append a concatenation of x with itself, its first row, or a Gather that repeats a row."""
     shape = graph.shapes[x]
     if not shape or shape[0] > 8:
         return
@@ -151,7 +151,7 @@ def _broadcast(a: Shape, b: Shape) -> bool:
 
 @st.composite
 def models(draw: st.DrawFn) -> onnx.ModelProto:
-    """Draw a float64 model of about a dozen nodes; outputs are the last value and another value."""
+    """Draw a float64 model of 1 to 24 nodes; it returns its last value and maybe another value."""
     shapes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
     graph = Drawn(draw)
     inputs = {f"x{index}": draw(shapes) for index in range(draw(st.integers(1, 3)))}
@@ -192,7 +192,7 @@ def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
 
 
 def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """The slopes of the model; rejects the example if the model has a kink within the step."""
+    """Finite differences of ``model``; rejects the example if a kink is within the step."""
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)
@@ -203,7 +203,7 @@ def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int
 @settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
-    """For each input, v · VJP(u) equals the central difference of u · f along v."""
+    """For random f, u and v, v · VJP(u) equals the central difference of u · f along v."""
     rng = np.random.default_rng(seed)
     inputs = {
         value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])

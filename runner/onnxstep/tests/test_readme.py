@@ -1,4 +1,4 @@
-"""The README's tutorial runs, its loss falls, and its links lead to files."""
+"""The README's tutorial runs, its loss falls, and the README's links lead to files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_tutorial_trains_to_the_stated_accuracy() -> None:
 
 
 def test_the_linked_files_exist() -> None:
-    """Every relative link leads to a file in the library's folder."""
+    """Every relative link of the README leads to a file in the library's folder."""
     links = re.findall(r"\]\(([^)#:]+)\)", README)
     assert links
     assert all((Path(__file__).parents[1] / link).is_file() for link in links)

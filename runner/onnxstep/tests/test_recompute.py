@@ -1,4 +1,4 @@
-"""Recomputing segments reduces the memory of a training step and changes nothing else."""
+"""Recomputing segments of the forward pass saves memory and does not change a step's results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
 
 
 def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Inputs of a step: data from a fixed seed, the model's parameters, first states."""
+    """Inputs of a step: data from a fixed seed, the model's parameters, and first states."""
     rng, initial = np.random.default_rng(5), materialise(model)
     carried = {c.input: initial.get(c.input, np.full(c.shape, c.fill)) for c in step.carried}
     values = {**carried, step.learning_rate: np.array(0.01)}
@@ -81,7 +81,7 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("middle", CHAINS.values(), ids=CHAINS)
 def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
-    """Loss and carried values agree within float32 rounding, and activations are much smaller."""
+    """Recomputing keeps loss and updates within rounding and saves a quarter of the peak memory."""
     model = chain(middle)
     plain, again = steps(model)
     onnx.checker.check_model(again.model, full_check=True)
@@ -94,7 +94,7 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
 
 @pytest.mark.parametrize("opset", [11, 13])
 def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
-    """Older models are converted to an opset whose Reshape has ``allowzero``."""
+    """Recomputing keeps the update of models whose opset has a Reshape without ``allowzero``."""
     layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
     model = model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
@@ -110,7 +110,7 @@ def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
 
 
 def test_the_second_computation_survives_the_session(tmp_path) -> None:
-    """Recomputed nodes differ from the original nodes, so ONNX Runtime does not merge them."""
+    """ONNX Runtime's optimizer does not merge recomputed nodes with the original nodes."""
     plain, again = steps(chain(CHAINS["elementwise"]))
     counts = []
     for step in (plain, again):
@@ -126,7 +126,7 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """Weights of four bits are recomputed from delayed scales, as 4-bit tensors have no Reshape."""
+    """Floats from 4-bit weights are recomputed, which saves memory and keeps the results."""
     width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"
@@ -170,7 +170,7 @@ def test_running_statistics_move_once() -> None:
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
-    """A model of one layer gets the plain step, since no cut saves memory."""
+    """A model of one layer gets the plain step, since recomputing would save no memory."""
     model = model_of_text(
         "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )

@@ -31,7 +31,7 @@ TARGET = RNG.integers(0, 3, 8)
 
 
 def feeds(step, model, rate: float) -> dict:
-    """Inputs of a first step: data, target, learning rate, the model's parameters, zero states."""
+    """Inputs of a first step: data, target, learning rate, model parameters and zero states."""
     initial = materialise(model)
     carried = {c.input: initial.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
     return {"x": X, step.target: TARGET, step.learning_rate: np.array(rate, np.float32), **carried}
@@ -76,7 +76,7 @@ def test_the_names_of_a_step() -> None:
 
 
 def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
-    """Node names are unique, which ONNX Runtime 1.20 requires, and existing names stay."""
+    """Node names are unique, as ONNX Runtime 1.20 requires, even if the model repeats a name."""
     model = model_of_text(LINEAR)
     for node, name in zip(model.graph.node, ("dense", "dense"), strict=True):
         node.name = name
@@ -189,7 +189,7 @@ def test_a_model_with_two_outputs_needs_a_name() -> None:
 
 
 def test_gradients_are_clipped_by_their_global_norm() -> None:
-    """With a small bound, the norm of all updates is the learning rate times the bound."""
+    """A small ``clip_norm`` bounds the norm of all gradients, and a large one changes nothing."""
     model = model_of_text(LINEAR)
     free = training_step(model, StepOptions(dimensions={"batch": 8}))
     step = training_step(model, StepOptions(dimensions={"batch": 8}, clip_norm=0.01))
@@ -203,7 +203,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
 
 
 def test_micro_batches_add_up_to_the_whole_batch() -> None:
-    """Two micro-batches update the parameters like the whole batch, and the sums are reset."""
+    """Two micro-batches update the parameters like the whole batch, and gradient sums are reset."""
     model = model_of_text(LINEAR)
     whole = training_step(model, StepOptions(optimizer=Momentum(), dimensions={"batch": 8}))
     half = training_step(
@@ -223,7 +223,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A step for the CPU uses MaxUnpool, which CUDA lacks, and equals the portable step."""
+    """A step for the CPU uses MaxUnpool, which CUDA lacks, and equals a step for any provider."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "
@@ -243,7 +243,7 @@ def test_a_provider_allows_forms_that_only_it_runs() -> None:
 
 
 def test_evaluation_takes_the_trained_weights() -> None:
-    """Weights are inputs of the evaluation graph, so trained values can be fed."""
+    """The evaluation graph takes weights as inputs, and a step's new weights lower the loss."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(dimensions={"batch": 8}))
     values = feeds(step, model, 1.0)
@@ -285,7 +285,7 @@ def test_recurrent_state_is_carried_to_the_next_step() -> None:
     ],
 )
 def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: str) -> None:
-    """The carried input and output must exist and have the same shape."""
+    """``carry`` is refused if its input or output does not exist or their shapes differ."""
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(RECURRENT), StepOptions(output="logits", carry=carry))
 
@@ -307,8 +307,7 @@ def deep() -> onnx.ModelProto:
 def test_a_frozen_body_takes_no_backward_nodes() -> None:
     """Parameters frozen by a pattern have no gradient, state or backward nodes.
 
-    Only four matrix products remain: two in the body and one in the head, forward, and one for the
-    gradient of the head.
+    Only four matrix products remain: three in the forward pass and one for the head's gradient.
     """
     model = deep()
     step = training_step(model, StepOptions(optimizer="adam", freeze=["body_*"]))

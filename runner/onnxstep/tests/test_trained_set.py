@@ -1,4 +1,4 @@
-"""A step reports its trained and untrained tensors, and warns about doubts."""
+"""A step reports its trained and untrained tensors, and warns about doubtful tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = """g (float[8,2] x) => (float[8,2] y, float[8,2] z)
 
 
 def test_every_float_tensor_is_accounted_for() -> None:
-    """Each tensor is trained, frozen, not used by the loss, or a constant, with the reason."""
+    """``trained_set`` lists each float tensor as trained, or as left out with a reason."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = model_of_text(MODEL.replace("c = Min(h, bound)", "c = Neg(h)"))
@@ -44,7 +44,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """Scales that the exporter merged differ after a step, and the evaluation uses both."""
+    """Scales that the exporter merged differ after a step, and the evaluation graph reads both."""
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

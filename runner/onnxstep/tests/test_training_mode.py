@@ -83,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """Losses of as many steps as the reference numbers have, and the final carried values."""
+    """Train for as many steps as PyTorch did; return all losses and the final carried values."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
@@ -105,7 +105,7 @@ def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
 
 
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
-    """Losses and statistics in float64 equal PyTorch's; only the learning rate is rounded."""
+    """Losses and statistics in float64 equal PyTorch's, although the learning rate is float32."""
     model = network(np.float64)
     step = training_step(model)
     losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)
@@ -116,7 +116,7 @@ def test_twenty_steps_in_float64_are_pytorchs() -> None:
 
 @pytest.mark.parametrize("opset", [13, 14, 18])
 def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
-    """Losses in float32 and the held-out loss equal PyTorch's for every version of the operator."""
+    """Float32 losses of training and evaluation equal PyTorch's for three operator versions."""
     model = network(opset=opset)
     step = training_step(model)
     losses, after = trained(step, model, np.float32, session(step.model))
@@ -241,7 +241,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
-    """A channel with a single value, and a statistic that is fed or shared, are refused."""
+    """A channel with a single value, and a statistic that is fed or read elsewhere, are refused."""
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
@@ -273,7 +273,7 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
 
 
 def test_a_momentum_of_one_averages_all_batches() -> None:
-    """A momentum of 1, as PyTorch exports momentum=None, is an average over all batches."""
+    """With momentum 1, as PyTorch exports momentum=None, running statistics average all batches."""
     text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
     model = network(text=text)
     step = training_step(model)
@@ -323,7 +323,7 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """For large images, the CPU step equals the portable step within rounding."""
+    """For images, a CPU step normalizes by Conv and equals the step for any provider."""
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

@@ -66,7 +66,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Assert that the CPU step equals the portable step; return its operators."""
+    """Assert that the CPU step equals the step for any provider; return the former's operators."""
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()
@@ -79,7 +79,7 @@ def agree(model: onnx.ModelProto) -> set[str]:
 @pytest.mark.parametrize("inputs", ["b,,h0,c0", ",,h0", "b"])
 @pytest.mark.parametrize("output", ["all", "last", "every"])
 def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: str) -> None:
-    """Loss and trained parameters equal those of the portable step, and no LSTM node remains."""
+    """A CPU step has no LSTM node and equals the step for any provider."""
     assert "LSTM" not in agree(layer(direction, inputs=inputs, output=output))
 
 
@@ -92,5 +92,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """An LSTM with other activations or with lengths is not unrolled, and has equal results."""
+    """A CPU step keeps an LSTM with other activations or sequence lengths, with equal results."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

@@ -59,7 +59,7 @@ def test_an_image_is_resized_from_its_corner(mode: str, factors: tuple[float, fl
 
 
 def test_computed_scales_grow_an_image() -> None:
-    """Scales that the graph computes are assumed to enlarge, so coordinates are rounded down."""
+    """A Resize that enlarges by computed scales keeps its result: coordinates are rounded down."""
     shape = "s = Constant <value = float[4] {0.5, 0.5, 0.75, 0.85}> () t = Add(s, s)"
     _assert_same(f'{shape} y = Resize <mode = "nearest"> (x, t)', 10, (1, 2, 4, 5), (1, 2, 6, 8))
 
@@ -102,7 +102,7 @@ def _assert_same(body: str, opset: int, into: Shape, out: Shape, more: str = "")
     ],
 )
 def test_an_operator_that_the_opset_lacks_is_named(opset: int, node: str, demand: str) -> None:
-    """The error for an operator that the opset lacks names the node and a remedy."""
+    """The error for an operator that cannot be converted names the node and a remedy."""
     model = parser.parse_model(
         f'<ir_version: 3, opset_import: ["" : {opset}]> '
         f"g (float[1,2,3] x) => (float[1,2,3] y) {{ y = {node} }}"

@@ -1,4 +1,4 @@
-"""The graphs of vjp_graph have the right names, shapes, sums and nodes; misfits are refused."""
+"""``vjp_graph`` returns the right names, shapes and gradients, or raises a one-line error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_uses_of_one_value_add_up() -> None:
 
 
 def test_one_value_as_both_inputs_of_a_node() -> None:
-    """The gradient of a value that is both inputs of a node is the sum over both."""
+    """The gradient of a value that is both inputs of a node is the sum over both inputs."""
     model = model_of_text("g (float[3] x) => (float[3] y) { y = Div(x, x) }")
     got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
     np.testing.assert_allclose(got["x_gradient"], 0 * X, atol=1e-7)
@@ -108,7 +108,7 @@ def test_old_opsets_are_brought_up() -> None:
 
 
 def test_symbolic_dimensions_are_bound() -> None:
-    """A symbolic dimension gets its size; the error for a missing size names the dimension."""
+    """A symbolic dimension gets its given size, and an error names a dimension without a size."""
     model = model_of_text("g (float[batch,3] x) => (float[batch,3] y) { y = Neg(x) }")
     assert (
         vjp_graph(model, ["x"], {"batch": 4})
@@ -148,7 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error has the node, operator, version, path, and the page about adding a rule."""
+    """The error has the node, its operator, the path from x, and the page about adding a rule."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -249,7 +249,7 @@ def test_a_transposed_matrix_times_a_vector() -> None:
     ],
 )
 def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, demand: str) -> None:
-    """The one-line error has the operator with its domain, and a remedy."""
+    """If the shape of y is unknown, the error names the operator of y, its domain and a remedy."""
     head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "other" : 1]>'
     model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
     with pytest.raises(ModelError, match=demand):
@@ -257,7 +257,7 @@ def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, dem
 
 
 def test_a_file_that_the_runtime_optimized_is_refused_in_one_line() -> None:
-    """The error has the operator that ONNX Runtime wrote, and asks for the original export."""
+    """The error names the fused operator BiasGelu, and asks for the original export."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> '
         "g (float[2, 2] x, float[2] b) => (float[2, 2] y) { y = com.microsoft.BiasGelu (x, b) }"
@@ -267,7 +267,7 @@ def test_a_file_that_the_runtime_optimized_is_refused_in_one_line() -> None:
 
 
 def test_what_a_branch_takes_from_outside_counts() -> None:
-    """An If is refused if its body reads a parameter from outside."""
+    """An If whose branches read a parameter of the outer graph is refused."""
     model = model_of_text(
         "g (float[3] x, float[3] w, bool c) => (float[3] y) { a = If(c) "
         "<then_branch = t () => (float[3] p) { p = Mul(x, w) }, "
@@ -343,7 +343,7 @@ def test_places_in_a_detector_are_no_weights() -> None:
 
 @pytest.mark.parametrize("flag", [2, -1])
 def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
-    """Every value of transA and transB except zero transposes, as in ONNX Runtime."""
+    """Every value of Gemm's transB except zero transposes, as in ONNX Runtime."""
     model = model_of_text(
         "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
     )
@@ -364,7 +364,7 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     ],
 )
 def test_a_node_that_its_operator_does_not_allow_is_refused(call: str, written: str) -> None:
-    """Wrong attributes and shapes that onnx does not check give one-line errors."""
+    """A mode that Pad does not have, which onnx does not check, gives a one-line error."""
     model = model_of_text(
         "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}> "
         f"{{ y = {call} }}"

@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case whose inputs are in the order of ``places``, or of ``shapes`` by default."""
+    """A case with inputs in the order of ``places``, or else of ``shapes``, then constants."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
@@ -42,7 +42,7 @@ def _rotary(name: str, x: tuple[int, ...], positions: Any, **options: Any) -> Ca
 def _grouped(
     name: str, shapes: Mapping[str, tuple[int, ...]], past: int | None = None, **options: Any
 ) -> Case:
-    """A case with four query heads, two key heads, and three positions."""
+    """A GroupQueryAttention case with four query heads, two key heads and three positions."""
     fields = {key: options.pop(key) for key in ("outputs",) if key in options}
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
     fixed: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
@@ -57,7 +57,7 @@ def _grouped(
 
 
 def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """A case with five rows of 20 quantized numbers in two blocks of 16."""
+    """A MatMulNBits case with weights of five rows of 20 numbers, stored in two blocks of 16."""
     numbers = np.random.default_rng(bits)
     fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),

@@ -22,7 +22,7 @@ def _resize(
     opset: int = 19,
     **attributes: Any,
 ) -> Case:
-    """A case of Resize with float32 scales, as the standard requires, or with sizes."""
+    """A case of Resize with ``scales`` in float32, as ONNX requires, or with ``sizes``."""
     key, target = ("scales", np.array(scales, np.float32)) if scales else ("sizes", ints(*sizes))
     inputs = ("x", "", "scales") if scales else ("x", "", "", "sizes")
     return Case("Resize", {"x": shape}, attributes, {key: target}, inputs, name=name, opset=opset)

@@ -1,4 +1,4 @@
-"""Two tables and ONNX's schemas decide which inputs of an operator may be half."""
+"""Two tables and ONNX's schemas decide which inputs of an operator may be fp16 or bf16."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """All operators in the tables exist, and training keeps more of them in fp32 than inference."""
+    """All operators in the tables exist, and more stay fp32 in training than in inference."""
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 
 
 def test_the_schema_of_the_opset_decides() -> None:
-    """Conv supports bfloat16 from opset 22 on, and fp16 in every opset."""
+    """Conv supports bfloat16 at opset 22 but not at 18, where it supports fp16."""
     node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
     assert allowed_inputs(node, schema("Conv", 18), FP16) == [True] * 3
     assert allowed_inputs(node, schema("Conv", 18), BF16) == [False] * 3
@@ -35,7 +35,7 @@ def test_the_schema_of_the_opset_decides() -> None:
 
 
 def test_the_last_formal_input_stands_for_all_after_it() -> None:
-    """Concat's single variadic input covers all its operands; Resize's scales stay float32."""
+    """All three operands of a Concat may be fp16, but Resize's scales stay float32."""
     many = helper.make_node("Concat", ["a", "b", "c"], ["y"], axis=0)
     assert allowed_inputs(many, schema("Concat", 18), FP16) == [True] * 3
     resize = helper.make_node("Resize", ["x", "", "scales"], ["y"])
@@ -43,7 +43,7 @@ def test_the_last_formal_input_stands_for_all_after_it() -> None:
 
 
 def test_of_contributed_operators_products_alone_are_half() -> None:
-    """ONNX Runtime's operators have no schema; its documents list half types for products."""
+    """Without a schema, ONNX Runtime's FusedMatMul may have bf16 inputs, and BiasGelu may not."""
     product = helper.make_node("FusedMatMul", ["a", "b"], ["y"], domain="com.microsoft")
     gelu = helper.make_node("BiasGelu", ["a", "b"], ["y"], domain="com.microsoft")
     assert allowed_inputs(product, None, BF16) == [True, True]

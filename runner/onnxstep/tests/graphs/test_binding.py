@@ -1,4 +1,4 @@
-"""Binding replaces symbolic dimensions everywhere, and errors name the dimensions concerned."""
+"""Binding replaces symbolic dimensions by sizes, and errors name dimensions or nodes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_dimensions_are_listed_once_in_graph_order() -> None:
-    """A name that several inputs share is a single dimension."""
+    """Dimensions are listed once in graph order, even if two inputs share a name."""
     assert symbolic_dimensions(parsed(TWO)) == ("batch", "steps")
 
 
@@ -67,7 +67,7 @@ def test_size_is_written_everywhere_and_the_model_is_left_alone() -> None:
 
 
 def test_shapes_computed_in_the_graph_are_followed() -> None:
-    """An output with a computed shape and a differently named dimension gets a static shape."""
+    """An output whose shape the graph computes from the batch size gets a static shape."""
     bound = bind_dimensions(parsed(FLATTENING), {"batch": 5})
     assert shapes(bound)["y"] == [5, 6]
 
@@ -90,7 +90,7 @@ def test_nested_graphs_are_bound_too() -> None:
 @settings(max_examples=10, deadline=None)
 @given(batch=st.integers(1, 4096))
 def test_models_of_this_project_bind_at_any_batch(name: str, batch: int) -> None:
-    """Every tensor gets a static shape, and the logits have a row for each example."""
+    """At any batch size, every tensor has a shape, and the logits have a row for each example."""
     bound = bind_dimensions(load_model(MODELS / f"{name}.onnx"), {"batch": batch})
     sizes = shapes(bound)
     assert sizes["logits"] == [batch, 10]
@@ -104,7 +104,7 @@ def test_unknown_dimension_names_the_nearest() -> None:
 
 
 def test_static_model_has_nothing_to_bind() -> None:
-    """A model without symbolic dimensions accepts no sizes."""
+    """A model without symbolic dimensions is bound without sizes, and refuses a size."""
     model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     assert shapes(bind_dimensions(model, {}))["y"] == [2]
     with pytest.raises(ModelError, match="leave it out"):
@@ -133,7 +133,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """An empty cache becomes a constant, and a concatenation with the cache keeps its shape."""
+    """A cache of length 0 is removed from the inputs, and a Concat with it has x's length."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -141,7 +141,7 @@ def test_an_input_beside_others_may_be_empty() -> None:
 
 
 def test_product_of_sizes_has_a_limit() -> None:
-    """Two sizes that are each allowed are refused if they give a tensor of absurd size."""
+    """Two sizes that are allowed alone are refused if a tensor would have 2^50 elements."""
     with pytest.raises(ModelError, match="elements"):
         bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
 
@@ -154,14 +154,14 @@ def test_product_of_sizes_has_a_limit() -> None:
     ],
 )
 def test_contradicting_shapes_are_refused_in_one_line(text: str) -> None:
-    """A product with unequal inner sizes and a sum that does not broadcast give one-line errors."""
+    """A MatMul of unequal inner sizes and an Add that cannot broadcast give one-line errors."""
     with pytest.raises(ModelError, match="contradict each other") as caught:
         bind_dimensions(parsed(text), {"batch": 3})
     assert "\n" not in str(caught.value)
 
 
 def test_shape_that_depends_on_data_is_named() -> None:
-    """NonZero is named, because the number of its results is unknown before a run."""
+    """The error names NonZero, because the number of its results is unknown before a run."""
     model = parsed("g (float[batch] x) => (int64[1, n] y) { y = NonZero(x) }")
     with pytest.raises(ModelError, match=r"'y'.*NonZero"):
         bind_dimensions(model, {"batch": 3})
@@ -211,7 +211,7 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
     ],
 )
 def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
-    """Long computations on constants are refused: a runtime would do them before the first run."""
+    """Long computations on constants are refused: a session would do them before the first run."""
     model = parsed(
         "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
         " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "
@@ -223,7 +223,7 @@ def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
 
 
 def test_a_mask_as_long_as_any_context_is_allowed() -> None:
-    """A causal mask [8192, 8192], written as constants and five operators, is bound."""
+    """A causal mask [8192, 8192] that five operators compute from constants is allowed."""
     model = parsed(
         "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
         "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
@@ -234,13 +234,13 @@ def test_a_mask_as_long_as_any_context_is_allowed() -> None:
 
 
 def test_a_long_range_of_a_file_is_refused() -> None:
-    """The committed file of 238 bytes, which contains a range of two gibibytes, is refused."""
+    """A file of 238 bytes that contains a Range of two gibibytes is refused."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
 
 
 def test_an_input_shorter_than_its_window_is_named() -> None:
-    """The error names node, input and remedy, although onnx infers a negative length."""
+    """The error for an input shorter than the Conv's kernel names node, input and remedy."""
     model = parsed(
         "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
     )

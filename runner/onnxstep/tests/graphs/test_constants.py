@@ -1,4 +1,4 @@
-"""Buffers marked by exporters, and numbers that look typed by a person, are not weights."""
+"""Buffers that exporters mark, and numbers that look typed by a person, are not weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHT = np.array([[0.123456, -0.37], [0.71, 0.2345678]], np.float32)
 
 
 def model_with(nodes: str, **tensors: object) -> onnx.ModelProto:
-    """A model that multiplies x by a weight w to h, followed by ``nodes`` from h to y."""
+    """A model with h = x w, followed by ``nodes``, which compute y from h and ``tensors``."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x, int64[n] tokens) '
         f"=> (float[n,2] y) {{ h = MatMul(x, w) {nodes} }}"
@@ -77,7 +77,7 @@ UNTRAINED = {
 
 @pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
 def test_weights_are_trained(nodes: str, value: object) -> None:
-    """Weights are parameters, whether they have initial or trained values."""
+    """A weight is not a constant, whether it has initial or trained values."""
     assert constants(model_with(nodes, a=value)) == {}
 
 
@@ -114,7 +114,7 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
     """A scalar of a traced export is trained if it has the name of an attribute of the module.
 
-    Constants of the program, buffers and masks are not trained.
+    Constants of the program, embedding scales and masks are not trained.
     """
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]

@@ -58,7 +58,7 @@ def test_shapes_pass_through_contributed_operators() -> None:
     ],
 )
 def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
-    """The inferred shapes equal those of ONNX Runtime."""
+    """The inferred output shape equals that of ONNX Runtime."""
     text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
     model = parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -71,7 +71,7 @@ def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
     ["FusedMatMul (a, a)", "MultiHeadAttention (a, a, a)", "NoSuchOperator (a)", "BiasGelu (n)"],
 )
 def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
-    """The error names an operator that is unknown, lacks an attribute or has unsuitable inputs."""
+    """An operator that is unknown, lacks an attribute or has unsuitable inputs is refused."""
     text = (
         f"{OPSETS} g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
     )

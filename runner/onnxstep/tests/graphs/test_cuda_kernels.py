@@ -1,4 +1,4 @@
-"""The table of CUDA kernels decides which nodes stay on the host; steps for CUDA avoid them."""
+"""A table of CUDA kernels tells which nodes stay on the CPU, and steps for CUDA avoid them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _CONVOLVED = "g (float[1,2,4,4] x, float[2,2,3,3] w) => (float[1,2,n,n] y) "
     ],
 )
 def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list[str]) -> None:
-    """The types and attributes of a node decide whether a kernel fits."""
+    """``on_host`` lists the operator if no kernel fits the types and attributes of its node."""
     check = check_kernels(infer_shapes(model_of_text(graph, opset)))
     assert [node.operator for node in check.on_host] == on_host
 
 
 def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
-    """A kernel without a last version is not used for later versions of its operator."""
+    """A Gemm kernel that lists version 13 and no last version serves only version 13."""
     kernels = [kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.until is None]
     assert [kernel.serves(12) for kernel in kernels] == [False] * len(kernels)
     assert [kernel.serves(14) for kernel in kernels] == [False] * len(kernels)
@@ -56,7 +56,7 @@ def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
 
 
 def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
-    """Attention with a cache has CUDA kernels for half precision, and none for float32."""
+    """GroupQueryAttention has CUDA kernels for fp16 and bf16, and none for float32."""
     heads = helper.make_node(
         "GroupQueryAttention",
         ["q", "k", "v", "", "", "lengths", "total"],
@@ -81,7 +81,7 @@ def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
-    """A model that scales x and convolves it, so that the step needs the gradient of the input."""
+    """A model that scales x and convolves it, so that a step needs the Conv's input gradient."""
     channels = 4 if group == 2 else kernel**2
     model = model_of_text(
         f"g (float[2,{channels},{size},{size}] x, float[{channels},1,1] s, "
@@ -111,7 +111,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """A step for CUDA pads transposed convolutions equally, with the plain step's results."""
+    """Unlike the plain step, a CUDA step has kernels for all nodes, and its results are equal."""
     model = convolution(size, kernel, attributes)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model
@@ -130,7 +130,7 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """A step for CUDA has a product for each kernel element: patches would take twice the time."""
+    """A CUDA step has a Gemm for each kernel element: patches would take twice as long."""
     model = convolution(8, 3, attributes, group=1)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model
@@ -142,7 +142,7 @@ def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
 
 
 def test_channels_are_summed_over_the_last_axes_first_on_cuda() -> None:
-    """A step for CUDA sums over the last axes by a product, since a single ReduceSum is slow."""
+    """A step for CUDA sums over the last axes by a MatMul, since a single ReduceSum is slow."""
     text = "g (float[2,3,4,5] x, float[3,1,1] b) => (float[2,3,4,5] y) { y = Add(x, b) }"
     model = model_of_text(text)
     model.graph.initializer.append(numpy_helper.from_array(np.ones((3, 1, 1), np.float32), "b"))

@@ -1,4 +1,4 @@
-"""Doubts about a file name tensors and a remedy; a clear file gives no doubts."""
+"""Each doubt about the trained tensors names tensors and a remedy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CASES = {
 
 @pytest.mark.parametrize(("model", "phrases"), CASES.values(), ids=CASES)
 def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) -> None:
-    """Each doubt is a sentence that names the tensors and a remedy; a clear file has no doubts."""
+    """The doubt is a sentence with all ``phrases``; without ``phrases`` there is no doubt."""
     sentences = sentences_of(model)
     assert len(sentences) == bool(phrases)
     for word in phrases:
@@ -63,7 +63,7 @@ def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) 
 
 
 def test_layers_that_an_optimizer_merged() -> None:
-    """A tensor of unequal numbers that two layers read is doubtful after a merging optimizer."""
+    """If the exporter's optimizer ran, a bias that two layers read gives a doubt."""
     model = optimised({"val_1": ["1.weight"]}, {"val_1": ROWS, "0.bias": ROWS[0]})
     model.graph.node[1].input[1] = "0.bias"
     [sentence] = sentences_of(model)
@@ -71,7 +71,7 @@ def test_layers_that_an_optimizer_merged() -> None:
 
 
 def test_a_second_call_of_a_layer_is_no_doubt() -> None:
-    """A layer that the module calls twice gives no doubt: both calls read the layer's tensors."""
+    """A layer that the module calls twice gives no doubt, although two nodes read its tensors."""
     model = without_identities()
     model.graph.node[-1].name = "/0/norm_1/LayerNormalization"
     assert sentences_of(model) == []

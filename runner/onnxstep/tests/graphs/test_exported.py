@@ -1,4 +1,4 @@
-"""Notes of PyTorch's exporters give merged tensors, origins of tensors, and layers."""
+"""Metadata of PyTorch's exporters reveal merged tensors, origins of tensors, and layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """The name of each Identity becomes an initializer again, and the outputs stay equal."""
+    """The output of each Identity becomes an initializer again, and results stay equal."""
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}
@@ -37,7 +37,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """Equal numbers, or readers with equal operators, distinguish merged from tied tensors."""
+    """Tensors count as merged, not tied, if all numbers are equal or equal operators read them."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),
@@ -67,7 +67,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """Names with dots are attributes of modules; numbers that ONNX adds are removed from names."""
+    """``folded`` splits origins into parameters, buffers and operators without their numbers."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],

@@ -17,7 +17,7 @@ def operators(model: onnx.ModelProto) -> list[str]:
 
 
 def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
-    """The nodes that compute a shape disappear except for the Reshape, and results stay equal."""
+    """The nodes that compute a Reshape's shape disappear, and results stay equal."""
     model = model_of_text(
         "g (float[batch,6] x) => (float[n,m] y) <int64[1] zero = {0}, int64[1] last = {-1}, "
         "int64[1] two = {2}> { s = Shape(x) b = Gather(s, zero) d = Mul(b, two) "
@@ -31,7 +31,7 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_a_constant_is_cast_like_an_input() -> None:
-    """CastLike reads only the type of its second operand, which exporters give as an input."""
+    """A CastLike of a constant is folded, since it reads only the type of its second operand."""
     model = model_of_text(
         "g (float[2] x) => (float[2] y) <int64[1] two = {2}> "
         "{ c = Constant <value = int64 {3}> () f = CastLike(c, x) e = Expand(f, two) "
@@ -51,7 +51,7 @@ def test_parameters_are_no_constants() -> None:
 
 
 def test_part_of_a_shape() -> None:
-    """Size, and Shape with start and end, are folded as ONNX defines them."""
+    """Folding Size, and Shape with start and end, keeps the result that ONNX defines."""
     model = model_of_text(
         "g (float[2,3,5] x) => (int64[1] y) "
         "{ s = Shape <start = -2, end = -1> (x) n = Size(x) y = Add(s, n) }"
@@ -83,7 +83,7 @@ def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
 
 @pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
 def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) -> None:
-    """An If whose condition depends on a rank becomes its branch; branches may use equal names."""
+    """An If whose condition depends on a rank becomes its branch, even if both use equal names."""
     shape = ",".join("1" * rank)
     model = model_of_text(
         f"g (float[{shape}] x) => (float[n] y) <int64[1] two = {{2}}, int64[1] flat = {{-1}}> "
@@ -104,7 +104,7 @@ def test_an_output_keeps_its_node() -> None:
 
 
 def test_a_node_that_cannot_be_evaluated_stays() -> None:
-    """A Reshape that does not fit its input stays, and so do all nodes after it."""
+    """A Reshape of one number to four stays, and so do all nodes that depend on it."""
     model = model_of_text(
         "g (int64[1] x) => (int64[1] y) <int64[1] a = {1}, int64[2] b = {2, 2}> "
         "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"

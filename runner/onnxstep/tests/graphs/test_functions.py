@@ -17,7 +17,7 @@ TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
 
 
 def functions(count: int, body: str) -> onnx.ModelProto:
-    """A model with functions f0, f1, … that all have ``body``; NEXT in it is the next function."""
+    """A model with functions f0, f1, … with ``body``, in which NEXT is the next function."""
     texts = [
         f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
         + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")
@@ -35,13 +35,13 @@ def test_calls_become_nodes() -> None:
 
 @pytest.mark.parametrize("count", [15, 31])
 def test_calls_that_multiply_are_refused_unbuilt(count: int) -> None:
-    """A small file is refused if each function calls the next twice, up to 2**31 nodes in all."""
+    """A file of 15 or 31 functions is refused before inlining if each calls the next twice."""
     with pytest.raises(ModelError, match="functions expand to"):
         check_calls(functions(count, "{ c = NEXT(a) b = NEXT(c) }"))
 
 
 def test_a_bomb_of_functions_is_refused_when_it_is_read() -> None:
-    """The loader refuses the committed file of two kilobytes before it inlines the functions."""
+    """The loader refuses a file of two kilobytes whose functions would expand to many nodes."""
     with pytest.raises(ModelError, match="functions expand to"):
         load_model(FAULTS / "function_bomb_30.onnx")
 

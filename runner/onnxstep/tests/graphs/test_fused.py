@@ -62,7 +62,7 @@ def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
-    """The loader accepts a file with the fused operator, and it has gradients."""
+    """The loader accepts the fused operator, and ONNX Runtime loads the gradient graph."""
     loaded = load_model_bytes(_model(form).SerializeToString())
     gradient = vjp_graph(loaded, ["x"])
     assert [value.name for value in gradient.graph.output][-1] == "x_gradient"

@@ -58,7 +58,7 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
 
 @pytest.mark.parametrize("declared", ["element type", "nothing"])
 def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
-    """Missing shapes of outputs are inferred, and values declared without a type are removed."""
+    """An output's missing shape or type is inferred, and a value without a type is ignored."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
     if declared == "nothing":
         model.graph.output[0].ClearField("type")
@@ -97,7 +97,7 @@ def test_minus_one_is_an_open_dimension() -> None:
 
 
 def test_what_only_the_checker_demands_is_completed() -> None:
-    """The loader adds a graph name, the version of ONNX Runtime's operators, and an IR version."""
+    """The loader adds a missing graph name and operator version, and raises an old IR version."""
     model = onnx.parser.parse_model(
         '<ir_version: 3, opset_import: ["" : 13, "com.microsoft" : 1]> '
         "g (float[2] x) => (float[2] y) <float[2] w = {3, 4}> "
@@ -136,7 +136,7 @@ def test_a_circle_of_nodes_is_refused() -> None:
 
 
 def test_empty_scales_beside_sizes_are_left_out() -> None:
-    """A Resize of opset 11, which has empty scales next to its sizes, has a gradient."""
+    """A Resize of opset 11 that has empty scales beside its sizes has a gradient."""
     model = loaded(
         model_of_text(
             "g (float[1,1,2,2] x, float[0] r, float[0] s) => (float[1,1,4,4] y) "
@@ -149,7 +149,7 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An input that has an initializer is stored instead of fed, in half precision too."""
+    """An input with an initializer is a parameter, and after conversion to fp16 is not fed."""
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
         "{ a = Mul(x, w) y = Mul(a, v) }"

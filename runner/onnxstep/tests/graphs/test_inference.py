@@ -40,7 +40,7 @@ PLACES = {
 @pytest.mark.parametrize("typed", [True, False])
 @pytest.mark.parametrize("place", PLACES)
 def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None:
-    """An Einsum operand with two ellipses is refused at any depth, before onnx infers its type."""
+    """An Einsum operand with two ellipses is refused in graphs, nested graphs and functions."""
     nodes, functions = PLACES[place]
     model = model_of_text(
         f"g (float[2,3] x, float[3] w) => (float[2,3] y) <bool c = {{1}}, int64 n = {{2}}> "
@@ -55,7 +55,7 @@ def test_two_ellipses_in_an_operand_are_refused(place: str, typed: bool) -> None
 
 @pytest.mark.parametrize("opset", [-(2**63), 0])
 def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
-    """The error for an impossible opset comes from onnx's checker and names no operator."""
+    """A model of opset 0 or below is refused as invalid, without blaming an operator."""
     model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.opset_import[0].version = opset
     with pytest.raises(ModelError, match="expected a valid ONNX model"):
@@ -83,7 +83,7 @@ def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
     ],
 )
 def test_attributes_that_would_end_the_process_are_refused(node: str, fault: str) -> None:
-    """Attributes that onnx's inference uses without a check are refused."""
+    """Attributes with which onnx's inference would crash are refused by node and attribute."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[a,b] y) <int64[2,1] i = {0, 1}> "
         f"{{ h = Mul(x, w) y = {node.replace('(x', '(h')} }}"

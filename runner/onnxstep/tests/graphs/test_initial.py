@@ -1,4 +1,4 @@
-"""First values are reproducible and have the right distributions."""
+"""First values of parameters are reproducible and have the right distributions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_values_never_change(distribution: str) -> None:
 
 
 def test_normal_values_never_change() -> None:
-    """Normal values equal the recorded values but for the last bit, which math libraries change."""
+    """Normal values equal the recorded values within rounding, which depends on math libraries."""
     values = draw(Initial("normal", 1.0, 3), (4,), FLOAT, seed=1)
     np.testing.assert_allclose(values, NORMAL, rtol=3e-7)
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_seeds_give_independent_values(distribution: str) -> None:
-    """The seeds of parameter and run both change the values, and so does exchanging the seeds."""
+    """Different pairs of the parameter's seed and the run's seed give uncorrelated values."""
     seeds = [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2**64 - 1, 2**64 - 1)]
     drawn = [
         draw(Initial(distribution, 1.0, parameter_seed), (20_000,), FLOAT, seed=run)
@@ -48,7 +48,7 @@ def test_seeds_give_independent_values(distribution: str) -> None:
 
 
 def test_uniform_fills_its_range_evenly() -> None:
-    """Uniform values lie within ±scale, have mean 0 and equally fill ten parts of the range."""
+    """Uniform values lie within ±scale and have mean 0, with a tenth in each tenth of the range."""
     values = draw(Initial("uniform", 2.0, 0), (COUNT,), np.dtype(np.float64))
     assert -2 <= values.min() < values.max() < 2
     assert abs(values.mean()) < 5 * 2 / np.sqrt(3 * COUNT)

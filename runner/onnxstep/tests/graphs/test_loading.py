@@ -34,7 +34,7 @@ def ordinary() -> onnx.ModelProto:
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """A file of the model ``ordinary`` whose weights are external data at ``location``."""
+    """Write the model ``ordinary`` with external weights at ``location``; return its path."""
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries
@@ -46,7 +46,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """Lengths at which the file can be cut and is still a valid model, with less metadata."""
+    """Lengths at which a file can be cut and is still a valid model, with less metadata."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:
@@ -56,7 +56,7 @@ def whole_lengths(data: bytes) -> set[int]:
 
 
 def refused(path: Path) -> str:
-    """The error of loading a file, which must be a single line that begins with the path."""
+    """Assert that loading fails with a single line that begins with ``path``; return the line."""
     with pytest.raises(ModelError) as caught:
         load_model(path)
     message = str(caught.value)
@@ -133,7 +133,7 @@ def test_absurd_shape_is_refused(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_stored_data_must_fill_its_shape(size: int) -> None:
-    """Stored data with a wrong number of values is refused."""
+    """An initializer whose stored data has too few or too many values is refused."""
     model = ordinary()
     model.graph.initializer[0].dims[0] = size
     with pytest.raises(ModelError, match="w"):
@@ -149,7 +149,7 @@ def test_unknown_data_type_is_refused() -> None:
 
 
 def test_external_data_inside_the_folder_is_read(tmp_path: Path) -> None:
-    """The loaded model contains the weights and no reference to the file."""
+    """The loaded model contains the external weights and no reference to their file."""
     values = np.arange(4, dtype=np.float32)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "w.bin").write_bytes(b"pad!" + values.tobytes())
@@ -173,7 +173,7 @@ def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> Non
 
 @pytest.mark.parametrize("linked", ["file", "folder"])
 def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) -> None:
-    """A symbolic link is refused, both as the file and as a folder above it."""
+    """External data is refused if its file, or a folder above the file, is a symbolic link."""
     outside, folder = tmp_path / "outside", tmp_path / "model"
     outside.mkdir()
     folder.mkdir()
@@ -196,7 +196,7 @@ def test_external_range_must_be_in_the_file(tmp_path: Path, entries: dict[str, i
 
 
 def test_a_range_is_judged_without_reading(tmp_path: Path) -> None:
-    """A weights file that is too short is detected without reading it."""
+    """``external_files`` refuses a weights file that is too short, without reading the file."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     assert external_files(external(tmp_path, "w.bin", offset=0, length=16)) == ("w.bin",)
     with pytest.raises(ModelError, match=r"up to byte 24 of 'w\.bin', which has 16"):

@@ -40,7 +40,7 @@ def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
 def test_no_window_starts_in_the_padding(
     op_type: str, length: int, kernel: int, opset: int
 ) -> None:
-    """A window that contains only padding, as ceil_mode can add, is omitted."""
+    """Outputs and gradients omit windows of padding alone, which ceil_mode can add."""
     extra = {"count_include_pad": 1} if op_type == "AveragePool" else {}
     model = pool(
         op_type,
@@ -87,7 +87,7 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """Random pools have the shapes that ONNX Runtime computes, and binding keeps their values."""
+    """Bound random pools have the shapes and the values that ONNX Runtime computes."""
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)
@@ -129,7 +129,7 @@ def test_what_onnx_wrote_down_before_is_corrected() -> None:
 
 
 def test_an_stft_is_one_sided_unless_it_says_otherwise() -> None:
-    """An STFT without the attribute is one-sided, unlike in onnx's inference."""
+    """An STFT without the attribute onesided is one-sided, unlike in onnx's inference."""
     sizes = [numpy_helper.from_array(np.array(n), name) for name, n in (("s", 8), ("l", 16))]
     model = helper.make_model(
         helper.make_graph(

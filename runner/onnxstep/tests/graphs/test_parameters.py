@@ -64,7 +64,7 @@ def test_data_inputs_are_the_rest() -> None:
 
 
 def test_ordinary_file_trains_its_float_initializers() -> None:
-    """Stored float tensors are parameters even if they are listed as inputs; integers are not."""
+    """Stored floats are parameters, even if they are also inputs, and stored integers are not."""
     model = onnx.parser.parse_model(HEADER + ORDINARY)
     assert parameters(model) == (Parameter("a", (4,), FLOAT, None),)
     assert data_inputs(model) == (DataInput("x", ("n", 4), FLOAT),)
@@ -74,7 +74,7 @@ def test_ordinary_file_trains_its_float_initializers() -> None:
 
 
 def test_initializers_of_a_weightless_file_are_constants() -> None:
-    """A file whose metadata lists parameters has no other parameters."""
+    """In a file whose metadata lists parameters, an initializer is not a parameter."""
     model = listing(ORDINARY.replace("float[4] a)", "float[4] b)"), {"b": B})
     assert [parameter.name for parameter in parameters(model)] == ["b"]
 
@@ -124,7 +124,7 @@ def test_values_have_the_declared_type_and_shape(kind: str) -> None:
 
 
 def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the parameter and the bytes that it needs."""
+    """If memory is exhausted, the error names the parameter and the bytes that it needs."""
 
     def exhausted(*_arguments: object) -> None:
         raise MemoryError
@@ -136,7 +136,7 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("name", "count"), [("mnist_mlp", 669_706), ("mnist_cnn", 1_199_882)])
 def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: int) -> None:
-    """The counts equal those computed from the layers of Woolf's benchmark."""
+    """The parameter counts equal those computed from the layers in Woolf's benchmark."""
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
@@ -151,7 +151,7 @@ def test_merged_tensors_have_values_of_their_own() -> None:
 
 
 def test_constants_become_parameters_by_pattern() -> None:
-    """A pattern selects parameters and constants; without a match the error suggests a name."""
+    """A pattern selects parameters and constants, and a pattern without a match is refused."""
     text = (
         "g (float[4] x) => (float[4] y) <float[4] w = {0.12345678, 2, 3, 4}, float step = {0.7}> "
         "{ s = Mul(x, w) y = Mul(s, step) }"

@@ -1,4 +1,4 @@
-"""A graph in half precision has fp32 inputs and outputs, half types inside and similar results."""
+"""A graph in half precision has fp32 inputs and outputs, 16-bit values, and similar results."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def perceptron() -> onnx.ModelProto:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_only_the_inside_becomes_half(perceptron: onnx.ModelProto, half: int) -> None:
-    """Inputs and outputs stay fp32, while weights and intermediate values become half."""
+    """Inputs and outputs stay fp32, while weights and intermediate values get the type ``half``."""
     got = in_half_precision(perceptron, half)
     onnx.checker.check_model(got, full_check=True)
     value_types = types(got)
@@ -93,7 +93,7 @@ def test_no_weight_is_cast_while_the_graph_runs(perceptron: onnx.ModelProto) -> 
 
 
 def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
-    """The reference evaluator's half result differs from fp32 by no more than fp16's rounding."""
+    """The fp16 graph's result is within 0.01 of the fp32 result on the reference evaluator."""
     x = np.random.default_rng(1).standard_normal((3, 8)).astype("f4")
     exact = ReferenceEvaluator(perceptron).run(None, {"x": x})[0]
     half = ReferenceEvaluator(in_half_precision(perceptron, FP16)).run(None, {"x": x})[0]
@@ -103,7 +103,7 @@ def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_listed_parameters_are_drawn_in_half(half: int) -> None:
-    """Parameters of a weightless model are half inputs; first values are drawn and then rounded."""
+    """Listed parameters become inputs of type ``half``, with rounded fp32 first values."""
     plain = model(
         [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
     )
@@ -134,7 +134,7 @@ def test_wide_arithmetic_stays_in_fp32() -> None:
 
 
 def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
-    """ONNX's Conv supports bfloat16 at opset 22 but not at 18."""
+    """Conv supports bfloat16 at opset 22, and stays fp32 at opset 18."""
     stored = {"w": np.ones((2, 1, 3, 3), "f4")}
     for opset, expected in ((18, FP32), (22, BF16)):
         nodes = [helper.make_node("Conv", ["x", "w"], ["y"]), helper.make_node("Abs", ["y"], ["z"])]
@@ -153,7 +153,7 @@ def test_scales_that_must_be_fp32_stay() -> None:
 
 
 def test_constants_and_casts_become_half() -> None:
-    """Float types in attributes become half, and integer types stay."""
+    """Float constants and casts to float become fp16, and integers stay."""
     value = numpy_helper.from_array(np.array([2], "f4"))
     shape = numpy_helper.from_array(np.array([2], "i8"))
     nodes = [
@@ -172,7 +172,7 @@ def test_constants_and_casts_become_half() -> None:
 
 
 def test_numbers_beyond_the_range_become_the_largest() -> None:
-    """The number -3.4e38 in an attention mask becomes the lowest fp16 number; infinity stays."""
+    """In a mask, -3.4e38 becomes -65504, the lowest fp16 number, and -infinity stays."""
     mask = np.array([np.finfo("f4").min, -np.inf, 1], "f4")
     plain = model(
         [helper.make_node("Add", ["x", "mask"], ["y"])], {"x": [3]}, {"y": [3]}, {"mask": mask}

@@ -32,7 +32,7 @@ def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """Stored statistics are state, and their first values follow those of the parameters."""
+    """Stored statistics are state, and ``materialise`` lists their values after the parameters."""
     model = stored(LAYER)
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))
@@ -51,7 +51,7 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A tensor is not a statistic if another node reads it; Identity nodes do not count."""
+    """A tensor that is also read elsewhere is not a statistic; reads by Identity do not count."""
     assert running_statistics(stored(body)) == expected
 
 
@@ -72,7 +72,7 @@ def test_a_statistic_inside_a_local_function_is_found() -> None:
 
 
 def listing(parameters_listed: object, state_listed: object) -> onnx.ModelProto:
-    """A weightless model whose metadata lists ``parameters_listed`` and ``state_listed``."""
+    """A model without weights whose metadata has ``parameters_listed`` and ``state_listed``."""
     model = model_of_text(f"{FED} {{ {LAYER} }}")
     lists = {METADATA_KEY: parameters_listed, STATE_KEY: state_listed}
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in lists.items()})
@@ -83,7 +83,7 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """Listed statistics are state and are drawn from their listed distribution."""
+    """Statistics that the metadata list are state, with values from the listed distribution."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]

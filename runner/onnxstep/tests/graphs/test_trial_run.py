@@ -1,4 +1,4 @@
-"""A copy of the process detects calls that crash or do not end; this process continues."""
+"""A copy of the process detects calls that crash or do not end, and this process continues."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def _spin() -> None:
 
 
 def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copied process has a limit on CPU time; the message names the call and a remedy."""
+    """A call that exceeds the limit on CPU time is refused; the error has its name and a remedy."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     with pytest.raises(ModelError, match="the check does not end within 1 s; export"):
         require_end(_spin, "the check")
 
 
 def test_a_call_that_ends_its_process_is_refused() -> None:
-    """A segmentation fault in onnx ends only the copied process."""
+    """A segmentation fault ends only the copied process, and raises ModelError in this process."""
     with pytest.raises(ModelError, match="the check ends in SIGSEGV"):
         require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), "the check")
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """A crash under a memory limit raises MemoryError: failed allocations crash onnx."""
+    """Under a memory limit, a crash raises MemoryError, since a failed allocation crashes onnx."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"
@@ -53,7 +53,7 @@ def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
 
 
 def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that exceeds the memory limit of the copied process is refused."""
+    """A call that takes more than ``MEMORY_BYTES`` in the copied process is refused."""
     monkeypatch.setattr(trial_run, "MEMORY_BYTES", 2**30)
     with pytest.raises(ModelError, match="the check needs more than 1 GiB"):
         require_end(lambda: bytearray(3 * 2**30), "the check")

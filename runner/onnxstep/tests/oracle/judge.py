@@ -120,9 +120,9 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Ways to compute the model in float64: name, evaluator and model of each, in order of trial.
+    """Evaluators to try in order for the forward pass in float64, each with a name and its model.
 
-    The last way is the forward part of the gradient graph, in which function bodies replace
+    The last model is the forward part of the gradient graph, in which function bodies replace
     operators without a rule.
     """
     exact = question.exact
@@ -161,7 +161,7 @@ class DisagreementError(Exception):
 
 
 def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
-    """Raise DisagreementError if float outputs differ by more than rounding in half precision."""
+    """Raise DisagreementError if float outputs differ by more than the rounding of fp16."""
     for name, y in expected.items():
         if is_float(y):
             same = got[name].shape == y.shape and np.allclose(
@@ -172,7 +172,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """A point near the test's data where the model is smooth, with the slopes at this point."""
+    """Inputs near the test's inputs at which the model is smooth, with the slopes there."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -218,7 +218,7 @@ def _against(
 
 
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
-    """Whether the model computes a NaN on the way, so that the chain rule does not hold.
+    """Whether an intermediate value is NaN, so that the chain rule does not hold.
 
     This happens in a softmax whose elements are all masked, even if the result is replaced later.
     """
@@ -263,7 +263,7 @@ def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """Yield a line for each input whose gradient differs from its slope, with both numbers.
+    """Yield a line for each input whose projected gradient differs from its slope.
 
     ``tolerance`` is relative to the terms of the slope, ``floor`` to the terms of the outputs.
     """

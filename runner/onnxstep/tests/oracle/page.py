@@ -143,7 +143,7 @@ def _without_a_rule(
 
 
 def _note_of(verdict: Verdict) -> str:
-    """The reason of a refusal for a table cell, without the names of nodes and the path."""
+    """The reason of a refusal for a table cell, shortened and without names of nodes."""
     text = verdict.reason.split("cannot be differentiated: ")[-1].split("; the node lies on")[0]
     short = text if len(text) <= _LONGEST_NOTE else text[:_LONGEST_NOTE].rsplit(" ", 1)[0] + " …"
     return short.replace("|", "\\|")

@@ -1,8 +1,8 @@
-"""Fast average pools, for windows without padding or gaps.
+"""A fast AveragePool for onnx's reference evaluator.
 
-onnx's reference evaluator loops over windows in Python. On the two largest inputs of the suite,
-these loops take as long as all other tests. The evaluator still computes padded, dilated and
-cut-off windows.
+The evaluator's own operator loops over windows in Python. On the two largest inputs of the suite,
+these loops take as long as all other tests. The evaluator's operator still computes windows that
+are padded, dilated or cut off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oracle.suite import Array
 
 
 class AveragePool(AveragePool_19):
-    """The mean of each window, vectorised."""
+    """The mean of each window, vectorised in numpy."""
 
     op_domain = ""
 

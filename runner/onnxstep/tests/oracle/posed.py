@@ -1,7 +1,7 @@
-"""Prepare a test of the suite for differentiation: some inputs move, others become constants.
+"""Prepare a test of ONNX's suite for differentiation.
 
-Floats become float32 (float64 for differences) and move slightly, away from ties and kinks. All
-other inputs become constants of the model.
+Float inputs become float32 (float64 for differences) and change slightly, away from ties and kinks.
+All other inputs become constants of the model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Posed:
         return in_type(self.model, TensorProto.DOUBLE)
 
     def moved(self, seed: int) -> Posed:
-        """The same model with slightly moved inputs; infinities and NaN stay."""
+        """The same model with slightly changed inputs; infinities and NaN stay."""
         rng = np.random.default_rng(seed)
         return replace(self, inputs={name: _nearby(x, rng) for name, x in self.inputs.items()})
 
@@ -78,7 +78,7 @@ def posed(case: SuiteCase) -> Posed:
 
 
 def is_float(value: object) -> bool:
-    """Whether a value is a tensor whose type can be differentiated."""
+    """Whether a value is a tensor of a float type, which can be differentiated."""
     return (
         isinstance(value, np.ndarray | np.generic)
         and value.dtype != object
@@ -135,7 +135,7 @@ def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The version of ONNX's default domain that a model uses."""
+    """The opset of ONNX's default domain that a model declares."""
     return next((entry.version for entry in model.opset_import if not entry.domain), _OLDEST_OPSET)
 
 

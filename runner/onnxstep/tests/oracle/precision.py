@@ -1,4 +1,4 @@
-"""Convert a model to another float type: every float tensor, in nested graphs too."""
+"""Convert all float tensors of a model to another type, in nested graphs too."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class NotSmoothError(Exception):
 
 @dataclass(frozen=True)
 class Slope:
-    """The ``value`` of the slope d/dt u · f(x + t v) for an input x and the ``direction`` v.
+    """The slope d/dt u · f(x + t v) for an input x, cotangents u and the ``direction`` v.
 
     ``noise`` bounds the rounding error of the slope. ``scale`` is the norm of the slope's terms,
     one for each element of f; ``level`` is the norm of the terms of u · f.
@@ -48,7 +48,7 @@ class Slopes:
 def slopes(
     run: Run, inputs: Mapping[str, Array], outputs: Sequence[str], seed: int, step: float
 ) -> Slopes:
-    """Slopes along random directions; infinite elements stay fixed and do not count.
+    """Slopes along random directions; infinite inputs stay fixed, and infinite outputs are ignored.
 
     Raises NotSmoothError if the model has a kink or pole within the step.
     """
@@ -91,12 +91,12 @@ def _counted(u: Array, y: Array) -> Array:
 
 
 def _unit(x: Array) -> float:
-    """Length of a move: the magnitude of x, but at most 1."""
+    """Length of a random direction for x: the magnitude of x, but at most 1."""
     return min(_size(x), 1.0) or 1.0
 
 
 def _spread(x: Array, v: Array) -> float:
-    """Ratio of the magnitudes of x and of the move v; this ratio amplifies rounding errors."""
+    """Ratio of the magnitudes of x and of the direction v, which amplifies rounding errors."""
     return _size(x) / (_size(v) or 1.0)
 
 

@@ -26,7 +26,7 @@ _EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 class SuiteCase:
     """A test of the suite: a model, its inputs and the expected outputs by name.
 
-    ``node`` has the tested operator, even if the model contains the nodes of its body instead.
+    ``node`` has the tested operator, even if ``model`` has the nodes of its function body.
     Inputs and outputs are arrays, sequences or optionals.
     """
 

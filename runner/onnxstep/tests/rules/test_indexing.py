@@ -1,4 +1,4 @@
-"""Further tests of reading and writing at indices: embeddings, old opsets, ties, zeros."""
+"""Further tests of reading and writing at indices: embeddings, old opsets and ties."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_an_embedding(opset: int) -> None:
 
 
 def test_an_embedding_makes_no_matrix_of_the_vocabulary() -> None:
-    """The gradient of an embedding from opset 16 on is one scatter without a one-hot matrix."""
+    """From opset 16 on, the gradient of an embedding is a ScatterND without a one-hot matrix."""
     operators = [node.op_type for node in vjp_graph(model_of_text(EMBEDDING), ["w"]).graph.node]
     assert operators == ["Gather", "Unsqueeze", "Expand", "ScatterND"]
 

@@ -54,7 +54,7 @@ SATURATING: list[Row] = [
 
 
 def gradients(case: Case, inputs: list[Array], cotangent: Array | None = None) -> list[Array]:
-    """ONNX Runtime's gradients of the inputs; without ``cotangent`` all its elements are 1."""
+    """Gradients of ``case`` at ``inputs``, from ONNX Runtime; ``cotangent`` is ones by default."""
     model = model_of(case, TensorProto.FLOAT)
     names = list(case.shapes)
     session = onnxruntime.InferenceSession(
@@ -78,7 +78,7 @@ def shapes_of(inputs: list[Array]) -> dict[str, tuple[int, ...]]:
 
 @pytest.mark.parametrize("row", [*KINKS, *SATURATING], ids=lambda row: f"{row[0]}-{row[2]}")
 def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None:
-    """Derivatives at ties, at kinks and of large inputs equal PyTorch's, without overflow."""
+    """Derivatives at ties, at kinks and at large inputs equal PyTorch's, without overflow."""
     op_type, attributes, values, expected = row
     inputs = [np.array(value) for value in values]
     results = gradients(Case(op_type, shapes_of(inputs), attributes), inputs)

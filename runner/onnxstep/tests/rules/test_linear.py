@@ -1,4 +1,4 @@
-"""All methods by which the CPU computes a weight's gradient give equal results."""
+"""All methods by which a CPU step computes a weight's gradient give numpy's result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onnxstep.rules.linear import summed_over_rows
 def test_a_weights_gradient_is_the_product_over_positions(
     positions: int, rows: int, columns: int, turnings: int
 ) -> None:
-    """The gradient equals numpy's, with the expected number of Transpose nodes for each size."""
+    """The gradient equals numpy's, and its graph has ``turnings`` Transpose nodes."""
     op = Builder([helper.make_opsetid("", 21)], 10, "cpu")
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)

@@ -1,6 +1,6 @@
-"""Normalizations that are differentiated through ONNX's function bodies.
+"""Gradients of normalizations that are differentiated through ONNX's function bodies.
 
-The bodies use float32 for every type, so the reference is the formula in float32.
+The bodies use float32 for every type, so the tests compare with the formula in float32.
 """
 
 from __future__ import annotations

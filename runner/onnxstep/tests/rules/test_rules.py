@@ -11,7 +11,7 @@ from onnxstep import registry, rules  # noqa: F401 - rules fill the registry
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_rule_agrees_with_finite_differences(case: Case) -> None:
-    """For a case's operator f, v · VJP(u) equals the central difference of u · f along v."""
+    """For a case f and random u and v, v · VJP(u) is the central difference of u · f along v."""
     check(case, seed=7)
 
 

@@ -1,4 +1,4 @@
-"""Gradients with inputs computed at run time, if the shapes in the file imply enough."""
+"""Gradients of operators whose sizes, scales, axes or bounds are fed at run time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxstep.errors import ModelError
 
 
 def test_sizes_fed_at_run_time() -> None:
-    """Sizes of a Resize that are fed give the gradient that constant sizes give."""
+    """A Resize with fed sizes has the gradient of a Resize with constant sizes."""
     call = 'y = Resize <mode = "linear"> (x, , , s)'
     head = "(float[1,1,5,7] y)"
     constant = f"g (float[1,1,2,3] x) => {head} <int64[4] s = {{1, 1, 5, 7}}> {{ {call} }}"
@@ -28,7 +28,7 @@ def test_sizes_fed_at_run_time() -> None:
 
 
 def test_no_gradient_of_scales_is_zero_in_silence() -> None:
-    """A request for the gradient of Resize's scales is refused."""
+    """A request for the gradient of Resize's scales is refused, instead of returning zeros."""
     model = model_of_text("g (float[2,3] x, float[2] s) => (float[4,3] y) { y = Resize(x, , s) }")
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .*roi and scales"):
         vjp_graph(model, ["x", "s"])

@@ -1,4 +1,4 @@
-"""Further tests of cutting and joining: unused parts, and graphs that onnx's evaluator lacks."""
+"""Further tests of Pad, Slice, Concat and Split, with forms that onnx's evaluator lacks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_only_the_wanted_part_is_cut_from_a_concatenation() -> None:
 
 @pytest.mark.parametrize("parts", ["a, b, y", "a, y, b", "y, , a", ", , y"])
 def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
-    """Parts of a Split that the model does not use get zeros in the gradient."""
+    """In the gradient of a Split's input, the parts that the model does not return are zeros."""
     model = model_of_text(
         f"g (float[6] x) => (float[2] y) <int64[3] s = {{2, 2, 2}}> {{ {parts} = Split(x, s) }}"
     )
@@ -84,6 +84,6 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     ],
 )
 def test_what_is_refused(graph: str, demand: str) -> None:
-    """Pads fed at run time, and negative pads in modes that copy elements, are refused by name."""
+    """Pads that are fed, and negative pads in a mode that copies elements, are refused by name."""
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model_of_text(graph), ["x"])
