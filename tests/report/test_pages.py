@@ -12,6 +12,7 @@ import pytest
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.errors import InputError
+from epochcost.report import ranking
 from epochcost.report.pages import home
 from epochcost.report.site import Site, build, navigation
 from epochcost.results.environment import Energy, Gpu, Instance, MeteredEnergy
@@ -305,7 +306,7 @@ def test_the_first_page_answers_a_known_model(site: Site) -> None:
 
 def test_a_long_job_has_three_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal answers share a card."""
-    monkeypatch.setattr(home, "_SHORT_SECONDS", 0)
+    monkeypatch.setattr(ranking, "SHORT_SECONDS", 0)
     folder = write_project(tmp_path, [make_result(), make_result(mode="inference")])
     site = build(inputs_of(folder), REPOSITORY / "site_templates")
     entries = json.loads(str(site.files[home.URI]).partition("=")[2].removesuffix(";\n"))

@@ -28,6 +28,7 @@ from epochcost.specs.price import Price
 from epochcost.statistics import first_by
 from epochcost.units import money, money_about
 
+SHORT_SECONDS = 1800
 # Of decoders: a million tokens of the page's requests, and a fine-tuning by LoRA.
 ContestGoal = Goal | Literal["tokens", "lora"]
 _ESTIMATE = Evidence("how it is estimated", "explanation/predictions.md")
@@ -123,6 +124,11 @@ class Contest:
     def balanced(self) -> Contender:
         """The machine with the least product of cost and time."""
         return min(self.frontier, key=lambda contender: contender.cost.mean * contender.time.mean)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the start of a machine, which times leave out, decides how fast the job ends."""
+        return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
     def stack_words(self) -> str:

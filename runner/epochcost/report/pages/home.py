@@ -41,8 +41,6 @@ _JOBS: Mapping[Job, str] = {
 # A million requests are a batch to the calculator, which serves requests as they come.
 _IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch", "lora": "train"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
-# The time to start a machine, which is left out, decides how fast a shorter job ends.
-_SHORT_SECONDS = 1800
 _UNIT = "a million tokens"
 _EMBED = "embed a million documents"
 _LEFT_OUT = " Not included: the time to start the program and to load libraries and data."
@@ -181,14 +179,10 @@ def _unconfirmed(contest: Contest) -> str:
         return ""
     idle = ", never idle" if contest.goal == "tokens" else ""
     doubt = f" “Unconfirmed”: the price's source does not state its {parts}; ask the provider."
-    if sure is None or _is_short(contest):
+    if sure is None or contest.is_short:
         return doubt
     least = f"{sure.amount} on {sure.name}{idle}, price of {sure.price.as_of}"
     return f"{doubt} The cheapest at a confirmed price: {least}."
-
-
-def _is_short(contest: Contest) -> bool:
-    return contest.goal != "tokens" and contest.cheapest.time.mean < _SHORT_SECONDS
 
 
 def _cards(contest: Contest) -> Iterator[Card]:
@@ -196,7 +190,7 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
     A short job has cards of the cheapest machine, and of the cheapest one at a confirmed price.
     """
-    if _is_short(contest):
+    if contest.is_short:
         yield _card("Cheapest", contest.cheapest)
         if contest.confirmed:
             yield _card("Cheapest at a confirmed price", contest.confirmed)
