@@ -130,11 +130,11 @@ def test_sound_prices_are_not_doubted(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("factor", "narrower", "price"),
     [
-        ("MOST_RISE", "1.43", "lambda-8x-v100-on-demand-2026-11"),
+        ("MOST_RISE", "2.14", "lambda-1x-a10-on-demand-2026-09"),
         ("MOST_FALL", "1.78", "p5.48xlarge-on-demand-2025-06"),
         ("MOST_WITHIN", "2.06", "nc4as-t4-v3-on-demand-2026-06"),
         ("MOST_ELSEWHERE", "4.5", "lambda-8x-v100-on-demand-2023-10"),
-        ("MOST_OUTSIDE", "1.6", "lambda-1x-gh200-on-demand-2026-11"),
+        ("MOST_OUTSIDE", "1.4", "nv36ads-a10-v5-on-demand-2026-06"),
     ],
 )
 def test_factors_follow_from_prices(

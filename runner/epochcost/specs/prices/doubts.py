@@ -19,16 +19,16 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.units import plain
 
-# Largest factors between a price of a plan and the next. Largest so far: Lambda's V100 rose 1.44
+# Largest factors between a price of a plan and the next. Largest so far: Lambda's A10 rose 2.15
 # times from 2023 to 2026, AWS's H100 fell to 1/1.79 from 2023 to 2025, and Google's N1 on spot rose
 # 2.22 times in two years.
-MOST_RISE, MOST_FALL = Decimal("1.5"), Decimal("1.9")
+MOST_RISE, MOST_FALL = Decimal("2.3"), Decimal("1.9")
 MOST_SPOT_CHANGE = Decimal("2.5")
 # Largest factors between hourly prices of the same accelerator, or of a vCPU, in two or more other
 # machines. Largest so far: 2.07 at the same provider (Azure's T4), 4.51 elsewhere (Lambda's V100).
 MOST_WITHIN, MOST_ELSEWHERE = Decimal("2.3"), Decimal(5)
 # Largest factor by which an accelerator's price per memory bandwidth may leave the range of the
-# provider's other accelerators. Largest so far: 1.64 (Lambda's GH200 below its V100).
+# provider's other accelerators. Largest so far: 1.42 (Azure's part of an A10).
 MOST_OUTSIDE = Decimal(2)
 FEWEST_OTHERS = 3
 # Smallest and largest share of the on-demand price. Seen so far with a commitment: 0.35 to 0.63. On
