@@ -128,8 +128,8 @@ def seed_of(text: str) -> int:
 def standard_normals(seed: int, count: int) -> Matrix:
     """Independent standard normals [DRAWS, count]; column i is the same for every ``count``.
 
-    Method: the last step of MurmurHash3 mixes the bits of a counter; Box and Muller's transform
-    (1958) makes normals from them.
+    Method: the last step of MurmurHash3 mixes the bits of a counter. Box and Muller's transform
+    (1958) makes normals from the mixed bits.
     """
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)
     uniform = (_mixed(counter).astype(np.float64) + 0.5) / 2**32

@@ -5,7 +5,7 @@ is the same on every device, and departures from these. Some departures depend o
 features and are the same for all workloads. Others are the same for all rows of one model, one
 program, one device, or one number of devices. Each departure has a standard deviation.
 
-Intervals are calibrated on left-out groups of rows: a formula predicts each group from the others,
+Intervals are calibrated on left-out groups of rows. A formula predicts each group from the others,
 without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
 hyperparameters in Gaussian processes", for single points; here for whole groups). The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals

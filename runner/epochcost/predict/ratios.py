@@ -57,8 +57,8 @@ class RatioErrors:
     of the ``priced`` ratios, whose accelerators both have a price. The Brier score is the mean
     squared error of the stated probabilities. ``base_rate_brier`` is the score if all choices were
     stated with the share of right choices. The regret is the extra cost of the predicted choice
-    over the cheaper one. ``reliability`` has a bin for each twentieth of probability from one half to
-    one, without empty bins.
+    over the cheaper one. ``reliability`` has a bin for each twentieth of probability from one half
+    to one, without empty bins.
     """
 
     ratios: int

@@ -135,9 +135,9 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """Errors [n] of a roofline's rate times a factor that is fitted to the other rows.
 
-    Each model has its own factor. If models are withheld, each device has its own; if sources are
-    withheld, there is only one. The error is NaN for rows that are not ``predictable``, and
-    infinite if no other row determines the factor.
+    Each model has its own factor. If models are withheld, each device has a factor instead. If
+    sources are withheld, there is only one factor. The error is NaN for rows that are not
+    ``predictable``, and infinite if no other row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)
