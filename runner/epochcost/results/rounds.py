@@ -122,7 +122,7 @@ def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | Non
 def _energy(metered: Sequence[Energy]) -> Energy | None:
     """The energy of each meter, summed over the rounds in which the meter has a reading.
 
-    ``unknown`` has the reasons of meters without any reading.
+    ``unknown`` has the reason for each meter without any reading.
     """
     if not metered:
         return None

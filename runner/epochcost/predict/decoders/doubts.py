@@ -1,4 +1,4 @@
-"""Find implausible published rows: too fast for the chip, slowed by a start, or repeated.
+"""Find implausible published rows: too fast for the chip, slowed by a start-up, or repeated.
 
 To decode a token, a device reads the weights and computes two operations for each parameter. The
 device cannot exceed the bandwidth and the peak rate in its spec. The limits are loose on purpose.

@@ -1,10 +1,10 @@
 """Forecast the seconds per token in which devices train a language model, with intervals.
 
 The law of a step adds the times to multiply at a share of the peak rate, to read the weights, to
-unpack quantised weights, and to start each layer's kernels. Sharded weights are exchanged during
-the first three. The shares and times are fitted to published trainings. A Gaussian process learns
-how much software, chips and models differ from this law. No term of the process depends on a
-device's rates, so a higher peak never makes a training slower.
+unpack quantised weights, and to start each layer's kernels. The exchange of sharded weights
+overlaps the first three times. The shares and times are fitted to published trainings. A Gaussian
+process learns how much software, chips and models differ from this law. No term of the process
+depends on a device's rates, so a higher peak never makes a training slower.
 
 A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
 2001.08361). To these are added the operations of attention, which grow with the sequence length. A
