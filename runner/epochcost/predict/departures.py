@@ -1,15 +1,15 @@
-"""Learn how far observed times are from a law, with a Gaussian process.
+"""Learn how observed times differ from a law, a formula of times, with a Gaussian process.
 
-A row's departure is the logarithm of its observed time over its time by the law. Each term of the
+A row is an observation. Its departure is log(observed time / time by the law). Each term of the
 process is a part of the departure that rows with equal labels share: for example, a chip may be
 faster than the law on every model. The more the rows' features (such as model size) differ, the
-less of the part they share. Callers supply the law, the rows and the terms. ``process`` predicts
+less of this part they share. Callers supply the law, the rows and the terms. ``process`` predicts
 rates of graphs, for which there is no such law.
 
-Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2. Groups of
-rows are left out by a formula, without a new fit, as in ``process``. Laws are fitted by Levenberg
-and Marquardt's method (Marquardt 1963) under a loss that grows only linearly for residuals far
-above ``softness``.
+Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2. As in
+``process``, a formula predicts each group of rows from all other rows, without a new fit.
+``fitted`` uses Levenberg and Marquardt's method (Marquardt 1963). The loss grows only linearly for
+residuals far above ``softness``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) 
 class Departures:
     """Learn how far observed rows [n] depart from their law, and predict departures of new rows.
 
-    ``noise`` is the standard deviation of an observation's error: [n], or a number for all rows.
+    ``noise`` is the standard deviation of an observation's error: [n], or one number for all rows.
     """
 
     def __init__(
@@ -137,17 +137,17 @@ class Departures:
         return inverted(matrix + np.diag(self._variance))
 
     def predicted(self, traits: Traits) -> tuple[Vector, Matrix]:
-        """Predicted departures [m] of new rows, and the covariance [m, m] of the errors."""
+        """Predicted departures [m] of new rows, and the covariance [m, m] of their errors."""
         shared = covariance(self._terms, traits, self._traits)
         weights = shared @ self._inverse
         prior = covariance(self._terms, traits, traits)
         return weights @ self._departures, prior - weights @ shared.T
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Errors of left-out groups, from which the width of intervals is calibrated.
+        """Predict each group of rows from all others, and collect the errors to scale intervals.
 
-        ``features`` [n, k] belong to the rows. The closer a row's features are to a question's, the
-        more the row counts.
+        ``groups`` [n] labels the rows, and ``features`` [n, k] describe them. In
+        ``Calibration.factor``, rows with similar features count most.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0
@@ -169,9 +169,9 @@ def fitted(
     """Fit the parameters of a law to observations [n]; parameters and observations are logarithms.
 
     ``weights`` [n] are the weights of the observations, 1 by default. ``start`` [k] and
-    ``deviations`` [k] are mean and standard deviation of a prior, so a parameter that no data
-    determine stays at its start. Residuals far above ``softness`` count linearly instead of
-    squared.
+    ``deviations`` [k] are the means and standard deviations of the parameters' priors. A parameter
+    stays at its start if no data determine it. Residuals far above ``softness`` count linearly
+    instead of squared.
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights
@@ -205,7 +205,7 @@ def fitted(
 
 
 def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) -> Matrix:
-    """Derivatives [n, k] of a law with respect to its parameters; ``level`` [n] is its value."""
+    """Derivatives [n, k] of ``law`` at ``parameters``; ``level`` [n] is the law's value there."""
     columns = []
     for at in range(len(parameters)):
         moved = parameters.copy()

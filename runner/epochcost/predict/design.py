@@ -38,7 +38,7 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A published rate with its device and its model's profile, None if the graph is unknown."""
+    """A published rate, its device, and the profile of its model's graph (None if unknown)."""
 
     rate: Rate
     device: Device
@@ -64,7 +64,7 @@ class Devices:
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """Logarithms [4] of a device's peak at a precision, bandwidth, cache and power."""
+        """Logarithms [4] of a device's peak rate at ``precision``, bandwidth, cache and power."""
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
         power = float(device.power_watts) if device.power_watts else typical[1]
@@ -108,7 +108,7 @@ def computes_in(device: Device, precision: Precision) -> bool:
 
 
 def peak_of(device: Device, precision: str) -> float:
-    """The peak TFLOP/s of a device at a precision, which is a text from a source."""
+    """The peak TFLOP/s of a device at ``precision``, the text of a source."""
     peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
     peak = peaks[precision_of(precision)] or device.peak_fp32_tflops or device.peak_fp16_tflops
     assert peak is not None, "a device has a peak"
@@ -116,12 +116,12 @@ def peak_of(device: Device, precision: str) -> float:
 
 
 def group_of(device: Device) -> tuple[str, str]:
-    """Chip and memory size of a device: equal for all forms in which the chip is sold."""
+    """A label that all devices with the same chip and the same memory size share."""
     return device.chip, f"{device.memory_gib:g}"
 
 
 def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Placed] = ()) -> Design:
-    """Arrays for the Gaussian process: rows of ``learnt``, then ``queries``; rates per device."""
+    """Arrays for the Gaussian process: the rows of ``learnt``, then those of ``queries``."""
     placed = (*learnt, *queries)
     rates = [row.rate for row in placed]
     features = np.array([devices.features(row.device, row.rate.precision) for row in placed])
@@ -151,10 +151,10 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def _roofline(row: Placed) -> float:
-    """The logarithm of the rate per device that a roofline suggests, up to a constant.
+    """Logarithm of the rate that a roofline model predicts for one device, up to a constant.
 
-    The time of an example on a GPU is the sum of the times of its operations and of the numbers
-    that it moves. On CPUs, whose bandwidth is unknown, the geometric mean of these times is used.
+    On a GPU, the time of an example is the time to compute its operations plus the time to move its
+    numbers. On CPUs, whose bandwidth is unknown, it is the geometric mean of both times.
     """
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
@@ -167,7 +167,7 @@ def _roofline(row: Placed) -> float:
 
 
 def seconds_at_peak(row: Placed, profile: Profile) -> float:
-    """Seconds of an example of a graph on one device that always computes at its peak rate."""
+    """Seconds that one device needs for an example if it always computes at its peak rate."""
     return _passes(row) * profile.flops / (peak_of(row.device, row.rate.precision) * 1e12)
 
 
@@ -176,7 +176,7 @@ def _passes(row: Placed) -> int:
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """Collect everything in rows and devices that can change results; its repr is a cache's key."""
+    """Collect everything in rows and devices that can change results, as the key of a cache."""
     return devices.all, [(_FIELDS(row.rate), row.device.id, row.profile) for row in placed]
 
 
@@ -206,7 +206,7 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """Subtract from every row the mean of those learnt rows whose graphs are known.
+    """Subtract from every row the mean of the learnt rows with known graphs.
 
     The first ``learnt`` rows are those from which the process learns.
     """

@@ -1,8 +1,8 @@
-"""Forecast the rates of workloads on devices without measurements, or say why that fails.
+"""Forecast the rates of workloads on devices without measurements.
 
-One Gaussian process learns from all published rates. Until rates of the question's software are
-measured, the process assumes that this software differs from other software as much as other
-software differs among itself. Machines, memory and prices belong to ``analysis``.
+One Gaussian process learns from all published rates. If no rate of a workload's software is
+measured, the process assumes that this software differs from the others as much as these differ
+among themselves. Machines, memory and prices belong to ``analysis``.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _IMAGES = "image"
 class Question:
     """A workload on ``count`` devices of one machine, which together process ``batch`` examples.
 
-    Our runtime, named ``software``, runs the workload. If ``program`` is set, the program that
-    published this rate runs the workload instead.
+    Our runtime, named ``software``, runs the workload. If ``program`` is a published rate, the
+    program of that rate runs the workload instead.
     """
 
     model: str
@@ -81,10 +81,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Examples a second on the whole machine; 90 % of true rates lie in ``low`` to ``high``.
+    """Examples a second on the whole machine; 90 % of true rates lie between ``low`` and ``high``.
 
     ``draws`` are samples of the time's logarithm, relative to the time at ``per_second``. Draws of
-    one workload on several machines are correlated if they come from the same call.
+    one workload on several machines are correlated if the same call forecasts them.
     """
 
     per_second: float
@@ -104,8 +104,8 @@ _KEPT = Keep(
 class Forecaster:
     """Forecast from published rates; every workload in a question must have a known graph.
 
-    ``measured`` has our own rates, which ``as_rate`` creates. The forecaster also learns from our
-    own rates, but calibrates intervals on published rates only. ``cache`` is the folder of earlier
+    ``measured`` has our own rates, in the form of ``as_rate``. The forecaster also learns from
+    these, but calibrates intervals on published rates only. ``cache`` is the folder of earlier
     forecasts, keyed by all inputs.
     """
 
@@ -121,7 +121,7 @@ class Forecaster:
 
     @cached_property
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """The calibrations, and the rows' inverse covariance (None if some rows are our own)."""
+        """Calibrations and inverse covariance of published rates (None with ``measured`` rates)."""
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
@@ -130,7 +130,7 @@ class Forecaster:
 
     @cached_property
     def _utilisation(self) -> float:
-        """The share of the peak rate that 98 % of the learnt workloads do not exceed."""
+        """The share of the devices' peak rates that 98 % of the learnt rates do not exceed."""
         rows = [row for row in self._placed if row.profile is not None]
         shares = [row.rate.per_second / _peak_rate(row) for row in rows]
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
@@ -152,7 +152,7 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast each row from everything that was learnt; the rows' own rates are not used."""
+        """Forecast the rate of each row from all learnt rows; rates in ``rows`` are not used."""
         if not rows:
             return ()
         learnt, unknown, inverse = self._designs(rows)
@@ -171,8 +171,8 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors of all rows' forecasts, as logarithms.
 
-        The block of a workload is the covariance of its draws in ``of``. The other blocks have the
-        errors that forecasts of different workloads share.
+        The block of a workload is the covariance of its draws in ``of``. The other blocks are
+        covariances between forecasts of different workloads.
         """
         learnt, unknown, inverse = self._designs(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -190,7 +190,7 @@ class Forecaster:
         return errors
 
     def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """The learnt rows, ``rows``, and the inverse covariance of the learnt ones."""
+        """Arrays of the learnt rows, arrays of ``rows``, inverse covariance of the learnt rows."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         learnt, inverse = design.rows(learning), self._fitted[1]
@@ -199,7 +199,7 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
-        """The largest factor of all calibrations for each row, found once for each device."""
+        """The largest factor of all calibrations for each row; equal devices have equal factors."""
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
         return np.array(factors)[places.ravel()]
@@ -208,8 +208,8 @@ class Forecaster:
 def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
     """Forecast a rate that has a log-normal distribution and cannot exceed ``ceiling``.
 
-    ``mean`` is the mean of the logarithm of a device's rate; ``half`` is half the width of the
-    logarithm's interval.
+    ``mean`` is the mean of the logarithm of the rate per device. ``half`` is half the width of the
+    90 % interval of this logarithm.
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
@@ -220,7 +220,7 @@ def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draw
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """The mean amount by which a normal variable with mean 0 falls below ``least``."""
+    """Mean of max(0, ``least`` - x) for a normal x with mean 0 and this ``deviation``."""
     if math.isinf(least):
         return 0.0
     standard = NormalDist(0.0, deviation)
@@ -228,7 +228,7 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether a published workload's graph needs nearly the same operations and bytes.
+    """Whether a published graph needs nearly as many operations and bytes as ``profile``.
 
     Recurrent networks, which run step by step, are compared with recurrent networks only.
     """
@@ -272,10 +272,10 @@ def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
 def _posteriors(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, works: Sequence[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Yield the indices of the rows, mean [n] and covariance [n, n] of each workload in question.
+    """Yield the row indices of each workload, with mean [n] and covariance [n, n] of its rates.
 
     Mean and covariance are those of logarithms of rates per device. One workload at a time saves
-    memory, and its draws do not depend on other workloads: their rows are never compared.
+    memory, and makes its draws independent of other workloads.
     """
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
@@ -336,17 +336,17 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The published program whose graph is most similar to a workload's; ``rate`` is its rate.
+    """The published program whose graph is most similar to a workload's, and one of its rates.
 
-    ``same`` has the published rates of exactly the workload's graph by all sources, in the
-    workload's mode and precision, in the order of preference.
+    ``same`` has all sources' rates of the workload's own network, in the workload's mode and
+    precision. The preferred rates come first.
     """
 
     rate: Rate
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int) -> Rate | None:
-        """The published rate on ``count`` devices of this kind, or None."""
+        """The preferred rate in ``same`` on ``count`` devices like ``device``, or None."""
         for row in self.same:
             if row.device.id == device.id and row.rate.count == count:
                 return row.rate
@@ -354,17 +354,18 @@ class Program:
 
 
 def software_of(rate: Rate) -> str:
-    """The framework of a published rate, and the source that published it."""
+    """The framework of a published rate, with its source in brackets."""
     return f"{rate.software} ({rate.source})"
 
 
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """Find the published program whose graph needs the most similar operations and bytes, if any.
+    """Find the published program whose operations and bytes are most similar; None if none is near.
 
-    Programs for images come last if ``task`` has no images. Among equals PyTorch comes first, then
-    the program with the most rates. A recurrent workload needs a recurrent program.
+    Programs for images come last if ``task`` has no images. Among equally similar programs, the
+    order of ``FRAMEWORKS`` decides, then the number of rates. Recurrent workloads need recurrent
+    programs.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

@@ -1,8 +1,8 @@
-"""Draw predicted times of several machines together, so that shared errors cancel.
+"""Draw samples of the predicted times on several machines, so that shared errors cancel.
 
 The Gaussian process gives the covariance of all predictions. The error of one job on several
 machines is split into two parts. The mean over the machines is an error of the job and its
-software; the rest is the departure of each machine from this mean. The departures are scaled so
+software. The rest is the departure of each machine from this mean. The departures are scaled so
 that 90 % of the intervals of ratios between machines contain the true ratio. The mean is scaled so
 that 90 % of the intervals of single machines contain the true time.
 
@@ -41,8 +41,8 @@ _DIGITS = 3
 class Draws:
     """Draws ``values`` [DRAWS] of the logarithm of a time, relative to the predicted time.
 
-    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. A value
-    below ``least`` is replaced by ``least``, the time at the peak rate of the devices.
+    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. Values
+    below ``least``, the value of the shortest possible time, are replaced by ``least``.
     """
 
     seed: int
@@ -77,8 +77,8 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make forecasts of times from their logarithms ``levels`` [m].
 
-    ``cells[i]`` is the row of ``covariance`` that has the error of forecast i; the other arguments
-    are as in ``joint_draws``.
+    Row ``cells[i]`` of ``covariance`` belongs to the error of forecast i. The other arguments are
+    as in ``joint_draws``.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))
@@ -128,8 +128,8 @@ def seed_of(text: str) -> int:
 def standard_normals(seed: int, count: int) -> Matrix:
     """Independent standard normals [DRAWS, count]; column i is the same for every ``count``.
 
-    Method: the last step of MurmurHash3 mixes the bits of a counter; Box and Muller's transform
-    (1958) makes normals from them.
+    Method: the last step of MurmurHash3 mixes the bits of a counter. Box and Muller's transform
+    (1958) makes normals from the mixed bits.
     """
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)
     uniform = (_mixed(counter).astype(np.float64) + 0.5) / 2**32

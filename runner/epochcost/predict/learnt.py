@@ -2,7 +2,7 @@
 
 Each row is compared with its prediction from all other rows. This reveals mixed-up units, tokens
 counted as samples, duplicates, and one machine under two names. Implausible rows are listed, and
-predictions do not learn from them; no figure is corrected.
+predictions do not learn from them. No figure is corrected.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def learnt_rates(
 ) -> tuple[Placed, ...]:
     """Published rates of frameworks without vendor tuning: one for each workload and device.
 
-    ``software`` of each rate is the framework; rates of all its versions are merged. Programs that
+    ``software`` of each rate is the framework. Rates of all its versions are merged. Programs that
     vendors tuned for a device are left out, because they say little about an untuned runtime.
     ``cache`` is a folder that stores which rows are implausible. Raises InputError for a table that
     cannot be read.
@@ -180,7 +180,7 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
 
 
 def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows that equal an earlier row to the last digit, machine included."""
+    """Yield rows with the same workload, machine, file and rate as an earlier row."""
     first_places: dict[tuple[object, ...], str] = {}
     for at, rate in enumerate(entry.rate for entry in placed):
         row = (rate.work, rate.accelerator, rate.count, rate.machine, rate.per_second, rate.file)
@@ -190,7 +190,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows that repeat the figures of another device, probably one device under two names."""
+    """Yield rows whose figures an earlier device has too, probably one device under two names."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -206,7 +206,7 @@ def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _improbable(design: Design) -> Iterator[tuple[int, float]]:
-    """Yield rows that other rows contradict, the worst first, each with the factor of its error.
+    """Yield rows that other rows contradict, the worst first, each with its rate / predicted rate.
 
     Rows are removed one at a time, because an outlier distorts the predictions of similar rows.
     """
@@ -226,7 +226,7 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row that differs most from its prediction by the other rows, and by which factor.
+    """Find the row whose rate differs most from its prediction by the other rows, and the factor.
 
     The row is None if all rows are plausible. Both arrays contain zeros for rows that were removed
     earlier.

@@ -1,16 +1,16 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-The logarithm of a rate is a sum: that of a roofline's rate, the level of the workload, and
-departures from these. Some departures depend on the device's features and are the same for all
-workloads. Others are the same for all rows of one model, one program, one device, or one number of
-devices. Each departure has a standard deviation. Left-out groups are predicted by a formula,
-without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
-hyperparameters in Gaussian processes", for single points; here for whole groups).
+The logarithm of a rate is a sum: the logarithm of a roofline's rate, a level of the workload that
+is the same on every device, and departures from these. Some departures depend on the device's
+features and are the same for all workloads. Others are the same for all rows of one model, one
+program, one device, or one number of devices. Each departure has a standard deviation.
 
-Intervals are calibrated on left-out rows: each group is predicted from the others. The sizes of the
+Intervals are calibrated on left-out groups of rows. A formula predicts each group from the others,
+without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
+hyperparameters in Gaussian processes", for single points; here for whole groups). The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals
-(cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Groups similar to the
-question count more. A group with many rows counts at most as much as a group with one.
+(cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Rows on devices similar to
+the predicted device count more. A group with many rows counts at most as much as a group with one.
 
 Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4.
 ``design`` builds the rows and their features; this module works on arrays only.
@@ -48,16 +48,16 @@ class Design:
     """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
     ``roofline`` is the logarithm of a roofline's rate. ``device_features`` [n, 4] are logarithms of
-    a device's peak rate, memory bandwidth, cache and power, each minus its median.
+    a device's peak rate, memory bandwidth, cache and power, each minus the feature's median.
     ``work_features`` [n, 7] describe the workload's graph, NaN if unknown. ``count`` is the
     logarithm of the number of devices, ``batch`` the logarithm of the batch size of one device.
 
     The other fields are labels. Two rows have the same number in a label if they agree in the facts
-    that the label stands for. ``work``: the workload and all its settings. ``setting``: model,
-    mode, precision and software. ``edition``: the model in one edition of a source. ``model_mode``:
-    model and mode. ``stack``: source and mode. ``software``: source, mode, software and precision.
-    ``group``: chip and memory size. The labels for the model, the device and the chip's generation
-    have these names.
+    that the label stands for. ``work``: the workload and all its settings. ``setting``: source,
+    model, mode, precision, software, task and unit. ``edition``: source, model, mode, task and
+    unit. ``model_mode``: source without its version, model and mode. ``stack``: source and mode.
+    ``software``: source, mode, software and precision. ``group``: chip and memory size.
+    ``generation``: the chip's generation.
     """
 
     rate: Vector
@@ -86,9 +86,10 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and length scales.
 
-    ``cache`` and ``power`` weight these two features of a device; peak and bandwidth weigh 1.
-    Fields with ``linear`` in the name are gains from a larger device, those with ``group`` belong
-    to a single device.
+    ``cache`` and ``power`` are weights of these features of a device. Peak rate and bandwidth have
+    the weight 1. Fields with ``linear`` in the name are slopes: ``graph_linear`` over features of
+    the graph, the others over features of the device. Fields with ``group`` are effects of one
+    chip with one memory size.
     """
 
     level: float = 6.0
@@ -124,7 +125,7 @@ class Scales:
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
-    A label must have the same number in both designs.
+    Equal labels must have equal numbers in both designs.
     """
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
@@ -171,7 +172,7 @@ def _has_graph(design: Design) -> NDArray[np.bool_]:
 
 
 def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of workloads by their graphs' operations and bytes, 0 if unknown."""
+    """Similarity [n, m] of workloads by their graphs' operations and bytes, 0 without graphs."""
     distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
     return near * np.outer(_has_graph(rows), _has_graph(columns))
@@ -217,7 +218,7 @@ def members(labels: Labels) -> Iterator[Labels]:
 
 
 def numbered(values: Iterable[Hashable]) -> Labels:
-    """Replace values by numbers [n] that count distinct values in order of occurrence."""
+    """Number the distinct values from 0 in order of occurrence; return each value's number [n]."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
 
@@ -246,16 +247,17 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """The indices in ``rows`` of rows whose workload has a known graph, or rates in other rows."""
+    """Positions in ``rows`` of rows with a known graph, or with an edition that other rows have."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Errors of left-out rows, in predicted standard deviations, and the weight of each row.
+    """Sizes of errors of left-out rows, in predicted standard deviations, and the rows' weights.
 
-    ``features`` [n, k] belong to the rows; ``groups`` is the number of groups that were left out.
+    ``features`` [n, k] describe the rows. ``groups`` is the number of groups that were left out in
+    turn.
     """
 
     deviations: Vector
@@ -284,7 +286,7 @@ class Calibration:
 def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     """Predict each group from the others and collect the errors, to scale intervals.
 
-    ``inverse`` is the inverse of ``with_noise``. Rows whose level cannot be predicted are left out.
+    ``inverse`` is the inverse of ``with_noise``. Rows that are not ``predictable`` are skipped.
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)

@@ -39,11 +39,11 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A published figure: ``per_second`` examples (or other ``unit``) on the whole machine.
+    """A published rate: examples (or, by ``unit``, runs or epochs) a second on the whole machine.
 
     ``batch`` is the number of examples in a step, None if the source does not state it. ``size`` is
     the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is a
-    file of the source; ``path`` and ``line`` are the row's place in our table.
+    file of the source. ``path`` and ``line`` are the row's place in our table.
     """
 
     source: str
@@ -77,7 +77,7 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """Key that rates of one version of a source share for one model, mode, task and unit."""
+        """Source with its version, model, mode, task and unit of a rate."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property

@@ -1,9 +1,10 @@
 """Withhold accelerators or a source, and compare predicted ratios of accelerators with true ones.
 
-A ratio compares one workload on two accelerators; both rates are predicted from the rows that are
-left. At today's prices a ratio states which accelerator is cheaper, and with which probability. All
-ratios of a pair of accelerators together count as one, so that a pair with many workloads does not
-dominate. If sources are withheld, a pair counts once for each source that has it.
+A ratio compares one workload on two accelerators. Both rates are predicted from the rows that are
+not withheld. With today's prices, a ratio states which accelerator is cheaper, and with which
+probability. All ratios of a pair of accelerators together count as one, so that a pair with many
+workloads does not dominate. If sources are withheld, a pair counts once for each source that has
+it.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices with similar stated probabilities, and the share of choices that was ``right``.
+    """Choices of the cheaper accelerator that were stated with similar probabilities.
 
-    ``probability`` is the mean of the stated probabilities.
+    ``probability`` is the mean of these, and ``right`` the share of right choices.
     """
 
     probability: float
@@ -54,9 +55,10 @@ class RatioErrors:
 
     ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
     of the ``priced`` ratios, whose accelerators both have a price. The Brier score is the mean
-    squared error of the stated probabilities; ``base_rate_brier`` is the score of one probability
-    for all choices. The regret is the extra cost of the predicted choice. ``reliability`` has a bin
-    for each twentieth of probability from one half to one, without empty bins.
+    squared error of the stated probabilities. ``base_rate_brier`` is the score if all choices were
+    stated with the share of right choices. The regret is the extra cost of the predicted choice
+    over the cheaper one. ``reliability`` has a bin for each twentieth of probability from one half
+    to one, without empty bins.
     """
 
     ratios: int
@@ -74,8 +76,8 @@ def ratio_errors(
 ) -> Mapping[TwoWithheld, RatioErrors]:
     """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
 
-    ``hourly`` has the price of an hour by the device's id. The result has no entry for a kind
-    without priced ratios.
+    ``hourly`` has the price of an hour by the device's id. The result omits a way of withholding
+    that gives no priced ratio.
     """
     design = designed(learnt, devices)
     prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -96,11 +98,11 @@ def ratio_errors(
 def _ratios(
     design: Design, inverse: Matrix, prices: Vector, labels: Labels, together: int
 ) -> Iterator[Matrix]:
-    """Yield the ratios [k, 4] of each pair of accelerators, predicted without their rows.
+    """Yield an array [k, 4] of the k ratios of each pair of accelerators.
 
-    The rows of ``together`` of the ``labels`` are withheld at a time. The columns are the weight,
-    the error (true − predicted), its predicted standard deviation, and the predicted cost on the
-    first accelerator relative to the second (NaN without prices). The last three are logarithms.
+    At a time, all rows of ``together`` labels are withheld. The columns are the weight, the error
+    (true − predicted), its predicted standard deviation, and the predicted cost on the first
+    accelerator relative to the second (NaN without prices). The last three are logarithms.
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
@@ -152,7 +154,7 @@ def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector)
 
 
 def _reliability(stated: Vector, right: Vector, weights: Vector) -> Iterator[Stated]:
-    """Yield the bins of stated probabilities that have a ratio."""
+    """Yield the non-empty bins of stated probabilities."""
     bins = np.minimum((2 * _BINS * (stated - 0.5)).astype(int), _BINS - 1)
     for inside in (bins == at for at in np.unique(bins)):
         means = np.average(np.stack((stated, right))[:, inside], axis=1, weights=weights[inside])

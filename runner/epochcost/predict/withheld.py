@@ -1,7 +1,7 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
-Forecasts use every published rate except the withheld ones, and no measurement of the machine in
-question. ``ratios`` compares two withheld accelerators with each other.
+Forecasts use every published rate except the withheld ones, and none of our own measurements.
+``ratios`` compares two withheld accelerators with each other.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast from rows whose ``name`` (of the device, say) differs.
+    """A published rate, and its forecast from all rows with another ``name``.
 
-    ``forecast`` is None if no forecast is possible. ``roofline`` is the logarithm of the published
-    rate divided by the roofline's rate, NaN or infinite if the roofline gives no rate.
+    ``name`` is an accelerator, generation, model or source. ``forecast`` is None if no forecast is
+    possible. ``roofline`` is the logarithm of the published rate divided by the roofline's rate,
+    NaN or infinite if the roofline gives no rate.
     """
 
     name: str
@@ -134,9 +135,9 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """Errors [n] of a roofline's rate times a factor that is fitted to the other rows.
 
-    Each model has its own factor. If models are withheld, each device has its own; if sources are
-    withheld, there is only one. The error is NaN if no other row has the workload, and infinite if
-    no other row determines the factor.
+    Each model has its own factor. If models are withheld, each device has a factor instead. If
+    sources are withheld, there is only one factor. The error is NaN for rows that are not
+    ``predictable``, and infinite if no other row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

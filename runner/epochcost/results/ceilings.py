@@ -1,13 +1,13 @@
-"""The measured peak rates ("ceilings") of a machine: multiplying matrices and copying memory.
+"""The measured peak rates ("ceilings") of a machine in multiplying matrices and copying memory.
 
-This module defines the record, its versioned JSON form and its file. There is a file for each host
-and provider, ``<hardware>/ceilings/<provider>-<host>.json``, and a new measurement replaces the
-file. Only raw times are stored; readers compute the rates from them.
+This module defines the record, its versioned JSON form and its file. Each host and execution
+provider has a file, ``<hardware>/ceilings/<provider>-<host>.json``, and a new measurement replaces
+the file. Only raw times are stored. Readers compute the rates from them.
 
 History of CEILINGS_VERSION:
 1  first form.
 2  Added: small pieces of work that were timed for predictions. They are ignored today.
-3  Added: the precision of a product, and peak rates of GPUs. In an older file all are of fp32.
+3  Added: the precision of a product, and peak rates of GPUs. Older files have rates of fp32 only.
 """
 
 from __future__ import annotations

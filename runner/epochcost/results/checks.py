@@ -41,7 +41,7 @@ _FEWEST_TO_DIFFER = 5
 class Claim:
     """A result to check, and the project against which it is checked.
 
-    ``now`` is the time of the check; ``counted`` caches FLOPs by model.
+    ``now`` is the time of the check. ``counted`` caches an example's FLOPs by model.
     """
 
     result: Result
@@ -136,7 +136,7 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message, which names the key ``key``, if these times show a wrong clock; else None."""
+    """A message that names ``key``, if ``begun`` or ``ended`` shows a wrong clock; else None."""
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:

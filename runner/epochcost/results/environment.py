@@ -139,11 +139,11 @@ class Conditions(Record):
     ``others_cpus`` is the number of CPUs that other programs kept busy on average. ``steal_share``
     is the share of all CPU time that the hypervisor gave to other machines. For a pinned trial,
     both numbers cover only the trial's CPUs and their hardware siblings. ``frozen_seconds`` is the
-    time for which a CPU quota stopped this control group. ``throttles`` are the reasons why the CPU
-    or the GPU lowered its clocks; empty if no clock was lowered. ``devices`` are the PCI bus
-    addresses of the GPUs that the trial used. ``device_memory_bytes`` is the worker's peak memory
-    on these GPUs, as ``device_memory_meter`` measured it. ``unknown`` has the reason for each field
-    that is None.
+    time for which a CPU quota stopped the trial's control group. ``throttles`` are the reasons why
+    the CPU or the GPU lowered its clocks; empty if no clock was lowered. ``devices`` are the PCI
+    bus addresses of the GPUs that the trial used. ``device_memory_bytes`` is the worker's peak
+    memory on these GPUs, as ``device_memory_meter`` measured it. ``unknown`` has the reason for
+    each field that is None.
     """
 
     seconds: FiniteSeconds

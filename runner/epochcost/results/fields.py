@@ -55,7 +55,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,99}$")]
 
 
 class Record(BaseModel):
-    """A read-only table of a result file, without unknown keys."""
+    """A read-only JSON object in a stored file; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,7 +76,7 @@ def read_record(kind: type[RecordT], data: bytes) -> RecordT:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first error in a file and its key, in one line of text."""
+    """The key and the message of the first error in a file, as one line of text."""
     first = error.errors(include_url=False)[0]
     parts = pairwise(("", *map(str, first["loc"])))
     key = ".".join(part for table, part in parts if (table, part) not in _FLAT) or "document"

@@ -44,8 +44,8 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 class Keep(Generic[ValueT]):
     """A cache of values of one kind.
 
-    A file contains a pair of digest and value, whose type is ``form``. ``code`` names the modules
-    and folders that compute the value, relative to this package or absolute.
+    Each file contains a pair (digest, value) of the type ``form``. ``code`` names the modules and
+    folders that compute the value, relative to this package or absolute.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Keep(Generic[ValueT]):
         return None
 
     def write(self, folder: Path | None, key: object, value: ValueT) -> None:
-        """Store the value for a key, if the folder exists and is writable."""
+        """Store the value for a key, unless ``folder`` is None or cannot be written."""
         if folder is not None:
             digest = self._digest(key)
             data = json.dumps(self.form.dump_python((digest, value), mode="json"))
@@ -105,7 +105,7 @@ def _write(file: Path, data: str) -> None:
 def _make_room(folder: Path) -> None:
     """Delete the oldest files if there are too many files.
 
-    Each process deletes files at most once.
+    Each process deletes files of a folder at most once.
     """
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:

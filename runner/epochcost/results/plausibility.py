@@ -1,4 +1,4 @@
-"""Check whether this machine can be the declared machine, and compute its highest possible speed.
+"""Check whether this machine can be the declared machine, and bound a machine's FLOP/s.
 
 A result that is stored under another machine's name would always get a wrong price. So before
 measuring, this module compares the spec with facts from the kernel, drivers and the cloud's
@@ -88,7 +88,7 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
 
 
 def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences of the CPU's maker, family and model that both spec and machine state."""
+    """Differences of the CPU's maker, family and model, if both spec and machine state them."""
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]

@@ -1,6 +1,6 @@
 """Records of a measurement: raw samples, the reason why sampling ended, and conditions.
 
-Statistics are never stored; readers compute them from the samples. ``environment`` has the records
+Statistics are never stored. Readers compute them from the samples. ``environment`` has the records
 of the machine, ``served`` the records of LoadGen. ``parse_result`` and ``serialise_result`` convert
 results from and to the bytes of their files.
 
@@ -20,7 +20,7 @@ History of FORMAT_VERSION:
    int8 are no longer read.
 
 Whoever changes a record raises the version and adds a line above. New fields are optional and
-removed fields have the type ``Former``, so that one parser reads the files of all versions; stored
+removed fields have the type ``Former``, so that one parser reads the files of all versions. Stored
 files are never edited.
 """
 
@@ -142,9 +142,9 @@ class Agreement(Record):
 class Round(Record):
     """The record of a round of a trial; each round runs in a new process.
 
-    The measurement lists the times of all rounds one after the other. The counts ``warmup_steps``
-    and ``samples`` divide these lists. All other fields are as in `Measurement`, for this round
-    alone.
+    The measurement lists the times of all rounds one after the other. ``warmup_steps`` and
+    ``samples`` say how many times in these lists are the round's. All other fields are as in
+    `Measurement`, for this round alone.
     """
 
     started_at: Timestamp
@@ -170,8 +170,8 @@ class Measurement(Record):
     if they were not read. ``agreement`` compares the outputs with fp32 if the trial has another
     precision. ``rounds`` is empty if one process took all samples. Otherwise times and sums cover
     all rounds, while losses and placement are from the last round. ``pinning`` is None if the
-    worker could run on every CPU. ``software`` is the worker's; a result stores it in its
-    environment.
+    worker could run on every CPU. ``software`` is that of the worker. A result stores it in
+    ``environment``.
     """
 
     started_at: Timestamp

@@ -66,7 +66,7 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """Part of the result's file name: model, digest of the tool's file, number of the run."""
+        """The name of the record's file: model, digest of the tool's file, number of the run."""
         return f"{self.model}-{self.source_digest[:ID_DIGITS]}-{self.position}"
 
 
@@ -99,10 +99,10 @@ def reported_runs(
 
 
 def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
-    """Fill in missing numbers of GPUs and machines; raises InputError if the numbers contradict.
+    """Fill in missing numbers of GPUs and machines; raises InputError for contradicting numbers.
 
     The number of GPUs comes from the first of these sources that states it: the reporter, the file,
-    the file's name (``…_gpus_16_…`` of InferenceX), the specs of the machines.
+    the file's name (``…_gpus_16_…`` of InferenceX), the machine's spec.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:

@@ -27,9 +27,9 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
-    ``demanded`` is the relative half width at which the measurement counts as precise. The result
-    contains the first round's differences from fp32. Fields that cannot be summed, such as losses
-    and placement, come from the new round.
+    ``demanded`` is the relative half width at which the measurement counts as precise. The
+    comparison with fp32 comes from the first round. Other fields that cannot be summed, such as
+    losses and placement, come from the new round.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
@@ -120,9 +120,9 @@ def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | Non
 
 
 def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """The energy of each meter, summed over the rounds.
+    """The energy of each meter, summed over the rounds in which the meter has a reading.
 
-    A meter is left out if it has no reading for one of the rounds.
+    ``unknown`` has the reason for each meter without any reading.
     """
     if not metered:
         return None

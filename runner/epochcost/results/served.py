@@ -103,9 +103,9 @@ class LoadGenRun(Record):
 
     A run that measures the capacity sends all samples at once, as the scenario "offline" does.
     ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether latencies
-    stayed within their bound; both fields are None in scenarios other than "server".
+    stayed within their bound. Both fields are None in scenarios other than "server".
     ``samples_per_second`` is the rate at which samples were completed. ``valid`` says whether
-    LoadGen accepts the run; ``summary`` is the text of LoadGen's summary.
+    LoadGen accepts the run, and ``summary`` is the text of LoadGen's summary.
     """
 
     purpose: Purpose
@@ -128,7 +128,7 @@ class ServingRecord(Record):
     bound at every rate. ``latencies_nanoseconds`` are the latencies of the reported run in
     LoadGen's order, or empty if they are too many for a result file. ``detail_log`` is LoadGen's
     log of the reported run, or else of the last run, compressed with gzip and encoded in base64.
-    ``start_seconds`` is the time that an engine took to load its model and become ready.
+    ``start_seconds`` is the time that a serving engine took to load its model and become ready.
     """
 
     loadgen: str

@@ -1,8 +1,8 @@
 """Records of the end of a sweep over batch sizes, and of the price that a launch paid.
 
-Batch sizes that ran in a sweep are ordinary results with times and memory. Readers of results skip
-the folders of these records: ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json``
-and ``<hardware>/payments/<trial>.json``.
+Batch sizes that ran in a sweep are stored as ordinary results. Readers of results skip the folders
+of these records: ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json`` and
+``<hardware>/payments/<trial>.json``.
 
 History of LIMIT_VERSION and of PAYMENT_VERSION:
 1  first form.
@@ -57,7 +57,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """Part of the file's name about the sweep: model, mode, provider, digits of its id."""
+        """Part of the file's name: the sweep's model, mode and provider, and digits of its id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 

@@ -3,7 +3,7 @@
 ``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. If a
 trial is measured again on a host, the new file atomically replaces the old file. Results of other
 hosts stay. Other records of a machine, called sidecars, are in subfolders: ``ceilings``,
-``limits``, ``trainings`` and ``reported``. A process that writes holds the lock of
+``limits``, ``trainings``, ``reported`` and ``payments``. A process that writes holds the lock of
 ``results.files``.
 """
 
@@ -202,7 +202,7 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A record of one host that is not a result, with the host's hash in the file's name."""
+    """A sidecar of one host; the file's name contains digits of the host's fingerprint."""
 
     environment: Environment
 

@@ -1,9 +1,9 @@
 """Read the JSON files that serving benchmarks write; there is a function for each tool.
 
-The files are that of vLLM's ``bench serve --save-result``, whose format SGLang's and InferenceX's
-clients also write, GuideLLM's ``benchmarks.json``, AIPerf's ``profile_export_aiperf.json`` and
-InferenceX's aggregate ``agg_….json``, in the formats of November 2026. A file's tool is recognised
-by the keys in the file, not by the file's name.
+The tools are vLLM (``bench serve --save-result``), GuideLLM (``benchmarks.json``), AIPerf
+(``profile_export_aiperf.json``) and InferenceX (the aggregate ``agg_….json``), in the formats of
+November 2026. The clients of SGLang and InferenceX also write vLLM's format. A file's tool is
+recognised by the keys in the file, not by the file's name.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _Export:
         return float(value)
 
     def text(self, place: str) -> str:
-        """The text at the path ``place``, shortened and made printable; empty if it is missing."""
+        """The text at the path ``place``, shortened and made printable; empty if there is none."""
         value = self.at(place)
         return printable(value)[:LONGEST_TEXT] if isinstance(value, str) else ""
 

@@ -47,7 +47,7 @@ class ToolRun(Record):
     ``offered_per_second`` is the rate at which requests arrive. Without this rate, ``at_once``
     requests are in progress all the time, and each answer starts a new request. Without both
     numbers, all requests arrive at the start. ``read`` is the number of tokens in prompts,
-    ``written`` the number in answers, and ``seconds`` the duration of the run; all three are None
+    ``written`` the number in answers, and ``seconds`` the duration of the run. All three are None
     if the file has only rates. ``first`` is the time to the first token, ``token`` the time between
     two tokens, ``whole`` the time of a whole request.
     """

@@ -1,8 +1,8 @@
-"""Records of real trainings to an accuracy: learning curves and times, by repeat.
+"""Records of real trainings: the learning curve and the times of each repeat.
 
 This module defines the record, its versioned JSON form, and its file in ``<hardware>/trainings/``.
-Each host has a file for each combination of model, data set, batch size and aim. New repeats are
-added to that file. The file has times only; readers compute the costs.
+Each host has a file for each combination of model, data set, batch size and target ("aim"). New
+repeats are added to that file. The file has times only; readers compute the costs.
 
 History of TRAININGS_VERSION:
 1  first form.
@@ -91,7 +91,7 @@ class Repeat(Record):
 
 
 class Trainings(HostSidecar):
-    """The repeats of a training on one host; ``aim`` is the user's text for the aim.
+    """The repeats of a training on one host; ``aim`` is the target as a text, or "all epochs".
 
     ``id`` is a digest of the settings, except the seed, that decide the weights and the end of the
     training.

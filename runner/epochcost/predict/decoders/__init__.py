@@ -1,1 +1,1 @@
-"""Predict times of language models from published figures and laws of serving and training."""
+"""Predict times of language models from published figures and formulas (laws) for the times."""

@@ -1,4 +1,4 @@
-"""Find processors of machines, and compute the peak rates of devices and processors.
+"""Find processors (CPUs) of machines, and compute the peak rates of devices and processors.
 
 Rates of devices come from ``specs/devices``, facts of processors from tables and from the names of
 machines. If no table states a fact about a processor, the fact follows from the generation in the
@@ -153,7 +153,7 @@ class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
     ``products`` is the operations a second of the matrix units at a precision, ``operations`` those
-    of the ordinary units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes a
+    of the vector units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes a
     second to another device of the machine. ``hops`` is the number of links on the way to that
     device. ``unpacking`` is the number of operations that unpack a quantised weight, relative to
     most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a device. Chips
@@ -204,7 +204,7 @@ def _operations(device: Device) -> float:
 
 
 def _products(device: Device, precision: str) -> float:
-    """Peak matrix operations a second at a precision; int8 and int4 weights multiply in 16 bits."""
+    """Peak matrix operations a second; weights in int8 and int4 are multiplied in 16 bits."""
     peak = max(float(device.peak_fp16_tflops or 0), _operations(device))
     if precision in ("fp8", "fp4") and device.generation in _FLOAT8:
         peak = max(peak, float(device.peak_int8_tops or 2 * peak))
@@ -235,7 +235,7 @@ def _processor_chip(cpu: CpuForm) -> Chip:
 
 
 def generation_of(name: str) -> CpuGeneration:
-    """The generation that a processor's name contains; without one, an average one, unnamed."""
+    """The generation in a processor's name; an average, unnamed generation if none matches."""
     text = name.casefold().replace(" ", "-")
     return next((each for each in _GENERATIONS if re.search(each.pattern, text)), _OTHERS)
 
@@ -319,7 +319,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor by instructions and threads per core of others with this ``chip``."""
+    """Describe a processor by instructions and threads per core of one with the same ``chip``."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores

@@ -1,13 +1,13 @@
-"""Find implausible published rows: too fast for the chip, with a program's start, or repeated.
+"""Find implausible published rows: too fast for the chip, slowed by a start-up, or repeated.
 
 To decode a token, a device reads the weights and computes two operations for each parameter. The
-device cannot exceed the bandwidth and the peak in its spec. The limits are loose on purpose. The
-chip's cache may contain a part of the weights. A server may store keys and values in eight bits. A
-model with experts reads only the experts that its (random) routing selects.
+device cannot exceed the bandwidth and the peak rate in its spec. The limits are loose on purpose.
+For example, the chip's cache may contain a part of the weights, and a server may store keys and
+values in eight bits. A model with experts reads only the experts that its (random) routing selects.
 
 The time of a batch grows at least in proportion to the lengths of its prompts and answers. So a
-line through the times of two lengths is not above zero at length zero. If the line is above zero,
-its value there is the time of the program's start, such as the compilation of kernels.
+line through the times of two lengths is not above zero at length zero. If the line is above zero
+there, its value is the time of the program's start, such as the compilation of kernels.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _program(row: TokenRow) -> Hashable:
 
 
 def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row that is in a table already, and the first place."""
+    """Yield the index of each row that repeats an earlier row, and the earlier row's place."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
@@ -145,7 +145,7 @@ def _count(row: TokenRow) -> int:
 
 
 def _operations(row: TokenRow) -> float:
-    """The fewest operations a second that a device needs to reach a row's rate.
+    """The fewest operations a second that the devices need to reach a row's rate.
 
     Embeddings are looked up instead of multiplied, and the scores of the vocabulary are computed
     for only one token of a prompt.
@@ -163,7 +163,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """The fewest bytes (weights, keys, values) that a device reads a second at a row's rate."""
+    """The fewest bytes (weights, keys, values) that the devices read a second at a row's rate."""
     question, form = row.question, row.question.form
     if question.kind == "first":
         return 0.0

@@ -42,7 +42,7 @@ class DecoderForm:
 
 
 def form_of(decoder: Decoder) -> DecoderForm | None:
-    """Dimensions of a decoder of the catalogue; None without ``hidden`` or ``parameters``."""
+    """Dimensions of a decoder in a spec; None if ``hidden`` or ``parameters`` is missing."""
     if decoder.hidden is None or decoder.parameters is None:
         return None
     return DecoderForm(

@@ -1,4 +1,4 @@
-"""Compute a language model's seconds from the bytes it reads, its operations and fixed times.
+"""Compute a language model's times from the bytes that it reads, its operations and fixed times.
 
 To decode one token of each of c sequences takes
 
@@ -12,12 +12,12 @@ seconds, and the prefill of n tokens takes
 
 The model has ``layers`` layers, ``hidden`` numbers in its hidden state and ``active`` parameters
 that a token uses. It stores ``cache`` bytes for each token of the ``context``. ``split`` devices
-share each layer; ``exchange`` is the time in which they exchange results. ``peak`` is the rate of
-the matrix units, ``operations`` the rate of the ordinary units.
+share each layer, and exchange results in the time ``exchange``. ``peak`` is the rate of the matrix
+units, ``operations`` the rate of the vector units, and ``weights read`` a number of bytes.
 
 The other symbols are parameters of the software, fitted to published rows (see `Efficiencies`): e
 and ef are the reached shares of bandwidth and peak, τ and τp the seconds of a layer, w the
-operations to unpack a weight, s the seconds of a sequence, t0 the seconds at the start of a
+operations to unpack a weight, s the seconds of a sequence, and t0 the seconds at the start of a
 prefill.
 
 Only the experts that the tokens select are read. Sequences that do not fit into memory together run
@@ -52,7 +52,7 @@ _PRODUCTS_AN_OPERATION = 10
 
 
 class Efficiencies(NamedTuple):
-    """Parameters of the law of decoding times for one software package.
+    """Parameters of the law of serving times for one software package.
 
     - ``read``, ``products``, ``link``: reached shares of the peak rates of memory, matrix units
       and links between devices.
@@ -70,7 +70,7 @@ class Efficiencies(NamedTuple):
     - ``between``: share of the prefill time of other requests that delays an output token.
     - ``socket``: the bandwidth of n sockets is divided by n to this power.
     - ``core``: a processor whose clock falls with the number of busy cores reaches a rate of
-      products proportional to its peak to this power.
+      products proportional to this power of the peak rate.
     """
 
     read: float
@@ -112,8 +112,8 @@ class Law:
     """Predict the times of n steps from the logarithms of the efficiencies.
 
     The attributes are arrays [n] of figures of the models, the chips and the requests. ``expert``
-    is the number of parameters of an expert, ``split`` the number of devices that share each layer,
-    ``part`` the most tokens of a prompt that are read at once.
+    is the number of parameters of an expert, ``split`` the number of devices that share each layer.
+    ``part`` is the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:
@@ -180,7 +180,7 @@ def _cache_bytes(question: ServingQuestion) -> float:
 
 
 class _Phases:
-    """Seconds of the prefill and of the decoding of n steps, at the given efficiencies."""
+    """Seconds of n prefills or decoding steps at the given efficiencies."""
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
         self._s = s = law

@@ -1,9 +1,9 @@
-"""Fit the law's efficiencies for each program: an edition of a software for one maker's chips.
+"""Fit efficiencies in ``law`` for each program: an edition of a software for one maker's chips.
 
-The fit is hierarchical. All rows are fitted together. Each software is then fitted near the fit of
-all rows, its rows on chips of other makers near its fit on NVIDIA's chips, and each edition near
-the fit of its software. A program with few rows stays near its group's fit, and a program without
-rows has its group's fit.
+The fit is hierarchical: each fit is the prior of fits to smaller groups of rows. First, all rows on
+processors or NVIDIA's chips are fitted together. Each software follows, then the software on the
+chips of each other maker, then each edition. A program with few rows stays near the fit of the next
+larger group, or has that fit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _groups(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of fitted efficiencies: ``pooled`` from all rows, ``named`` by software group."""
+    """Logarithms of fitted efficiencies: ``pooled`` of all software, ``named`` by group."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
@@ -63,7 +63,7 @@ def fit_programs(
     """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
 
     ``seconds`` are logarithms of the times that answer ``questions``. The prior of each efficiency
-    has its middle at ``start``; ``spread`` is the standard deviation of the efficiency's logarithm.
+    has its middle at ``start``. The prior of its logarithm has the standard deviation ``spread``.
     """
     fit = partial(_fit, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)
@@ -96,7 +96,7 @@ def _fit(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to the questions with indices ``at``; n of a group have the weight √n."""
+    """Fit efficiencies to questions with indices ``at``; a group of n rows has the weight √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[i] for i in at])

@@ -82,7 +82,7 @@ class Line:
     device: Device | CpuForm | None = field(default=None, repr=False)
 
     def count_of(self, column: str, default: int) -> int:
-        """The whole number in a column, ``default`` if empty.
+        """The whole number in a column, ``default`` if the cell is empty or 0.
 
         Raises ValueError for another text.
         """
@@ -138,8 +138,8 @@ class TokenRow:
     a second.
 
     A rate at full load states neither seconds nor the number of sequences: ``seconds`` is None, and
-    the question has one sequence. ``tokens_per_second`` is None for a time. Lengths are 0 if
-    unknown.
+    the question has one sequence. ``tokens_per_second`` is None if the row states a time.
+    Unknown lengths are 0.
     """
 
     line: Line
@@ -212,7 +212,7 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 
 def precision_of(text: str) -> Precision:
-    """The precision of weights that a source's text names; 16 bits if the text names none."""
+    """The precision of weights that a source's text names; ``bf16`` if the text names none."""
     folded = text.casefold()
     return next(name for pattern, name in _PRECISIONS if re.search(pattern, folded))
 

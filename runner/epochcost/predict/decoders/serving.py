@@ -3,7 +3,7 @@
 ``law`` gives the time from efficiencies fitted for each software. A Gaussian process learns how far
 published times are from the law for each software, chip generation, chip, model, precision and
 number of devices. No term of the process depends on bandwidth, memory or the number of sequences,
-so the law alone decides how times change with these. Devices and processors have separate
+so the law alone decides how times change with these. Accelerators and CPUs have separate Gaussian
 processes.
 """
 
@@ -108,7 +108,7 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of tokens from published rows, except implausible ones and unknown chips.
+    """Forecast times of tokens from the plausible rows among published ``rows``.
 
     ``cache`` is the folder of earlier fits, keyed by all inputs.
     """
@@ -173,7 +173,7 @@ def _timed(row: TokenRow) -> TokenRow | None:
 
 
 class _Fit(NamedTuple):
-    """The fitted efficiencies of programs, and the factor of intervals for each kind of time."""
+    """The fitted efficiencies, and the factor that scales the intervals of each kind of time."""
 
     programs: Programs
     factors: dict[str, float]
@@ -183,7 +183,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """A forecaster for accelerators, or for CPUs; ``rows`` are times measured on this kind."""
+    """A forecaster for accelerators, or for CPUs; all ``rows`` were measured on such chips."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """A question for each set of traits, the median departure from the law, number of rows."""
+        """For each set of traits: a question, the median departure from the law, and row count."""
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])
@@ -250,5 +250,5 @@ class _Side:
 
 
 def _key(question: ServingQuestion) -> tuple[Hashable, ...]:
-    """The traits that decide how far the time is expected to be from the law's."""
+    """The traits that decide how far the time is expected to be from the law's time."""
     return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))

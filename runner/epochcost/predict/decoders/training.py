@@ -1,10 +1,10 @@
 """Forecast the seconds per token in which devices train a language model, with intervals.
 
 The law of a step adds the times to multiply at a share of the peak rate, to read the weights, to
-unpack quantised weights, to start each layer's kernels and, if weights are sharded, to exchange
-them. The shares and times are fitted to published trainings. A Gaussian process learns how much
-software, chips and models differ from this law. None of the terms of the process depends on a
-device's rates, so a higher peak never makes a training slower.
+unpack quantised weights, and to start each layer's kernels. The exchange of sharded weights
+overlaps the first three times. The shares and times are fitted to published trainings. A Gaussian
+process learns how much software, chips and models differ from this law. No term of the process
+depends on a device's rates, so a higher peak never makes a training slower.
 
 A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
 2001.08361). To these are added the operations of attention, which grow with the sequence length. A
@@ -54,7 +54,7 @@ _BYTES = 2
 
 
 class Efficiencies(NamedTuple):
-    """Positive parameters of the law of training times, whose logarithms are fitted.
+    """Positive parameters of the law of training times; the fit is of their logarithms.
 
     - ``products``: reached share of the peak rate in 16 bits.
     - ``eight``: reached share in fewer bits, divided by ``products``.
@@ -65,7 +65,8 @@ class Efficiencies(NamedTuple):
     - ``doubling``: factor of the time for each doubling of the number of devices.
     - ``attention``: efficiency of attention relative to products.
     - ``link``: reached share of a link's rate.
-    - ``traffic``: bytes of memory traffic for each number of the residual stream and each score.
+    - ``traffic``: bytes of memory traffic for each number of the residual stream and each
+      vocabulary score.
     - ``balance``: the time of products grows with peak / bandwidth to this power.
     """
 
@@ -141,10 +142,10 @@ class TrainingQuestion:
 
 
 class TrainingForecaster:
-    """Forecast the times of trainings from published trainings.
+    """Forecast the seconds per token of trainings from the published trainings in ``rows``.
 
-    Implausible rows and rows without a necessary figure are left out. Raises InputError if no row
-    is left.
+    Implausible rows and rows that are not ``learnable`` are ignored. Raises InputError if no row is
+    left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -192,7 +193,7 @@ class TrainingForecaster:
 
 
 class Amounts(NamedTuple):
-    """The time of each part of the law for a token on one device, if it ran at its full rate.
+    """The time of each part of the law for a token on one device at the hardware's full rates.
 
     ``products`` and ``attention`` are seconds at the peak rate. ``read`` (weights), ``unpacked``
     (weights) and ``numbers`` (of activations) are seconds at the memory bandwidth. ``moved``
@@ -336,7 +337,7 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Features of method and number of devices, by which rows are similar to a question.
+    """Two features, from frozen weights and number of devices, that compare rows with a question.
 
     Similar rows count most when the question's interval is calibrated.
     """
