@@ -392,11 +392,21 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     assert (elsewhere["stack"], elsewhere["precision"]) == ("onnxruntime", "mixed")
 
 
-def test_a_price_that_nobody_confirms_never_stands_alone(
+def test_a_price_that_nobody_confirms_never_stands_alone(shell: Shell) -> None:
+    """The output adds the cheapest price that a source confirms."""
+    for name, amount in (("quick", "1"), ("other", "1.01")):
+        shell.machine(name, amount)
+        shell.timing(name, 3600)
+    doubtful = price_text("quick", "1") + '\nunconfirmed = ["as_of", "billing"]\n'
+    shell.spec("prices", "quick-11-01", doubtful)
+    _, printed, _ = shell.run("--model", "tiny")
+    assert "no source confirms the date and billing of its price" in printed
+    assert "At a confirmed price: $1.01" in printed
+
+
+def test_other_software_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output adds the cheapest confirmed price and the cheapest other software."""
+    """The output adds the cheapest other software."""
     printed = of_this_project(monkeypatch, capsys)
-    assert "no source confirms the date and billing of its price" in printed
-    assert "At a confirmed price: $" in printed
     assert re.search(r"With ONNX Runtime 1\.\d+, mixed precision: \$", printed)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from epochcost.cli.app import app
 from epochcost.errors import EpochcostError
 from epochcost.specs.base import ordered_keys_of
+from epochcost.specs.catalogue import current_prices
 from epochcost.specs.loader import check_paths, load_catalogue
 from epochcost.specs.model import Model
 from tiny_project import write_tiny_project
@@ -63,6 +64,22 @@ def test_a_price_needs_the_region_of_its_plan(project: Path) -> None:
     assert _run(*TRADE, "--as-of", "2026-11-20", "--plan", "spot").exit_code == 0
     assert _run(*TRADE, "--as-of", "2026-11-20", "--region", "us-east-1").exit_code == 0
     assert len(load_catalogue(project).prices_of("giant")) == 3
+
+
+def test_a_renewed_price_keeps_product_and_billing(project: Path) -> None:
+    """The new price supersedes the old one, whose product name and billing it has by default."""
+    terms = ("--sku", "box-1", "--billing", "{ increment_seconds = 7 }")
+    _run(*TRADE, "--as-of", "2026-10-20", *terms)
+    result = _run(*TRADE, "--as-of", "2026-11-20")
+    assert "sku and billing: as in the current price giant-on-demand-2026-10" in result.output
+    catalogue = load_catalogue(project)
+    new = catalogue.price("giant-on-demand-2026-11")
+    assert (new.sku, new.billing_rule.increment_seconds) == ("box-1", 7)
+    assert current_prices(catalogue.prices_of("giant")) == (new,)
+    path = project / "specs/prices/giant-on-demand-2026-11.toml"
+    path.write_text(path.read_text("utf-8").replace('sku = "box-1"\n', ""))
+    catalogue = load_catalogue(project)
+    assert [price.sku for price in current_prices(catalogue.prices_of("giant"))] == [None]
 
 
 def test_another_currency_is_not_compared(project: Path) -> None:

@@ -59,16 +59,16 @@ def test_new_unchanged_and_unmatched(project: Path) -> None:
 def test_a_doubted_price_needs_accept(project: Path) -> None:
     """A price at 1/100 of its previous amount is doubted, and written with --accept only."""
     before = prices(project)
-    table = "p5.48xlarge,0.5504,us-east-1\np2.xlarge,0.80,us-east-1\n"
+    table = "p3.2xlarge,0.0306,us-east-1\np2.xlarge,0.80,us-east-1\n"
     result = run(project, table)
-    reason = "p5.48xlarge-on-demand-2026-11: 0.0688 an hour per H100 SXM5 is 1/100 of the 6.88"
+    reason = "p3.2xlarge-on-demand-2026-11: 0.0306 an hour per Tesla V100 SXM2 is 1/100 of the 3.06"
     assert result.returncode == 0
     assert f"\ndoubted: {reason}" in result.stdout
     assert "1 doubted and not written: --accept writes them.\n1 new: review" in result.stdout
     assert prices(project) - before == {"p2.xlarge-on-demand-2026-11.toml"}
     result = run(project, table, *OPTIONS, "--accept")
     assert f"\naccepted: {reason}" in result.stdout
-    assert "p5.48xlarge-on-demand-2026-11.toml" in prices(project)
+    assert "p3.2xlarge-on-demand-2026-11.toml" in prices(project)
 
 
 def test_dry_run(project: Path) -> None:

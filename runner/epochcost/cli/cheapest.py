@@ -235,15 +235,11 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield a sentence on the cheapest confirmed price, unless the choice's price is confirmed.
-
-    Yields nothing if the candidate at that price costs more than the high end of the choice's cost.
-    """
+    """Yield a sentence on the cheapest confirmed price, unless the choice's price is confirmed."""
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
         confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_words)
-        least = next(confirmed, None)
-        if least is not None and least.cost.mean <= choice.cost.high:
+        if least := next(confirmed, None):
             yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
 
 

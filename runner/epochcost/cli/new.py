@@ -23,6 +23,7 @@ from epochcost.specs.catalogue import KINDS, current_prices
 from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
+from epochcost.specs.price import Price
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 from epochcost.statistics import group_by
@@ -136,21 +137,33 @@ def price(
         "as_of": day,
     }
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
-    _require_region(values)
+    if (current := _current(values)) is not None:
+        known = current.model_dump(exclude_defaults=True)
+        kept = [key for key in ("sku", "billing") if not texts[key] and key in known]
+        values.update((key, known[key]) for key in kept)
+        if kept:
+            typer.echo(f"{' and '.join(kept)}: as in the current price {current.id}", err=True)
     if values["currency"] != "USD":
         typer.echo(f"{values['currency']}: {_NOT_COMPARED}", err=True)
     _write("prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None})
 
 
-def _require_region(values: Mapping[str, Any]) -> None:
-    """Raise InputError if the plan has a current price in a region, but ``values`` no region."""
+def _current(values: Mapping[str, Any]) -> Price | None:
+    """The current price of the plan in ``values``; None if there is none, or several.
+
+    Raises InputError if the plan has a current price in a region, but ``values`` has no region.
+    """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
-    for price in current_prices(own_catalogue().prices_of(plan["hardware"])):
-        if price.region and not values["region"] and price.model_dump(include={*plan}) == plan:
-            raise InputError(
-                f"--region: expected the region of the price, got none: {price.id} is the current "
-                f"price of this plan, for --region {price.region}"
-            )
+    current = current_prices(own_catalogue().prices_of(plan["hardware"]))
+    same = [price for price in current if price.model_dump(include={*plan}) == plan]
+    placed = next((price for price in same if price.region and not values["region"]), None)
+    if placed is not None:
+        raise InputError(
+            f"--region: expected the region of the price, got none: {placed.id} is the current "
+            f"price of this plan, for --region {placed.region}"
+        )
+    here = [price for price in same if price.region in {None, values["region"]}]
+    return here[0] if len(here) == 1 else None
 
 
 @app.command()

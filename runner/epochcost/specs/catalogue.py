@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -198,12 +199,17 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    If the ``older`` price states no region or product name, the ``newer`` price may have any region
-    or product name.
+    If the ``older`` price states no region, the ``newer`` price may have any region. The product
+    names of both must be equal if both state one.
     """
     return (
         _plan(newer) == _plan(older)
         and newer.as_of > older.as_of
         and older.region in {None, newer.region}
-        and older.sku in {None, newer.sku}
+        and (older.sku == newer.sku or None in {older.sku, newer.sku})
+        and _months(older) == _months(newer)
     )
+
+
+def _months(price: Price) -> Decimal | None:
+    return price.commitment.term_months if price.commitment else None

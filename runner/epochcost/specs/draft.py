@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+import tomli
 import tomlkit
 from tomlkit.items import Item
 
@@ -52,7 +53,8 @@ def require(options: Mapping[str, object]) -> None:
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
     """Convert a text to the type of a spec's key; ``property_`` is the key's JSON Schema.
 
-    A text that is not of the type stays unchanged, so that validation reports it.
+    A text that begins with a brace may be a table of TOML. A text that is not of the type stays
+    unchanged, so that validation reports it.
     """
     try:
         match property_.get("type"):
@@ -60,6 +62,8 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
                 return parse_share(text, "share") if text.endswith("%") else Decimal(text)
             case "integer":
                 return int(text)
+        if text.startswith("{"):
+            return tomli.loads(f"table = {text}", parse_float=Decimal)["table"]
         return dt.date.fromisoformat(text) if property_.get("format") == "date" else text
     except (InputError, InvalidOperation, ValueError):
         return text
