@@ -52,6 +52,7 @@ def _package(comma_separated: bytes, columnar: bytes) -> dict[str, Any]:
         "$schema": _PROFILE,
         "name": "epochcost-figures",
         "title": "Measured, published, predicted and estimated costs of training and inference",
+        "licenses": [{"name": "Apache-2.0", "path": "https://www.apache.org/licenses/LICENSE-2.0"}],
         "resources": [
             {
                 **_resource("figures", "csv", "text/csv", comma_separated),

@@ -73,7 +73,9 @@ class Contender:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Reasons to doubt the figures; a reservation, if any, comes first."""
-        return tuple(filter(None, (self.reservation, *self.doubts)))
+        unknown = self.price.unconfirmed_words
+        price = f"{unknown} of the price not confirmed" if unknown else ""
+        return tuple(filter(None, (self.reservation, price, *self.doubts)))
 
     @property
     def amount(self) -> str:

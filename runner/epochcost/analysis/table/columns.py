@@ -119,6 +119,11 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("region", "region of the price", "if no price is known, or it applies everywhere"),
     Entry("price_as_of", "day of the price", "if no price is known", "date"),
     Entry(
+        "price_unconfirmed",
+        "values of the price that no source confirms: amount, date or billing",
+        "if a source confirms all of them, or no price is known",
+    ),
+    Entry(
         "price_current",
         "yes if no newer price of the plan is known, else no",
         "if no price is known",
