@@ -33,7 +33,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
     {
         "winners": "Cheapest now",
         "predictions": "Predictions",
-        "figures": "Other prices",
+        "figures": "Other specs",
         "results_added": "Results added",
         "results_removed": "Results removed",
         "results_measured_again": "Results measured again",

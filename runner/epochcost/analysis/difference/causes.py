@@ -93,8 +93,11 @@ class ChangedCost:
         return [cause.kind for cause in self.causes] == ["prediction"]
 
 
-def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
-    """Find the causes of a change in a job's cost or time."""
+def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") -> ChangedCost:
+    """Find the causes of a change in a job's cost or time.
+
+    ``learned`` says which changed results predictions learn from.
+    """
     old, new = pair
     if old is None or new is None:
         prices = (side.price if side else None for side in pair)
@@ -107,7 +110,7 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
     again = len(results) == 2 and results[0] != results[1]
     of_steps = all(result.measurement.samples_seconds for result in results)
     time = _step_change(*results) if again and of_steps else None
-    timed = _timed(old, new, results, time)
+    timed = _timed(old, new, results, time, learned)
     catalogues = before.catalogue, after.catalogue
     texts: dict[CauseKind, str] = {
         "spec": _spec_words(old, new, *catalogues), "price": _price_words(old, new, *catalogues)
@@ -121,11 +124,11 @@ def explain(pair: Pair, before: Revision, after: Revision) -> ChangedCost:
 
 
 def _timed(
-    old: Figure, new: Figure, results: list[Result], time: TimeChange | None
+    old: Figure, new: Figure, results: list[Result], time: TimeChange | None, learned: str
 ) -> tuple[Cause, ...]:
     """The cause of a changed time; empty if the change is not significant."""
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
-        return (Cause("prediction", "its data or code changed"),)
+        return (Cause("prediction", learned or "its data or code changed"),)
     if time is None or not time.significant:
         return ()
     method = changed_keys(results[0].trial, results[1].trial)
@@ -178,10 +181,19 @@ def _days(earlier: Price, later: Price) -> str:
     return f"{earlier.as_of} → {later.as_of}"
 
 
-def price_changes(
+def spec_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
-    """Yield a sentence for each changed price that none of the changed ``costs`` mentions."""
+    """Yield a sentence for each changed price that none of the changed ``costs`` mentions.
+
+    Models and machines that were added or removed have a sentence, too.
+    """
+    for title, old, new in (
+        ("model", before.models, after.models),
+        ("machine", before.hardware, after.hardware),
+    ):
+        yield from (f"{title} {name} added" for name in sorted(new.keys() - old.keys()))
+        yield from (f"{title} {name} removed" for name in sorted(old.keys() - new.keys()))
     listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
     for name in sorted({*before.prices, *after.prices} - listed):
         yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epochcost.analysis.difference.causes import ChangedCost, explain, price_changes
+from epochcost.analysis.difference.causes import ChangedCost, explain, spec_changes
 from epochcost.analysis.difference.results import ResultChanges, result_changes
 from epochcost.analysis.difference.revision import (
     Revision,
@@ -98,7 +98,8 @@ def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = No
 def compare_revisions(before: Revision, after: Revision) -> Difference:
     """Compare the costs of equal jobs on equal hosts in two revisions, and the cheapest choices."""
     table = compare_tables(before, after, token_figures(before, after))
-    compared = [explain(pair, before, after) for pair in table.changed]
+    results = result_changes(before, after)
+    compared = [explain(pair, before, after, results.learned_from) for pair in table.changed]
     costs = tuple(sorted((each for each in compared if each.causes), key=_order))
     unsure = {each.figure.job.work for each in compared if not each.causes}
     problems = [f"{side.label}: {problem}" for side in (before, after) for problem in side.problems]
@@ -107,10 +108,10 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
         after=after.label,
         costs=costs,
         winners=tuple(_winners(before, after)),
-        results=result_changes(before, after),
+        results=results,
         unsure=len(unsure),
         problems=tuple(dict.fromkeys(problems)),
-        prices=tuple(price_changes(before.catalogue, after.catalogue, compared)),
+        prices=tuple(spec_changes(before.catalogue, after.catalogue, compared)),
         added=_predicted(table.added),
         removed=_predicted(table.removed),
     )

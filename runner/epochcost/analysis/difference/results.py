@@ -13,23 +13,30 @@ from pathlib import Path
 
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.observations import Goal
 from epochcost.analysis.representatives import doubts_about
+from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
+from epochcost.units import count_words, money
 
 _MODES: tuple[Mode, ...] = ("training", "inference")
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: path in the results folder, title, machine, and reasons for doubt."""
+    """A result file: path in the results folder, title, machine, and reasons for doubt.
+
+    ``cost`` is the cost of the job at the cheapest price, in words; empty if it has no cost.
+    """
 
     path: str
     title: str
     hardware: str
     doubts: tuple[str, ...]
+    cost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,15 @@ class ResultChanges:
     measured_again: tuple[ResultFile, ...] = ()
     stale: tuple[ResultFile, ...] = ()
 
+    @property
+    def learned_from(self) -> str:
+        """Say which changed results predictions learn from; empty if none changed."""
+        counts = (
+            (len(self.added), "added"), (len(self.removed), "removed"),
+            (len(self.measured_again), "measured again"),
+        )  # fmt: skip
+        return ", ".join(f"{count_words(count, 'result')} {how}" for count, how in counts if count)
+
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
         """The lists that are not empty, by field name."""
         return {kind: files for kind in self.__slots__ if (files := getattr(self, kind))}
@@ -51,10 +67,10 @@ def result_changes(before: Revision, after: Revision) -> ResultChanges:
     old, new = _files(before.inputs), _files(after.inputs)
     again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
     return ResultChanges(
-        added=_described(after.inputs, {*new} - {*old}),
-        removed=_described(before.inputs, {*old} - {*new}),
-        measured_again=_described(after.inputs, again),
-        stale=_described(after.inputs, _stale(before, after)),
+        added=_described(after, {*new} - {*old}),
+        removed=_described(before, {*old} - {*new}),
+        measured_again=_described(after, again),
+        stale=_described(after, _stale(before, after)),
     )
 
 
@@ -68,18 +84,32 @@ def _below(inputs: Inputs, path: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def _described(inputs: Inputs, paths: Iterable[str]) -> tuple[ResultFile, ...]:
-    stored = {_below(inputs, each.path): each.result for each in inputs.stored}
+def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ...]:
+    stored = {_below(revision.inputs, each.path): each for each in revision.inputs.stored}
+    costs = _costs(revision)
     files = []
     for path in sorted(paths):
         if path in stored:
-            result = stored[path]
-            doubts = doubts_about(result)
-            files.append(ResultFile(path, result.trial.title, result.hardware, doubts))
+            result = stored[path].result
+            cost, doubts = costs.get(stored[path].uri, ""), doubts_about(result)
+            files.append(ResultFile(path, result.trial.title, result.hardware, doubts, cost))
         else:
             hardware, kind, name = path.split("/")
             files.append(ResultFile(path, f"{kind} {Path(name).stem}", hardware, ()))
     return tuple(files)
+
+
+def _costs(revision: Revision) -> Mapping[str, str]:
+    """The cost of each measured job at its cheapest current price, by the result's address."""
+    words: dict[str, str] = {}
+    for row in revision.rows:
+        goal: Goal = "full" if row.mode == "training" else "million"
+        cost = row.estimate(goal) if row.current and row.observed.kind == "measured" else None
+        if cost is not None and row.price is not None:
+            ends = f" ({cost.between})" if cost.between else ""
+            amount = f"{money(cost.mean, cost.currency)}{ends} for {GOAL_WORDS[goal]}"
+            words.setdefault(row.observed.evidence.uri, f"{amount}, {row.price.id}")
+    return words
 
 
 def _stale(before: Revision, after: Revision) -> list[str]:

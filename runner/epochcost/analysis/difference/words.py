@@ -102,7 +102,7 @@ def summary(difference: Difference) -> str:
             f"{_counted(len(files), 'result')} {kind.replace('_', ' ')}"
             for kind, files in difference.results.by_kind().items()
         ),
-        _counted(len(difference.prices), "other price changes", "other prices change"),
+        _counted(len(difference.prices), "other spec changes", "other specs change"),
         *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
         _counted(
             difference.unsure,
@@ -183,7 +183,9 @@ def winner_words(winner: Winner) -> str:
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
     was, now = _choice_words(winner.before), _choice_words(winner.after)
-    return f"{work}: was {was}; is {now}{odds}"
+    assumed = [bool(figure and figure.assumed) for figure in (winner.before, winner.after)]
+    firm = "; an assumed price never wins against a list price" if assumed == [True, False] else ""
+    return f"{work}: was {was}; is {now}{odds}{firm if winner.after else ''}"
 
 
 def _choice_words(figure: Figure | None) -> str:
@@ -197,7 +199,8 @@ def _choice_words(figure: Figure | None) -> str:
 def result_words(file: ResultFile) -> str:
     """Describe a result file, with the reasons why measuring again may give other times."""
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
-    return f"{file.title} on {file.hardware}{doubts}"
+    cost = f": {file.cost}" if file.cost else ""
+    return f"{file.title} on {file.hardware}{cost}{doubts}"
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:

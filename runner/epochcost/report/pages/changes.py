@@ -29,7 +29,7 @@ _NO_PAGE = re.compile(r"\[([^\]]*)\]\((?!docs/|https?:)[^)]*\)")
 MOST_ROWS = 100
 _TITLES = {
     "predictions": "Predictions",
-    "figures": "Other prices",
+    "figures": "Other specs",
     "results_added": "Results added",
     "results_removed": "Results removed",
     "results_measured_again": "Results measured again",
