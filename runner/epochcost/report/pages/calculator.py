@@ -230,7 +230,7 @@ def _rows(report: Report) -> dict[str, list[Row]]:
 
 
 def _places(rows: Sequence[Row]) -> int:
-    """Count the machines that may be the answer to where a workload is trained."""
+    """Count the machines that compete for the training of a workload."""
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 

@@ -103,7 +103,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count checks by how well figures agree, for each origin (printed, drawn or derived)."""
+    """Count our checks by degree of agreement, for printed, drawn and derived figures."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
