@@ -72,7 +72,7 @@ class Contender:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Reasons to doubt the time or the cost; a reservation, if any, comes first."""
+        """Reasons to doubt the figures; a reservation, if any, comes first."""
         return tuple(filter(None, (self.reservation, *self.doubts)))
 
     @property
@@ -138,7 +138,7 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price; None if the cheapest machine has one."""
+        """The cheapest machine with a confirmed price; None if it is ``cheapest`` or missing."""
         if not self.cheapest.price.unconfirmed_words:
             return None
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)
