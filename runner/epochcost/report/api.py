@@ -1,8 +1,8 @@
 """Write the site's answers as static JSON for programs: `api/v1/` and its JSON Schema.
 
-Within a version, documents only get new keys; a breaking change gets the next version. The answers
+Within a version, documents only get new keys. A breaking change gets a new version. The answers
 are the same as on the pages: every machine that can do a job, at its cheapest price plan. The
-module `dataset` writes all figures.
+module `dataset` writes the table of all results.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class JobAnswer(_Part):
 
 
 class ModelAnswers(_Part):
-    """`models/ID.json`: the costs of each job of a model."""
+    """`models/ID.json`: each job of a model, with the costs on all machines."""
 
     id: str
     name: str

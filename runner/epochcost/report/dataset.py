@@ -1,4 +1,4 @@
-"""Write all figures of the site as CSV, JSON and Parquet, described by a Data Package.
+"""Write all results of the site as CSV, JSON and Parquet, described by a Data Package.
 
 DuckDB writes the Parquet file. `data/datapackage.json` follows version 2 of
 https://datapackage.org/standard/data-package/.
@@ -30,7 +30,7 @@ _FIELD_TYPES: Mapping[ColumnType, str] = {
 
 
 def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the address and content of every file with the table of figures."""
+    """Yield the address and content of each file with the table, and of the Data Package."""
     table = dataset_table(lines)
     comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)
@@ -41,7 +41,7 @@ def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
 
 
 def dataset_table(lines: Iterable[Line]) -> Table:
-    """The table of figures; the amounts of a line are in the line's currency."""
+    """The table of all results; the amounts of a line are in the line's currency."""
     columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
     values = map(values_of, lines)
     return Table(columns, tuple(tuple(map(line.get, _NAMES)) for line in values))
@@ -105,9 +105,9 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """Make a Parquet file of the table; its metadata contain the dictionary of columns as JSON.
+    """Make a Parquet file of the table; the metadata contain the dictionary of columns as JSON.
 
-    DuckDB reads the table as CSV.
+    DuckDB reads the table from a CSV file.
     """
     import duckdb  # noqa: PLC0415  only a build needs it
 
@@ -127,7 +127,7 @@ def as_parquet(table: Table) -> bytes:
 
 
 def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
-    """Make JSON of the columns: name, meaning, unit, type, and when a cell is empty."""
+    """Describe each column in JSON: name, meaning, unit, type, and when a cell is empty."""
     return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
 
 

@@ -32,12 +32,12 @@ _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff0
 
 
 def one_line(text: str) -> str:
-    """Make a text one line, without unprintable characters and characters that change direction."""
+    """Make a single line of a text, without unprintable or direction-changing characters."""
     return _flat(text).strip()
 
 
 def _flat(text: str) -> str:
-    """Make a text one line, but keep blanks at its ends: templates print parts of sentences."""
+    """Make a single line of a text; keep outer blanks: templates print parts of sentences."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 
@@ -75,7 +75,7 @@ def page_title(text: str) -> str:
     """Make a title safe for a theme that prints it without escaping.
 
     Material strips tags from ``<title>`` and then resolves entities, which undoes any escaping. So
-    the four characters of markup are replaced by similar ones.
+    the four characters of markup are replaced by similar characters.
     """
     return one_line(text).translate(_TITLE)
 

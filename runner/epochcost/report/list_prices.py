@@ -1,4 +1,4 @@
-"""Find each machine's price of an hour today, its earlier prices, and changed prices."""
+"""Find each machine's hourly price today, its earlier prices, and the prices that changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Listed:
 
     @property
     def gpu_hour(self) -> Decimal | None:
-        """The price of an hour of one of the machine's accelerators."""
+        """The hourly price of a single accelerator; None without a price or an accelerator."""
         return self.hour / self.devices if self.hour is not None and self.devices else None
 
 
@@ -80,9 +80,9 @@ def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
-    """The cheapest machines with the accelerators of ``hardware``.
+    """The machine ``hardware`` and the cheapest machines with the same accelerators.
 
-    Empty if no other machine has them.
+    Empty if ``hardware`` has no price, or if no other machine with a price has them.
     """
     names = {chip.name for chip in hardware.accelerators}
     chips = ({chip.name for chip in machine.hardware.accelerators} for machine in machines)
@@ -94,7 +94,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The machine on which an hour of each common GPU is cheapest; the dearest GPU comes first.
+    """For each common GPU, the machine with the cheapest hour of a GPU; the dearest GPU first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """

@@ -1,13 +1,13 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-A link in HTML names a page of the site by the path of its source from the root:
+In HTML, a link names a page of the site by the path of the page's source from the root:
 ``href="site:machines/a.md"``. After the Markdown has become HTML, this module replaces the path by
 an address.
 
 Charts and their tables are inserted into finished pages, so that the search does not index them. A
 page contains ``<div class="ec-plot" data-ec-figure="ID"></div>``, into which the static SVG and, in
 a ``<template>``, the spec of the interactive chart are inserted. With ``data-ec-later``, only the
-spec is inserted, for a closed fold that only a script opens. The table of the chart's data is
+spec is inserted, for a collapsed section that only a script opens. The table of the chart's data is
 inserted into ``<div class="ec-table" data-ec-table="ID"></div>``.
 
 This module also writes each chart as SVG and as a page to embed.
@@ -62,7 +62,7 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
 
 
 def _still(figure: Figure, drawer: Drawer) -> str:
-    """Make a chart a single picture for screen readers: with a label, and without parts."""
+    """Make HTML of a chart that screen readers see as a single picture with a label."""
     label = html.escape(f"{figure.title}. {figure.description}")
     quiet = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
     return f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'

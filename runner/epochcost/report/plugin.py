@@ -55,10 +55,10 @@ _BOOST_OF_RECORDS = 0.1
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` is the folder with ``specs/`` and ``models/``; ``cache`` stores drawn charts and
-    counted graphs. ``published`` is the last published revision, with which the page of changes
-    compares the new one. Without ``templates``, the plugin uses the folder ``site_templates`` of
-    the project, else of the package.
+    ``root`` is the folder with ``specs/`` and ``models/``. ``cache`` stores drawn charts and
+    operation counts of graphs. ``published`` is the revision of the last published site, with
+    which the page of changes compares the new site. Without ``templates``, the plugin uses the
+    folder ``site_templates`` of the project, or else of the package.
     """
 
     root = option.Type(str, default=".")
@@ -110,7 +110,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config.site_dir = str(self._folder.new)
 
     def _refuse_links(self, config: MkDocsConfig) -> None:
-        """Warn of symbolic links in the docs folder; a strict build ends before following them."""
+        """Warn of symbolic links in the docs folder; a strict build raises PluginError instead."""
         faults = tuple(link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
@@ -192,7 +192,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return env
 
     def fill(self, files: Files) -> None:
-        """Wait for the drawings, and write them into their files."""
+        """Draw the figures unless they are cached, and write the drawings into their files."""
         try:
             for uri, content in drawings(self._site, self._drawer):
                 files.src_uris[uri].content_bytes = content()
@@ -200,7 +200,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Note the inline scripts of a page, then insert the figures, which contain no script."""
+        """Record the inline scripts of a page, then insert the figures, which contain no script."""
         self._scripts |= script_hashes(output)
         return insert_charts(output, self._site.figures, self._drawer)
 
@@ -211,13 +211,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Note inline scripts of the theme's own pages, such as the page for missing addresses."""
+        """Record inline scripts of the theme's pages, such as the page for missing addresses."""
         self._scripts |= script_hashes(output_content)
         return output_content
 
     @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Allow only the inline scripts that were noted, then replace the site's folder."""
+        """Allow only the recorded inline scripts, then replace the site's folder."""
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:
@@ -262,7 +262,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
-        """Yield files for a site generator without plugins: Markdown with charts, and the rest."""
+        """Yield all files by address for other site generators; charts are in Markdown pages."""
         self.fill(files)
         for file in files:
             content = file.content_bytes

@@ -126,7 +126,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the neighbouring folder, which contains the earlier site or a failed new one."""
+        """Remove the neighbouring folder, which contains the earlier site or a failed build."""
         self._kept.close()
 
 

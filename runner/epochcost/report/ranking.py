@@ -1,8 +1,8 @@
 """Rank the machines that can do a job, each at its cheapest price plan, for lists and charts.
 
 The ranking has three answers: the cheapest, the fastest and the most balanced machine.
-`analysis.rows` decides which rows may be an answer, `analysis.estimates` computes estimates from
-operations.
+`analysis.rows` decides which rows may be an answer. `analysis.estimates` computes estimates from
+numbers of operations.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Contender:
 
     @property
     def reservation(self) -> str:
-        """The unknown fact because of which the machine cannot be the answer; empty without one."""
+        """The reason why the machine cannot be the answer; empty without a reason."""
         return (self.row or self.price).reservation
 
     @property
@@ -129,18 +129,18 @@ class Contest:
 
     @property
     def is_short(self) -> bool:
-        """Whether the start of a machine, which times leave out, decides how fast the job ends."""
+        """Whether a machine's start, which ``time`` omits, decides how fast the job ends."""
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
     def stack_words(self) -> str:
-        """The kind of software that all machines run; empty for estimates."""
+        """The kind of software that all machines run; empty for machines without a ``row``."""
         row = self.machines[0].row
         return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price; None if the cheapest machine has one."""
+        """The cheapest machine with a confirmed price; None if it is ``cheapest`` or missing."""
         if not self.cheapest.price.unconfirmed_words:
             return None
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)
@@ -148,7 +148,7 @@ class Contest:
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that the machine of least mean cost is the cheapest; None for estimates."""
+        """The odds that ``cheapest`` costs least; None for estimates and for jobs of decoders."""
         best, goal = self.cheapest.row, self.goal
         if best is None or goal == "tokens" or goal == "lora":  # noqa: PLR1714
             return None

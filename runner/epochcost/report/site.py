@@ -75,7 +75,7 @@ class Section:
 class Site:
     """All that the report adds to the hand-written pages, by address.
 
-    ``results`` has files to copy. Pages show ``figures`` by their id. Each page in ``embedded`` has
+    ``results`` are files to copy. Pages show ``figures`` by their id. Each page in ``embedded`` has
     a single chart. Charts are drawn later.
     """
 
@@ -118,7 +118,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
 
 
 def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """Yield address and file of the tables from which predictions learn, to be copied."""
+    """Yield the address and the file of each table of measured speeds that the site publishes."""
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         for name in (table_spec.table, table_spec.decoders, table_spec.machines):

@@ -95,7 +95,7 @@ def as_csv(table: Table, *, guarded: bool = True) -> str:
 
 
 def as_json(table: Table) -> str:
-    """Render the table as JSON: the meaning of each column, then one object per row and line.
+    """Render the table as JSON: each column's meaning, then a line with an object for each row.
 
     Numbers are 64-bit floats; CSV has all their digits.
     """
@@ -107,7 +107,7 @@ def as_json(table: Table) -> str:
 
 
 def as_script(name: str, value: Any) -> str:
-    """Render JSON as a script that sets a variable, since a page on the disk cannot fetch data."""
+    """Render JSON as a script that sets a variable: a page opened from disk cannot fetch JSON."""
     data = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return f'window["{name}"]={data};\n'
 

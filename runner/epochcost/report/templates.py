@@ -49,7 +49,7 @@ def environment(folder: Path) -> Environment:
 
 
 def render(templates: Environment, page: Page) -> str:
-    """Render a page as Markdown; raises InputError with its name if the template is invalid."""
+    """Render a page as Markdown; raises InputError with the name of an invalid template."""
     try:
         template = templates.get_template(f"pages/{page.template}")
         # The address of the root consists of dots and slashes only.

@@ -2,9 +2,9 @@
 
 For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
 of sequences. For a decoder with predicted times, there is a file for each precision. The file has
-the times to read prompts of some lengths, and to decode a token for some numbers of sequences, by
-kind of device, number of devices and software. A browser program, shared by all decoders, adds the
-times by the formula of `predict.decoders` and computes the cost.
+the coefficients of the time to read a prompt, and the times to decode a token for 1, 2, 4, …
+sequences, by kind of device, number of devices and software. A browser program, shared by all
+decoders, adds the times by the formula of `predict.decoders` and computes the cost.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _SHARE = symbol("share")
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield a script for each decoder and a script that all decoders share, by address.
+    """Yield the scripts of each decoder and a script that all decoders share, by address.
 
-    If ``names`` is None, all decoders with an answer have a script.
+    If ``names`` is None, all decoders with measured times or an answer have scripts.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -136,8 +136,8 @@ def _machine(report: Report, machine: Machine) -> Json:
 def _predicted_capacity() -> Json:
     """Make a program for a model copy's seconds to the first token and between two tokens.
 
-    The input ``step`` is the time to decode a token of each sequence without a cache; ``alone`` is
-    the time to decode a token of a single sequence.
+    The input ``step`` is the time to decode a token of each sequence, ``alone`` the time to decode
+    a token of a single sequence, both with an empty cache.
     """
     sequences, step, alone, cached, once, room = map(
         symbol, ("sequences", "step", "alone", "cached", "once", "room")
@@ -197,9 +197,9 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 
 
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """Make a program for times and costs from a rate and lengths of requests and an hourly price.
+    """Make a program for times and costs of requests at a rate, given lengths and an hourly price.
 
-    The program's value ``timed`` is 1 if the lengths are within the timed lengths, else 0.
+    The program's value ``timed`` is 1 if the lengths are within the measured lengths, else 0.
     """
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
     middle, tokens = _PROMPT + _OUTPUT / 2, _PROMPT + _OUTPUT
@@ -227,7 +227,7 @@ def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
 
 
 def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 if a length is within the timed lengths, else 0; a formula if ``tokens`` is symbolic."""
+    """1 if ``tokens`` is within the lengths of ``steps``, else 0; symbolic if ``tokens`` is."""
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)

@@ -54,7 +54,7 @@ def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
 
 
 def cost_words(cost: Cost | None) -> str:
-    """Format the amount of a cost, or "no price"; a dash for None, if the goal has no cost."""
+    """Format the mean of a cost; "no price" if it is unpriced, a dash if ``cost`` is None."""
     if cost is None:
         return "—"
     if isinstance(cost, Unpriced):
@@ -90,7 +90,7 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """Format a factor without the word "times", and as a fraction (1/94) if it is far below 1."""
+    """Format a factor as a number, or as a fraction such as 1/94 if it is below 0.1."""
     value = factor.mean if isinstance(factor, Bounded) else factor
     return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 

@@ -56,7 +56,10 @@ class TokenPrices(Spec):
     def undiscounted(
         self, prompt: Decimal, output: Decimal, cached_share: Decimal, written_share: Decimal
     ) -> Decimal:
-        """The cost of a request, of whose prompt two shares are cached or written to the cache."""
+        """The cost of a request without the discount for batches.
+
+        ``cached_share`` of the prompt is read from the cache, ``written_share`` is written to it.
+        """
         full = read = self.input_per_million
         for share, price in (
             (cached_share, self.cached_input_per_million),
@@ -74,7 +77,7 @@ class LongPrompts(TokenPrices):
 
 
 class _SoldModel(PricedSpec):
-    """A model at a provider; these keys precede the prices."""
+    """The keys of ``ApiPrice`` before its prices: a model and its provider."""
 
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     provider: Text = key("Company that serves the model.", "OpenAI")

@@ -91,7 +91,7 @@ class Catalogue:
         return tuple(table for table in self.observations.values() if table.kind == kind)
 
     def table_path(self, table: ObservationTable, name: str) -> Path:
-        """A CSV file of a table of measured speeds; all are in the folder of its spec."""
+        """The CSV file ``name`` of a table of measured speeds, in the folder of its spec."""
         return self.files[f"observations/{table.id}"].parent / name
 
     def graph_path(self, model: Model) -> Path:

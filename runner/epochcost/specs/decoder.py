@@ -118,7 +118,7 @@ class Decoder(Spec):
 
     @property
     def cached_numbers_per_token(self) -> int:
-        """Number of numbers in the cache for each token of a sequence."""
+        """How many numbers the cache contains for each token of a sequence."""
         if self.key_value_rank is not None and self.rope_size is not None:
             return self.layers * (self.key_value_rank + self.rope_size)
         return len(_PARTS) * self.layers * self.key_value_heads * self.head_size

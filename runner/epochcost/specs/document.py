@@ -201,7 +201,7 @@ def display_path(path: Path) -> Path:
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Parse the TOML file ``path`` or, if it is a link, a file in the folder ``within``.
+    """Parse the TOML file ``path``, which may be a link to a file in the folder ``within``.
 
     Raises SpecError with one fault if the file is not a regular file, or not TOML in UTF-8.
     """

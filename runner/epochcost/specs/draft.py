@@ -28,7 +28,7 @@ _PLACES = 2
 
 
 def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
-    """Convert the texts of command-line options to the types that the keys of a kind of spec have.
+    """Convert the texts of command-line options to the types of the keys of a kind of spec.
 
     Raises UsageError if a required key is None.
     """

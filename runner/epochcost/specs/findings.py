@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 
 def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Finding, ...]:
-    """The spec that a table states, or all faults of the table, without a look at other specs."""
+    """The spec that a table states, or the table's faults; other specs are not consulted."""
     try:
         return kind.model_validate(table)
     except ValidationError as error:

@@ -164,10 +164,10 @@ class Device(NamedSpec):
 
 
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
-    """Yield a finding for each unknown name of an accelerator, and each contradicting number.
+    """Yield a finding for each probably misspelt accelerator, and for each wrong number.
 
-    A number contradicts the device with the accelerator's name in specs/devices. ``devices`` maps
-    each name of a device to the device.
+    A number is wrong if it is far from the number of the device with the accelerator's name in
+    specs/devices. ``devices`` maps each name of a device to the device.
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()

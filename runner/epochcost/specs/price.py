@@ -327,7 +327,7 @@ def key_path(text: str) -> KeyPath:
 
 
 def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
-    """The number at the path ``path`` in a price's table; raises ValueError without a number."""
+    """The number at the path ``path`` in a price's table; raises ValueError if none is there."""
     value: Any = table
     for step in path:
         if isinstance(step, str):

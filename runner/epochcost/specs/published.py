@@ -156,7 +156,7 @@ class Timing(Spec):
 
     @property
     def total_steps(self) -> Decimal | None:
-        """Number of steps of the whole work; None if the source does not determine the number."""
+        """Number of steps of the whole job; None if the source does not determine the number."""
         if self.steps is not None:
             return Decimal(self.steps)
         if self.steps_per_epoch is not None and self.epochs is not None:

@@ -106,7 +106,7 @@ class Target(NamedSpec):
 
     @property
     def host(self) -> str | None:
-        """The machine that `ssh` reaches for this target; None if it is this machine."""
+        """The host that `ssh` reaches for this target; None if this computer submits Slurm jobs."""
         match self.engine:
             case Ssh(host=host) | Slurm(login=host):
                 return host
@@ -114,7 +114,7 @@ class Target(NamedSpec):
 
     @property
     def place(self) -> str:
-        """The folder of this target alone, from the user's home."""
+        """The folder that only this target uses, relative to the user's home."""
         return f"{self.folder}/{self.id}"
 
     @property

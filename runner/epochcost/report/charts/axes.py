@@ -1,4 +1,4 @@
-"""Make logarithmic axes, and compute their ends and round ticks, so that all renderers agree."""
+"""Make logarithmic axes with computed ends and round ticks, so that all renderers agree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def log_axis(
     *,
     also: Iterable[float] = (),
 ) -> Any:
-    """A logarithmic axis that covers the values of ``field`` and those of ``also``.
+    """A logarithmic axis that covers the values of ``field`` and the values ``also``.
 
     ``channel`` is ``alt.X`` or ``alt.Y``. The field's form (seconds, money, ...) decides the ticks
     and their labels.

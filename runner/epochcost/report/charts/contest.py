@@ -90,9 +90,9 @@ class CostTime(Figure):
 
 
 def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> CostTime | None:
-    """Chart cost against time for a job, with the machines that may be the answer.
+    """Chart cost against time for a job, with the competing machines of ``contest``.
 
-    None if fewer than three points differ.
+    None if the chart would have fewer than three different points.
     """
     if contest is None:
         return None
@@ -149,7 +149,7 @@ def finding(contest: Contest, job: str) -> str:
 
 
 def _unmeasured(mark: str) -> str:
-    """Format the kind of evidence in brackets; empty for measured times."""
+    """Format the kind of evidence of ``mark`` in brackets; empty for measured times."""
     kind = mark.partition(",")[0]
     return "" if kind == "measured" else f" ({kind})"
 
@@ -211,10 +211,10 @@ _MOST_DRAWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CostRatio:
-    """The cost of a machine relative to the cheapest, each at its cheapest price plan.
+    """The cost of a machine relative to the cheapest machine, at each one's cheapest price plan.
 
-    ``times_cost`` is the ratio of the mean costs, with a 90 % interval over joint draws;
-    ``cheapest`` is the number of scenarios of 100 in which the machine is the cheapest.
+    ``times_cost`` is the ratio of the mean costs, with a 90 % interval over joint scenarios.
+    ``cheapest`` says in how many of 100 scenarios the machine is the cheapest.
     """
 
     machine: MachineName

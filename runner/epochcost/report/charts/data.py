@@ -58,7 +58,7 @@ class ChartData(Generic[RowT]):
         return [dict(self._drawn(row)) for row in self.rows]
 
     def values_of(self, *names: str) -> list[Any]:
-        """All values that the chart draws of the fields ``names``, with both ends of intervals."""
+        """All drawn values of the fields ``names``, including both ends of intervals."""
         columns = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in columns]
 
@@ -71,15 +71,15 @@ class ChartData(Generic[RowT]):
         return next(field.display.title for field in self._fields if field.name == name)
 
     def distinct(self, *names: str) -> int:
-        """The number of rows that differ in the fields ``names``.
+        """The number of different rows, compared by the fields ``names``.
 
-        Rows without a value do not count.
+        Rows that lack a value in one of these fields do not count.
         """
         points = {tuple(row.get(name) for name in names) for row in self.values}
         return sum(None not in point for point in points)
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
-        """Add a tooltip to a mark, with the fields that tables show too, in readable units."""
+        """Add a tooltip to a mark, with each field that tables also show, in readable units."""
         shown = [field for field in self._fields if field.display.place == "both"]
         texts = {
             f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
@@ -137,7 +137,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """Suffixes of the names and titles of the columns that the field has in a table."""
+        """Suffixes of name and title for each column of the field in a table."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)

@@ -1,7 +1,8 @@
 """Draw figures, and cache each drawing by its inputs.
 
 A drawing's file name is a hash of the chart, of the code in this folder, and of the versions of the
-drawing packages. The file of the browser's chart library is named by the library's version.
+drawing packages. The name of the browser's chart library has the version of vl-convert, which
+contains the library.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Drawer:
         return drawing
 
     def library(self) -> bytes:
-        """Join Vega, Vega-Lite and vega-embed to one script, in the versions that draw the SVG."""
+        """One script of Vega, Vega-Lite and vega-embed, in the versions that draw the SVG."""
         path = self._file(f"vega-{version('vl-convert-python')}.js")
         if not path.is_file():
             import vl_convert  # noqa: PLC0415  loaded for drawing only
@@ -125,7 +126,7 @@ def _drawing_version() -> str:
 
 
 def _read(path: Path) -> Drawing | None:
-    """Read a drawing from the cache; None if its file is damaged."""
+    """Read a drawing from the cache; None if the file is missing or damaged."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         return Drawing(fields["spec"], fields["svg"])

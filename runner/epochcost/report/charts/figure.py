@@ -1,4 +1,4 @@
-"""Define figures: a chart with its title, description, source and table of data.
+"""Define `Figure`, a chart with its title, description, source and table of data.
 
 This module also formats intervals and days for charts.
 """
@@ -24,7 +24,7 @@ LEAST_POINTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(ABC):
-    """A chart with its texts; ``id`` is unique on the site and occurs in the data files' names.
+    """A chart with its texts; ``id`` is unique on the site and part of its files' names.
 
     ``title`` is the main result; ``source`` says where and when the values were obtained. The
     ``repr`` has everything on which the drawing depends.
@@ -54,7 +54,7 @@ class Figure(ABC):
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec, for static pictures and for the browser.
 
-        Altair validates each part unless its validation is disabled; tests validate the whole spec.
+        Altair validates each part unless the caller disables this. Tests validate the whole spec.
         """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 

@@ -31,7 +31,7 @@ class LearningPoint:
 
 
 class LearningCurve(Figure):
-    """Chart a line for each training, and the band of its repeats, over the logarithm of time."""
+    """Chart a line for each training, with a band for its repeats, on a log axis of time."""
 
     def layers(self, alt: Any) -> list[Any]:
         """Bands from the lowest to the highest repeat, lines of the means, and points."""
@@ -81,7 +81,7 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Yield evenly spread evaluations that all repeats have, except those before step 1."""
+    """Yield evenly spread steps at which all repeats were evaluated, from step 1 on."""
     every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
     evaluations = group_by(every_point, lambda point: point.step)
     shared = [

@@ -1,4 +1,4 @@
-"""Chart the cost of a million tokens against the load, for machines and APIs.
+"""Chart the cost of a million tokens against the load (requests/s), for machines and APIs.
 
 The chart shows only machines that are the cheapest at some load, and the cheapest APIs.
 """
@@ -96,7 +96,7 @@ class CostByLoad(Figure):
 
 
 def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
-    """Chart the machines and APIs of an answer that cost least at some rate."""
+    """Chart the cheapest machines and APIs of ``answer``; None if too few can be charted."""
     requests, offers = answer.requests, [*_contending(answer)]
     if not offers:
         return None
@@ -112,7 +112,10 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield the APIs, and the machines that no other beats in price and speed."""
+    """Yield the APIs, and the machines that no other beats in price and speed.
+
+    Offers whose price has a reservation are left out.
+    """
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
         if offer.price.reservation:
@@ -167,8 +170,8 @@ def cost_by_load(
 def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     """State the cheapest machine or API at low and high load, without a full stop.
 
-    At the highest loads, the cost jumps with each additional machine, so the machine or API that is
-    the cheapest at most of these loads is named.
+    At the highest loads, the cost jumps with each additional machine. So the sentence names the
+    machine or API that is the cheapest at most of these loads.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]

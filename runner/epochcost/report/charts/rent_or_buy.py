@@ -40,7 +40,7 @@ class MonthPoint:
 
 
 class RentOrBuy(Figure):
-    """Chart the owned machine (solid line), rented ones (dashed) and the points where they meet."""
+    """Chart an owned machine (solid line), rented machines (dashed) and points of equal cost."""
 
     def layers(self, alt: Any) -> list[Any]:
         """Lines of cost, and crosses where renting and buying cost the same, if anywhere."""

@@ -1,10 +1,10 @@
 """Define the look of all charts: a Vega-Lite config, shapes of marks, and colours.
 
-Colours are one list per palette, published as CSS variables. Specs and SVGs contain only the
+A palette is a list of colours, published as CSS variables. Specs and SVGs contain only the
 variables, so one drawing serves light and dark pages and print. The eight colours of series come
-from a search near Okabe and Ito's hues. They differ as much as possible with usual, protan, deutan
-and tritan vision: the distance CIEDE2000 of any two is at least 15, and the contrast to the
-background is at least 3:1 (WCAG 2.2, success criterion 1.4.11). Tests simulate these visions.
+from a search near Okabe and Ito's hues. These colours differ as much as possible with usual,
+protan, deutan and tritan vision. The CIEDE2000 distance of any two is at least 15. The contrast to
+the background is at least 3:1 (WCAG 2.2, success criterion 1.4.11). Tests simulate these visions.
 `standalone_svg` adds colours and a background to a drawing that is used outside the site's pages.
 """
 
@@ -144,7 +144,7 @@ def series_colour(number: int) -> str:
 
 
 def stylesheet() -> str:
-    """Render the style sheet of all colours: for light and dark pages, embedded charts, print."""
+    """Render the style sheet of all colours for light and dark pages, embedded charts and print."""
     light, dark = (_declarations(variables) for variables in (LIGHT, DARK))
     return (
         f":root, [data-md-color-scheme=default] {{\n{light}}}\n"
@@ -167,7 +167,7 @@ _TITLE_CHARACTER, _LINE = 8.2, 20
 def standalone_svg(
     svg: str, colours: Mapping[str, str] = LIGHT, *, title: str = "", source: str = ""
 ) -> str:
-    """Add a palette's colours, a background, the title above and the source below to an SVG.
+    """Add to an SVG a palette's colours, a background, the title above and the source below.
 
     Raises KeyError for a colour that the palette lacks.
     """

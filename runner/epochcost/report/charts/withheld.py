@@ -1,4 +1,4 @@
-"""Chart predicted over true time, with intervals, of accelerators withheld from the predictor."""
+"""Chart the ratio of predicted to true time for accelerators withheld from the predictor."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class WithheldChart(Figure):
 
 
 def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> WithheldChart | None:
-    """Chart some rows of each withheld accelerator; None if there are fewer than three rows."""
+    """Chart ``rows`` of withheld accelerators; None if there are fewer than three rows."""
     if len(rows) < LEAST_POINTS:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)

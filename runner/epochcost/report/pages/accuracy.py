@@ -1,4 +1,4 @@
-"""Make the page about accuracy: time and cost of trainings to an accuracy, ours and published."""
+"""Make the page about accuracy: time and cost of our and of published trainings to an accuracy."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The site publishes scripts with the times of each workload, and with a program that computes the
 bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
 `odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
-times to find how likely a machine is the cheapest: predicted times from published weights, measured
-times from a seed.
+times to find how likely a machine is the cheapest. It draws predicted times from published weights,
+and measured times from a seed.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """The facts that are equal in all timings on a machine, so that each is published only once."""
+    """The facts that all timings on a machine share, so that the site publishes them only once."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -230,12 +230,12 @@ def _rows(report: Report) -> dict[str, list[Row]]:
 
 
 def _places(rows: Sequence[Row]) -> int:
-    """Count the machines whose training of a workload may be the answer."""
+    """Count the machines that compete for the training of a workload."""
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Collect data of a workload for the browser: timings by job, epochs, data for random draws.
+    """Collect a workload's timings by job, its epochs and data for random draws, for the browser.
 
     ``stacks`` lists the software stacks of each job, the one with the surest answer first.
     """
@@ -262,7 +262,7 @@ def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """The seed of a predicted time's random draws, and the index of their weights in ``drawn``."""
+    """The seed of a time's random draws, and the index of their weights, added to ``drawn``."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
@@ -315,14 +315,14 @@ def _plan(price: Price) -> Json:
 
 
 def _interruptions(price: Price) -> float | None:
-    """Interruptions an hour; None if their rate is unknown."""
+    """The number of interruptions per hour; None if it is unknown."""
     if price.interruptions_unknown:
         return None
     return float(price.interruptions.rate_per_hour) if price.interruptions else 0.0
 
 
 def _program(make: Callable[[Price], Program], price: Price) -> Json | None:
-    """Make a program for the browser that computes a plan's bill; None if the plan has no bill."""
+    """Make a program for the browser that computes a plan's bill; None if this is impossible."""
     try:
         program: Json = make(price).json
     except InputError:

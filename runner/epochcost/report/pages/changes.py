@@ -1,4 +1,4 @@
-"""Make the pages "What changed" (since the last publication), "Changelog" and "Contributing".
+"""Make the pages "What changed" (since the last published site), "Changelog", "Contributing".
 
 The changelog and the guide to contributing are the project's CHANGELOG.md and CONTRIBUTING.md.
 """
@@ -73,7 +73,7 @@ def _changed(report: Report) -> Page:
 
 
 def _listed(changes: Difference) -> dict[str, Any]:
-    """Collect the changes; ``left`` is the number of changed costs beyond the listed ones."""
+    """Collect the changes to show; ``left`` is the number of changed costs that are not shown."""
     costs, listed = shown_costs(changes.costs), sections(changes)
     columns = tuple(Column(name, name.capitalize()) for name in HEADER)
     return {
@@ -89,7 +89,7 @@ def _text(report: Report, name: str) -> str:
     """Read a file of the project below its first heading; empty if there is no such file.
 
     Links into docs/ become links to pages. Raises InputError for a symbolic link, which may lead
-    anywhere on the building machine.
+    to any file on the machine that builds the site.
     """
     path = report.catalogue.models_folder.parent / name
     if path.is_symlink():

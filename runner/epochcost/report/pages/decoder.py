@@ -1,4 +1,4 @@
-"""Make a decoder's page: the costs of requests and of a fine-tuning, and measured phases."""
+"""Make a decoder's page: the costs of requests and of a fine-tuning, and measured times."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
 
 
 def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
-    """The machines that cannot process the requests, by the reason."""
+    """The machines that cannot process the usual requests, by reason."""
     refused = group_by(answer.refused if answer else (), lambda refusal: refusal.reason)
     return {reason: tuple(each.machine for each in group) for reason, group in refused.items()}

@@ -101,7 +101,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The preferred first model, else the workload that most machines can train or serve."""
+    """The model shown first: the preferred one, else the one with most competing machines."""
     return max(
         contests,
         key=lambda workload: (
@@ -173,7 +173,7 @@ def _job_words(report: Report, workload: Workload, job: Job) -> str:
 
 
 def _unconfirmed(contest: Contest) -> str:
-    """Explain an unconfirmed price of the cheapest machine; empty if it is confirmed."""
+    """Explain an unconfirmed price of the cheapest machine; empty for a confirmed price."""
     parts, sure = contest.cheapest.price.unconfirmed_words, contest.confirmed
     if not parts:
         return ""
@@ -188,7 +188,7 @@ def _unconfirmed(contest: Contest) -> str:
 def _cards(contest: Contest) -> Iterator[Card]:
     """Yield a card for each of the three answers; equal answers share a card and its title.
 
-    A short job has cards of the cheapest machine, and of the cheapest one at a confirmed price.
+    A short job only has cards of the cheapest machine, and of the cheapest at a confirmed price.
     """
     if contest.is_short:
         yield _card("Cheapest", contest.cheapest)
@@ -202,7 +202,7 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards of the best machine at the stated load, an API, and ``busy`` at full load."""
+    """Yield cards of the best machine at the answer's load, an API, and ``busy`` at full load."""
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""
     load = wording.per_second_words(answer.requests.per_second)

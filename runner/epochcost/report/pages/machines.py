@@ -28,7 +28,7 @@ from epochcost.statistics import group_by
 class JobHere:
     """The lowest cost of a job on a machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of compared machines; ``odds`` are the odds of ``best`` among them.
+    ``machines`` is the number of compared machines; ``odds`` say which is probably the cheapest.
     """
 
     workload: Workload
@@ -41,7 +41,7 @@ class JobHere:
 
     @property
     def factor(self) -> float:
-        """The job's cost on the machine ``here`` over its cost on the cheapest machine."""
+        """The job's cost on the machine ``here``, divided by the cost on the cheapest machine."""
         return times_over(self.here.cost.mean, self.best.cost.mean)
 
     @property
@@ -168,7 +168,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
 
 
 def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
-    """The latest measurement environment of each host."""
+    """The latest recorded environment of each host of this kind of machine."""
     results = (entry.result for entry in report.inputs.stored)
     matches = (result for result in results if result.hardware == hardware.id)
     ordered = sorted(matches, key=lambda result: result.measurement.started_at)

@@ -21,7 +21,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
     Values about the model are None if only a published table has the model. ``gpu_memory`` is in
-    GiB, by machine. ``without`` has the machines without a time, by reason.
+    GiB, by machine. ``without`` has the machines without a time for the model, by reason.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None

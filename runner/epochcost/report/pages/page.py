@@ -1,4 +1,4 @@
-"""Define pages before rendering, and the report from which they are computed."""
+"""Define `Page`, a page before rendering, and `Report`, from which all pages are computed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Report:
 
     @cached_property
     def currency(self) -> str | None:
-        """The currency that most prices have; the browser compares no others."""
+        """The currency of most prices; the browser compares only prices in this currency."""
         return usual_currency(price.currency for price in self.catalogue.prices.values())
 
     @cached_property
@@ -104,7 +104,7 @@ class Report:
 
     @cached_property
     def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
-        """Decoders whose prompt reading and decoding were timed on a machine, by model id."""
+        """Decoders whose prefill and decoding were timed on a machine, by model id."""
         return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property
@@ -121,7 +121,7 @@ class Report:
 
     @cached_property
     def predictions(self) -> Predictions:
-        """Every predicted time, and the reasons for missing ones."""
+        """Every predicted time, and the reasons for missing predictions."""
         return predict_times(self.inputs, self.catalogue.models.values())
 
     @cached_property
@@ -132,7 +132,7 @@ class Report:
 
     @cached_property
     def changes(self) -> Difference | str:
-        """The changes since the last publication, or the reason why they are unknown."""
+        """The changes since the site was last published, or the reason why they are unknown."""
         now = Revision(WORKING_TREE, self.inputs, self.rows, self.estimated, self.lines)
         return self.publication.changes(now)
 
@@ -143,7 +143,7 @@ class Report:
 
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
-        """Estimated costs of trainings without a time, from their operations, by model id."""
+        """Costs of trainings without a time, estimated from their operations, by model id."""
         return estimated_rows(self.inputs, self.rows)
 
     @cached_property
@@ -203,7 +203,7 @@ class Report:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """Every line of the table of figures."""
+        """Every line of the table of all results, which `dataset` writes."""
         return published_lines(self.catalogue, self.rows, self.variants, self.loads, self.estimated)
 
 
@@ -245,7 +245,7 @@ def workload_uri(workload: Workload) -> str:
 
 
 def stem(workload: Workload) -> str:
-    """The beginning of the names of all files about a workload."""
+    """The prefix of the names of all files about a workload."""
     return workload_uri(workload).removesuffix(".md").replace("/", "-")
 
 

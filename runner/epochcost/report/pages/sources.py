@@ -103,7 +103,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count how well our checks agree, by kind of figure (printed, drawn, derived)."""
+    """Count our checks by degree of agreement, for printed, drawn and derived figures."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
@@ -164,7 +164,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """Make a table of the inputs of a source's figures; an input that no row has gets no column."""
+    """Make a table of a source's rows: their time, price and each input that any row has."""
     used = [
         (column, of)
         for column, of in _COLUMNS

@@ -1,4 +1,7 @@
-"""Make the page about spot machines: replayed trainings, and plans with unknown interruptions."""
+"""Make the page about spot machines.
+
+The page has trainings replayed over past prices, and plans with an unknown rate of interruptions.
+"""
 
 from __future__ import annotations
 

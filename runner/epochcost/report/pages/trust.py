@@ -1,4 +1,4 @@
-"""Make the page about errors of predictions: their size, and the cost of relying on them."""
+"""Make the page about errors of predictions: their size, and what relying on predictions costs."""
 
 from __future__ import annotations
 

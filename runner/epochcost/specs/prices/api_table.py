@@ -5,7 +5,7 @@ which is made from the provider and the name. A key of the table ``long`` is wri
 such as ``long.input_per_million``. An empty cell means that the key is missing.
 
 ``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source of
-a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names its file.
+a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names the row's file.
 
 ``api_doubts`` finds implausible prices. An API's price is compared with its previous price, the
 model's prices at other providers, and the provider's other models. Two prices may differ by at most

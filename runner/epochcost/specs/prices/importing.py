@@ -2,8 +2,8 @@
 
 The spec of a new price is a copy of an earlier spec with its comments and new values. This module
 returns texts, which the command line writes. A stored amount is never edited: a new amount becomes
-a spec with a later ``as_of``; the spec with the latest one is the current price of its plan. A
-table that lists an old price unchanged renews its date and source.
+a spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price of its plan.
+A table that lists an old price unchanged renews the date and the source of the price.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price whose spec is copied for a row and the row's region, or why there is no price.
+        """Find the price whose spec is copied, and the row's region, or why there is no price.
 
         The price is the newest of the row's plan and region, or else the newest of another plan or
         region.
@@ -203,7 +203,7 @@ class _Machines:
         return model, place or ""
 
     def _compared(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """The matched row: the price to copy, and the catalogue's amount on the table's day."""
+        """Compare ``row`` with the catalogue's amount on the table's day; ``model`` is copied."""
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
             (price.as_of, amount, price.id)
@@ -342,7 +342,7 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a stored price gets a new date, because the table lists it at a later date."""
+    """Whether a stored price is old, so that it gets the later date of the table."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
