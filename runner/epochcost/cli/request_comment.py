@@ -31,10 +31,10 @@ _FAULTS = "faults"
 # The parts of a comparison in the order of their lists.
 TITLES: Mapping[str, str] = MappingProxyType(
     {
+        "results_added": "Results added",
         "winners": "Cheapest now",
         "predictions": "Predictions",
         "figures": "Other specs",
-        "results_added": "Results added",
         "results_removed": "Results removed",
         "results_measured_again": "Results measured again",
         "results_stale": "Results stale",

@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.analysis.difference.causes import ChangedCost
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.words import cells, shown_costs, winner_words
+from epochcost.analysis.difference.words import cells, result_words, shown_costs, winner_words
 from epochcost.analysis.odds import scenarios
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.specs.loader import load_catalogue
@@ -232,6 +232,22 @@ def test_results_that_went_stale(project: Path, compare: Compare) -> None:
     changes = compare()
     assert [result.title for result in changes.results.stale] == ["net training cpu batch 64"]
     assert not changes.costs
+
+
+def test_an_added_result_has_its_cost(project: Path, compare: Compare) -> None:
+    """The sentence on the result states the job's cost at its price; new machines are named."""
+    rival = make_result(samples=STEPS, hardware="other", fingerprint="2" * 16)
+    store_results(project, [rival])
+    write_spec(project, "prices/x", _price_of_other())
+    machine = (project / "specs/hardware/other.toml").read_text("utf-8")
+    write_spec(project, "hardware/third", machine.replace('"other"', '"third"'))
+    changes = compare()
+    (added,) = changes.results.added
+    words = result_words(added)
+    assert words.startswith("net training cpu batch 32 on other: $")
+    assert " for full training, " in words
+    assert changes.results.learned_from == "1 result added"
+    assert "machine third added" in changes.prices
 
 
 def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:

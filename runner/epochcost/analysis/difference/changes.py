@@ -57,7 +57,8 @@ class Difference:
     """All changes between two revisions; all fields are empty if nothing changed.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
-    sentences on changed prices that occur in no changed cost. ``added`` and ``removed`` are jobs
+    sentences on changed prices that occur in no changed cost, and on added or removed models and
+    machines. ``added`` and ``removed`` are jobs
     whose prediction is new or gone. ``problems`` are sentences on files that could not be used.
     """
 
