@@ -52,7 +52,8 @@
     const words = value => amount(value, way), serves = question.job === "serve";
     const machine = element("a", timing.name, { href: `${form.dataset.ecRoot}machines/${timing.machine}.html` });
     const region = plan.region && `, ${plan.region}`, missed = way.misses && `; ${way.misses}`;
-    cell(made, noted(machine, `${plan.name}${region}, ${plan.as_of}${interrupted(question, plan)}${missed}`));
+    const doubt = plan.unconfirmed && `; ${plan.unconfirmed} unconfirmed`;
+    cell(made, noted(machine, `${plan.name}${region}, ${plan.as_of}${interrupted(question, plan)}${doubt}${missed}`));
     if (!question.single || serves) { cell(made, range(way, "total", words), true, mean.total); }
     cell(made, range(way, "each", words), true, mean.each);
     cell(made, range(way, "seconds", duration), true, mean.seconds);
@@ -90,7 +91,7 @@
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
-    const ends = spread(way.low.total, way.high.total, value => amount(value, way)), between = ends && ` (between ${ends.replace(" to ", " and ")})`;
+    const ends = spread(way.low.total, way.high.total, value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
       `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}.${parallel}`);
@@ -98,8 +99,8 @@
   }
 
   /* The question in words, with the values of empty fields. */
-  function asked({ elements: { model, prices } }, question) {
-    const { job, runs, every, limit, budget } = question, number = value => rounded(value, 15);
+  function asked({ dataset: { ecRoot: root }, elements: { model, prices } }, question) {
+    const { job, runs, every, limit, budget, page } = question, number = value => rounded(value, 15);
     const noun = job === "batch" && question.tokens ? "document" : "example";
     const sizes = [[question.examples, noun], [question.tokens, "token"], [job === "train" ? question.epochs : 0, "epoch"]];
     const size = sizes.filter(([count, name]) => count > (name === noun ? 1 : 0)).map(
@@ -112,7 +113,9 @@
     if (isFinite(limit)) { parts.push(`within ${duration(limit)}`); }
     if (isFinite(budget)) { parts.push(`for at most $${number(budget)} ${per(question)}`); }
     const whose = question.own ? "on your own machine" : `prices: ${prices.selectedOptions[0].textContent}`;
-    return element("p", `${model.selectedOptions[0].textContent}: ${parts.join(", ")}; ${whose}.`);
+    const made = element("p", `: ${parts.join(", ")}; ${whose}.`);
+    made.prepend(element("a", model.selectedOptions[0].textContent, { href: `${root}${page}` }));
+    return made;
   }
 
   /* What a predicted time follows from. */
@@ -142,7 +145,7 @@
   function timeNotes({ mean, plan }) {
     const unused = mean.lines.filter(({ label }) => label.endsWith("unused")).reduce((sum, line) => sum + line.amount, 0);
     const part = unused > 0.03 * mean.each ? ` ${money(unused, plan.currency)} of each training's cost is for billed time that is not used.` : "";
-    return `${part} Not included: the time to start the program and to load libraries and data.`;
+    return `${part} Not included: starting the program, loading libraries, and waiting for data that are read more slowly than the machine computes.`;
   }
 
   function certainty(way, question) {
@@ -159,8 +162,9 @@
 
   /* Whether an answer keeps the limits of the question; empty without limits. */
   function kept(way) {
-    const limits = odds.limits(way), fits = Math.min(...Object.values(way.kept)) >= 0.9;
-    return limits && [element("p", `${fits ? "It fits" : "It may not fit"}: ${limits} scenarios.`)];
+    const limits = odds.limits(way), chance = Math.min(...Object.values(way.kept));
+    const fits = chance >= 0.9 ? "It fits" : chance >= 0.1 ? "It may not fit" : "It does not fit";
+    return limits && [element("p", `${fits}: ${limits} scenarios.`)];
   }
 
   /* What the bill of an owned machine counts. */
@@ -177,19 +181,30 @@
     return made;
   }
 
-  /* The fastest of the ways that fit, unless it is the cheapest. */
+  /* The cheapest of the fastest ways that fit, unless it is the cheapest of all. */
   function fastest(ways, best) {
     const fitting = ways.filter(way => !way.apart && way.misses === best.misses);
-    const way = fitting.reduce((first, other) => other.mean.seconds < first.mean.seconds ? other : first);
+    const least = Math.min(...fitting.map(way => way.mean.seconds)), fast = fitting.filter(way => way.mean.seconds < 1.05 * least);
+    const way = fast.reduce((first, other) => other.mean.total < first.mean.total ? other : first);
     return way === best ? "" :
       ` Fastest: ${duration(way.mean.seconds)} on ${way.timing.name}, for ${amount(way.mean.each, way)}.`;
   }
 
+  /* From which use a week the reader's machine costs less than ``best``: its cost is energy + price / use. */
+  function even(question, best, costAt) {
+    const [always, half] = [1, 0.5].map(costAt), price = half - always;
+    if (question.job === "serve" || !(price > 0)) { return ""; }
+    const share = price / (best.mean.total - always + price);
+    return share > 0 && share <= 1 ? ` Your machine costs less than that from ${rounded(168 * share, 2)} hours of use a week.` :
+      " Your machine costs more than that at any use.";
+  }
+
   /* The cheapest machine beside the reader's own. */
-  function beside(ways) {
+  function beside(question, ways, costAt) {
     const best = ways.find(way => !way.apart && !way.mine);
     return best ? ` The cheapest of the others: ${amount(best.mean.total, best)} on ${best.timing.name}, ` +
-      `in ${duration(best.mean.seconds)}; ${best.plan.name}, price of ${best.plan.as_of}.` : "";
+      `in ${duration(best.mean.seconds)}; ${best.plan.name}, price of ${best.plan.as_of}` +
+      `${best.plan.unconfirmed && `, ${best.plan.unconfirmed} not confirmed`}.${even(question, best, costAt)}` : "";
   }
 
   /* A cheaper answer in other software, and why it is not the first one. */
@@ -201,7 +216,7 @@
       `${other.timing.name}, less, but its time is less sure.` : "";
   }
 
-  function verdict(question, ways, shapes, stacks, form) {
+  function verdict(question, ways, shapes, stacks, form, costAt) {
     const mine = ways.find(way => way.mine), best = mine || ways.find(way => !way.apart), sure = element("p");
     if (!best) {
       const spot = question.prices !== "spot" ? "" : " Providers do not state how often they interrupt spot machines" +
@@ -210,7 +225,7 @@
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
     sure.append(badge(best, shapes, form.dataset.ecRoot + question.compared), " ", certainty(best, question), counted(form, question, best));
-    sure.append(small(mine ? beside(ways) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
+    sure.append(small(mine ? beside(question, ways, costAt) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
     const closest = best.misses && !mine ? [element("p", "No machine is within the limits. The closest:")] : [];
     if (question.own && !mine) { closest.unshift(element("p", "Your machine has no time for this job; its memory may be too small.")); }
     const doubt = unconfirmed(best, ways);
@@ -249,9 +264,11 @@
     const ways = stacks.find(list => list.some(way => way.mine)) || stacks.find(list => list.some(way => !way.apart)) || stacks[0] || [];
     const two = question.a && question.b, listed = two ? ways : ways.filter(way => !way.apart);
     const apart = two ? [] : ways.filter(way => way.apart);
+    const costAt = use => candidates({ ...question, assumed: { ...question.assumed, "owned.utilisation": use } }, data, shared, ways[0].timing.stack)
+      .find(way => way.mine).mean.total;
     odds.weigh(listed, data.draws, { seconds: question.limit, total: question.budget }, two);
     form.elements.budget.labels[0].firstChild.textContent = `Budget ($ ${per(question)}) `;
-    place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes, stacks, form)));
+    place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes, stacks, form, costAt)));
     place.lastElementChild.replaceChildren(...(listed.length ? [table(form, question, listed, shapes)] : []),
       ...(apart.length ? [fold(
         `Not compared: ${apart.length} with an assumed price, without a known rate of interruptions, or in another currency`,

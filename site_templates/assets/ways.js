@@ -60,6 +60,7 @@
       cut: long > tokens,
       doubtful: !data.most_tokens && tokens > data.tokens, // whether the model reads texts of this length
       usual: data.tokens,
+      page: data.page, // of the model
       compared: data.compared || "explanation/predictions.html", // the page that compares predictions with the truth
       dataset: job.value === "train" && examples === own ? data.dataset : null,
       work: examples * longer * (batch ? 1 : epochs / (own || 1)),

@@ -27,7 +27,7 @@ from epochcost.errors import InputError
 from epochcost.predict.decoders.training_rows import Method
 from epochcost.predict.joint import Draws
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import TUNING, Page, Report
+from epochcost.report.pages.page import TUNING, Page, Report, html, workload_uri
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES, billing_words
 from epochcost.specs.catalogue import current_prices
@@ -157,6 +157,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         model = report.catalogue.models.get(key)
         jobs = _jobs(rows, usual) | {
             "examples": model.training.examples_per_epoch if model and model.training else None,
+            "page": html(workload_uri(rows[0].observed.workload)),
             "tokens": model.tokens_per_example if model else None,
             "most_tokens": model.most_tokens if model else None,
             "dataset": _dataset(report, model),
@@ -202,6 +203,7 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
         "examples": examples,
         "tokens": tokens,
         "compared": "how-to/price-fine-tuning.html",
+        "page": f"models/{answer.demand.model}.html",
         "draws": {seed: list(places) for seed, places in drawn.items()},
         "stacks": {"train": [_TUNING_STACK], "serve": []},
         "train": timings,

@@ -43,7 +43,10 @@ _IN_CALCULATOR: Mapping[Job, str] = {"serve": "batch", "lora": "train"}
 _TITLES = {"cheapest": "Cheapest", "balanced": "Best trade-off", "fastest": "Fastest"}
 _UNIT = "a million tokens"
 _EMBED = "embed a million documents"
-_LEFT_OUT = " Not included: the time to start the program and to load libraries and data."
+_LEFT_OUT = (
+    " Not included: starting the program, loading libraries, and waiting for data that are read "
+    "more slowly than the machine computes."
+)
 
 
 @dataclass(frozen=True, slots=True)
