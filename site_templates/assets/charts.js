@@ -42,10 +42,12 @@
   }
 
   async function draw(plot, spec) {
-    const stage = element("div", "", { className: "ec-live" }), width = plot.clientWidth;
+    const stage = element("div", "", { className: "ec-live" }), width = plot.clientWidth, still = plot.querySelector(".ec-static");
     const embed = await loaded(`${folder}vega.js`, "vegaEmbed");
     const made = await embed(stage, fitted(spec, width), OPTIONS);
-    plot.replaceChildren(stage);
+    const narrow = width < NARROW; // paper is wider: it shows the static chart
+    plot.replaceChildren(stage, ...(still && narrow ? [still] : []));
+    plot.classList.toggle("ec-narrow", narrow);
     plot.dataset.state = "interactive";
     follow(plot, made.view, width);
     return made.view;

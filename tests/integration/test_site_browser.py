@@ -164,7 +164,7 @@ def test_charts_become_interactive_in_view_only(site: Site, look: Look) -> None:
     for at in range(last + 1):
         plots.nth(at).scroll_into_view_if_needed()
         wait_until(page, f"{_INTERACTIVE} > {at}")
-        assert plots.nth(at).locator("svg").count() == 1
+        assert plots.nth(at).locator("svg:visible").count() == 1
     assert len(libraries) == 1
     assert overflow(page) <= 0
     assert page.evaluate(_CUT) == []
