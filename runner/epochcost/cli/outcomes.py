@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 
@@ -200,11 +199,10 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """Yield this machine's cheapest batch size, and the cheapest machine at a list price."""
+    """Yield this machine's answer, as on the site, and the cheapest machine at a list price."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
-    costs = {id(row): cost.mean for row, _ in timed if (cost := row.estimate(goal))}
-    endless = Decimal("Infinity")
-    best, _ = min(timed, key=lambda pair: (costs.get(id(pair[0]), endless), pair[1]))
+    fastest, _ = min(timed, key=lambda pair: pair[1])
+    best = next(iter(contenders([row for row, _ in timed], goal)), fastest)
     yield f"  {best.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(best, goal)}"
     same = [row for row in rows if row.observed.stack == best.observed.stack]
     listed = contenders([row for row in same if row.price and not row.price.reservation], goal)
@@ -223,5 +221,7 @@ def _cost(row: Row, goal: Goal) -> str:
     took = seconds(float(time.mean))
     if cost is None:
         return f"{took}, without a price"
-    assumed = " (assumed price)" if row.assumed else ""
-    return f"{money(cost.mean, cost.currency)} in {took}{assumed}"
+    ends = [cost.between, "assumed price" if row.assumed else ""]
+    remark = f" ({', '.join(filter(None, ends))})" if any(ends) else ""
+    batch = f", batch {row.observed.batch_size}" if row.observed.batch_size else ""
+    return f"{money(cost.mean, cost.currency)}{remark} in {took}{batch}"
