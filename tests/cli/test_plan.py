@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import onnx
@@ -76,6 +77,21 @@ def test_cuda_kernels_are_checked_without_a_gpu() -> None:
     checks = json.loads(result.stdout)["cuda_kernels"]
     assert [check["graph"] for check in checks] == ["tiny inference fp32", "tiny training fp32"]
     assert [check["on_host"] for check in checks] == [[], []]
+
+
+@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
+def test_a_rented_machine_is_planned_without_a_gpu(tmp_path: Path) -> None:
+    """The trials of a machine with a GPU come from its spec, with the reason not to run here."""
+    specs = tmp_path / "project/specs"
+    machine = specs / "hardware/giant.toml"
+    chip = '[[accelerators]]\nname = "H100"\ncompute_capability = "9.0"\nmemory_gib = 80\n'
+    machine.write_text(f"{machine.read_text()}\n{chip}")
+    study = next((specs / "studies").glob("*.toml"))
+    study.write_text(re.sub("(?m)^hardware = .*$", 'hardware = ["giant"]', study.read_text()))
+    lines = plan("--provider", "cuda", "--hardware", "giant").splitlines()
+    assert lines[0].startswith("CUDA kernels: all ")
+    assert lines[1].startswith("3 trials on giant, at most 1.5 s of timing")
+    assert lines[-1].startswith("planned from the spec of giant; this machine cannot run it: ")
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")

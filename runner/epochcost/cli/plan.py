@@ -41,13 +41,13 @@ from epochcost.plan.size import ModelSize
 from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
-from epochcost.specs.study import MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
+from epochcost.specs.study import AT_HAND, MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
 from epochcost.statistics import group_by
 from epochcost.units import count_words, memory, money, scientific, seconds
 from onnxstep.graphs.cuda_kernels import KernelCheck
 
-# To load libraries and a small graph, and to warm up.
-_START_SECONDS = 2
+# To load libraries and a small graph, and to warm up; on CUDA, as on an H100 (docs/cuda.md).
+_START_SECONDS = {"cpu": 2, "cuda": 8}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,9 +156,14 @@ def plan(
     catalogue, hardware = catalogue_to_read(), selection.hardware
     try:
         planned = plan_run(catalogue, selection.request())
-    except CapabilityError:
+    except CapabilityError as error:
         if selection.provider == "cuda":
-            _show_kernels(catalogue, selection, output)
+            elsewhere = plan_elsewhere(catalogue, selection.request())
+            _show_kernels(catalogue, elsewhere, hardware, output)
+            if hardware != AT_HAND and elsewhere.trials and output == "text":
+                _show(elsewhere, catalogue, hardware, wide=wide)
+                say(f"planned from the spec of {hardware}; this machine cannot run it: {error}")
+                return
         raise
     if output == "json":
         print_json(_as_json(planned, hardware))
@@ -168,14 +173,11 @@ def plan(
         _show_memory(catalogue, sorted(set(selection.model or catalogue.models)))
 
 
-def _show_kernels(catalogue: Catalogue, selection: Selection, output: str) -> None:
+def _show_kernels(catalogue: Catalogue, plan: Plan, hardware: str, output: str) -> None:
     """Without a GPU, print which nodes of the CUDA trials have no CUDA kernel."""
-    trials = plan_elsewhere(catalogue, selection.request()).trials
-    checks = list(check_trials(catalogue, trials))
+    checks = list(check_trials(catalogue, plan.trials))
     if output == "json":
-        print_json(
-            {"hardware": selection.hardware, "cuda_kernels": [_check_json(c) for c in checks]}
-        )
+        print_json({"hardware": hardware, "cuda_kernels": [_check_json(c) for c in checks]})
         return
     nodes = sum(c.check.nodes for c in checks if isinstance(c.check, KernelCheck))
     unbuilt = [check for check in checks if not isinstance(check.check, KernelCheck)]
@@ -222,14 +224,16 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     A process is assumed to start within ``_START_SECONDS``; large models take longer.
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
-    starts = sum(plan.rounds.get(trial.id, 1) for trial in plan.trials)
+    processes = [(plan.rounds.get(trial.id, 1), trial.provider) for trial in plan.trials]
+    starts = sum(count for count, _ in processes)
+    starting = sum(count * _START_SECONDS[provider] for count, provider in processes)
     # Requests are sent until their rate is proved, however long that takes.
     bound = "about" if any(isinstance(trial.work, Requests) for trial in plan.trials) else "at most"
     trials = count_words(len(plan.trials), "trial")
     extent = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"
     price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)
     if price is not None and plan.trials:
-        whole = Time.exact(Decimal(repr(timing + _START_SECONDS * starts)))
+        whole = Time.exact(Decimal(repr(timing + starting)))
         cost = MachineTime(whole, machine.vcpus, machine.device == "cuda").cost(price)
         if isinstance(cost, Estimate):
             amount = money(cost.mean, cost.currency)
