@@ -190,7 +190,7 @@ class Forecaster:
         return errors
 
     def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """Arrays of the learnt rows, arrays of ``rows``, inverse covariance of the learnt rows."""
+        """Arrays of the learnt rows and of ``rows``, and the inverse covariance of the former."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         learnt, inverse = design.rows(learning), self._fitted[1]
