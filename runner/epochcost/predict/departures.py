@@ -69,7 +69,7 @@ class Traits:
         labels: Mapping[str, Callable[[RowT], Hashable]],
         features: Mapping[str, Callable[[RowT], float]],
     ) -> Traits:
-        """Compute each label and feature of the rows with the function of that name."""
+        """Compute the labels and features of ``rows`` with the functions in the two mappings."""
         return cls(
             {name: _objects([label(row) for row in rows]) for name, label in labels.items()},
             {

@@ -104,9 +104,9 @@ _KEPT = Keep(
 class Forecaster:
     """Forecast from published rates; every workload in a question must have a known graph.
 
-    ``measured`` has our own rates, in the form of ``as_rate``. The forecaster also learns from
-    these, but calibrates intervals on published rates only. ``cache`` is the folder of earlier
-    forecasts, keyed by all inputs.
+    ``measured`` has our own rates, converted by ``as_rate``. The forecaster also learns from these,
+    but calibrates intervals on published rates only. ``cache`` is the folder of earlier forecasts,
+    keyed by all inputs.
     """
 
     published: Sequence[Placed]
@@ -190,7 +190,7 @@ class Forecaster:
         return errors
 
     def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """Arrays of the learnt rows, arrays of ``rows``, inverse covariance of the learnt rows."""
+        """Arrays of the learnt rows and of ``rows``, and the inverse covariance of the former."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         learnt, inverse = design.rows(learning), self._fitted[1]
@@ -336,7 +336,7 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The published program whose graph is most similar to a workload's, and one of its rates.
+    """A rate of the published program whose graph is most similar to the graph of a workload.
 
     ``same`` has all sources' rates of the workload's own network, in the workload's mode and
     precision. The preferred rates come first.

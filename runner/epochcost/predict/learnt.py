@@ -190,7 +190,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows whose figures an earlier device has too, probably one device under two names."""
+    """Yield rows with the figures of another device: probably one device under two names."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -226,7 +226,7 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row whose rate differs most from its prediction by the other rows, and the factor.
+    """Find the row that the other rows contradict most, and its rate / predicted rate.
 
     The row is None if all rows are plausible. Both arrays contain zeros for rows that were removed
     earlier.

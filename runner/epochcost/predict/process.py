@@ -1,7 +1,7 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
 The logarithm of a rate is a sum: the logarithm of a roofline's rate, a level of the workload that
-is the same on every device, and departures from these. Some departures depend on the device's
+is the same on every device, and departures from the two. Some departures depend on the device's
 features and are the same for all workloads. Others are the same for all rows of one model, one
 program, one device, or one number of devices. Each departure has a standard deviation.
 
@@ -240,14 +240,14 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
-    """Logarithms of each rate over its roofline rate, minus their mean; and that mean."""
+    """log(rate / roofline rate) of each row, minus the mean over all rows; and this mean."""
     departures = design.rate - design.roofline
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` of rows with a known graph, or with an edition that other rows have."""
+    """Positions in ``rows`` whose graph is known or whose edition also occurs outside ``rows``."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
@@ -266,7 +266,7 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Number of standard deviations on each side within which 90 % of true rates lie.
+        """Half width, in standard deviations, of intervals that contain 90 % of true rates.
 
         Left-out rows whose features are close to ``features`` count most. Infinite if no row was
         left out.

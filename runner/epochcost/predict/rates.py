@@ -77,7 +77,7 @@ class Rate:
 
     @property
     def edition(self) -> tuple[str, ...]:
-        """Source with its version, model, mode, task and unit of a rate."""
+        """Source (including its version), model, mode, task and unit of a rate."""
         return (self.source, self.model, self.mode, self.task, self.unit)
 
     @property

@@ -41,7 +41,7 @@ _BINS = 10
 class Stated:
     """Choices of the cheaper accelerator that were stated with similar probabilities.
 
-    ``probability`` is the mean of these, and ``right`` the share of right choices.
+    ``probability`` is the mean of these probabilities, and ``right`` the share of right choices.
     """
 
     probability: float
@@ -55,10 +55,10 @@ class RatioErrors:
 
     ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
     of the ``priced`` ratios, whose accelerators both have a price. The Brier score is the mean
-    squared error of the stated probabilities. ``base_rate_brier`` is the score if all choices were
-    stated with the share of right choices. The regret is the extra cost of the predicted choice
-    over the cheaper one. ``reliability`` has a bin for each twentieth of probability from one half
-    to one, without empty bins.
+    squared error of the stated probabilities. ``base_rate_brier`` is the score if the share of
+    right choices were stated as the probability of every choice. The regret is the extra cost of
+    the predicted choice over the cheaper one. ``reliability`` has the non-empty bins, each 0.05
+    wide, of probabilities from 0.5 to 1.
     """
 
     ratios: int
@@ -100,7 +100,7 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield an array [k, 4] of the k ratios of each pair of accelerators.
 
-    At a time, all rows of ``together`` labels are withheld. The columns are the weight, the error
+    All rows of ``together`` labels are withheld at a time. The columns are the weight, the error
     (true − predicted), its predicted standard deviation, and the predicted cost on the first
     accelerator relative to the second (NaN without prices). The last three are logarithms.
     """

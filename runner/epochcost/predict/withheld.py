@@ -34,8 +34,8 @@ class Tried:
     """A published rate, and its forecast from all rows with another ``name``.
 
     ``name`` is an accelerator, generation, model or source. ``forecast`` is None if no forecast is
-    possible. ``roofline`` is the logarithm of the published rate divided by the roofline's rate,
-    NaN or infinite if the roofline gives no rate.
+    possible. ``roofline`` is log(published rate / roofline's rate), NaN or infinite if the roofline
+    gives no rate.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Tried:
 class Errors:
     """Errors of ``rows`` forecasts, in percent: larger time over smaller time, minus 1.
 
-    ``refused`` is the number of further rows without a forecast. ``coverage`` is the share of
-    intervals that contain the published rate, ``half_width`` the median ratio between the end of an
-    interval and its middle. The ``roofline`` errors are those of the rows that the roofline can
-    predict, None if there are no such rows.
+    ``refused`` is the number of rows without a forecast. ``coverage`` is the share of intervals
+    that contain the published rate, ``half_width`` the median ratio between the end of an interval
+    and its middle. The ``roofline`` errors are those of the rows that the roofline can predict,
+    None if there are no such rows.
     """
 
     rows: int

@@ -1,6 +1,6 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-In HTML, a link names a page of the site by the path of the page's source from the root:
+In HTML, a link to a page of the site has the path of the page's source, relative to the root:
 ``href="site:machines/a.md"``. After the Markdown has become HTML, this module replaces the path by
 an address.
 

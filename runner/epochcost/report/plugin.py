@@ -262,7 +262,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
-        """Yield all files by address for other site generators; charts are in Markdown pages."""
+        """Yield address and content of each file for other site generators; pages are Markdown."""
         self.fill(files)
         for file in files:
             content = file.content_bytes

@@ -140,7 +140,7 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price; None if it is ``cheapest`` or missing."""
+        """The cheapest machine with a confirmed price, unless this is ``cheapest``; else None."""
         if not self.cheapest.price.unconfirmed_words:
             return None
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)

@@ -97,7 +97,7 @@ def _timing(timing: DeviceTiming, precision: Precision) -> Json:
 
 
 def _short_of(seconds: float) -> float:
-    """Round to five digits, because predictions are less precise."""
+    """Round to five digits, because predictions are not more precise."""
     return float(f"{seconds:.5g}")
 
 
@@ -227,7 +227,7 @@ def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
 
 
 def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 if ``tokens`` is within the lengths of ``steps``, else 0; symbolic if ``tokens`` is."""
+    """1 if ``tokens`` is within the lengths of ``steps``, else 0; a formula for symbolic tokens."""
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)

@@ -149,7 +149,7 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Format provider, plan and date of a price, and the parts that no source confirms."""
+    """Format provider, plan and date of a price, and the names of its unconfirmed values."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     return f"{', '.join(price.provider_and_plan)}, {price.as_of}{doubt}"
 

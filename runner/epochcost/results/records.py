@@ -8,16 +8,16 @@ History of FORMAT_VERSION:
 1  first form: trial, measurement with raw samples in seconds, environment.
 2  Added to the environment: the cloud's `instance`, instead of `instance_type`, which was always
    null; parts of the processor, GPU settings, container, limits, revision. `virtualisation` names
-   the hypervisor alone, which a container hid before. Added to the measurement: conditions and
+   the hypervisor even in a container. Added to the measurement: conditions and
    energy of the sampling phase, runs of LoadGen, rounds, and whole epochs. Added otherwise: the
    trial's load and the CPUs that it was pinned to, contradictions to the declared machine, and
    hashes of spec files.
 3  Added: the machine's pace, read between the samples.
-4  Removed: whole epochs, and the machine's pace; from the environment the container, an instance's
-   place, the load, and clocks, sockets and memory checks of CPU and GPUs. These parts of earlier
-   files are ignored. Removed: other runtimes, and settings of graph optimisation, spinning,
-   denormals and input copies; a trial with such a setting differs from today's trials. Files of
-   int8 are no longer read.
+4  Removed from the measurement: whole epochs, and the machine's pace. Removed from the environment:
+   the container, an instance's place, the load, and clocks, sockets and memory checks of CPU and
+   GPUs. These parts of earlier files are ignored. Removed from the trial: other runtimes, and
+   settings of graph optimisation, spinning, denormals and input copies. A trial with such a setting
+   differs from today's trials. Files of trials in int8 are no longer read.
 
 Whoever changes a record raises the version and adds a line above. New fields are optional and
 removed fields have the type ``Former``, so that one parser reads the files of all versions. Stored
@@ -143,7 +143,7 @@ class Round(Record):
     """The record of a round of a trial; each round runs in a new process.
 
     The measurement lists the times of all rounds one after the other. ``warmup_steps`` and
-    ``samples`` say how many times in these lists are the round's. All other fields are as in
+    ``samples`` count the times of this round in these lists. All other fields are as in
     `Measurement`, for this round alone.
     """
 

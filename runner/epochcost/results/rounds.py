@@ -27,7 +27,7 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
-    ``demanded`` is the relative half width at which the measurement counts as precise. The
+    The measurement is precise if its interval's relative half width is at most ``demanded``. The
     comparison with fp32 comes from the first round. Other fields that cannot be summed, such as
     losses and placement, come from the new round.
     """

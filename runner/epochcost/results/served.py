@@ -1,7 +1,7 @@
 """Records of a scenario of LoadGen: its runs, with summaries and raw latencies.
 
-Percentiles are defined as in LoadGen: the latency at rank ``floor(count × share)``, counted from
-zero, of the sorted latencies (mlcommons/inference, loadgen/results.cc).
+Percentiles are defined as in LoadGen (mlcommons/inference, loadgen/results.cc). The percentile is
+the sorted latency with the index ``floor(count × share)``, counted from zero.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class TokenRun(Record):
 
     ``first`` is the time from a request's arrival to its first token, ``further`` the mean time of
     each later token of an answer. ``read`` and ``written`` are the numbers of tokens in prompts and
-    answers. Raw times, in the order of arrival, are stored for every run except those of the
-    search.
+    answers. Raw times, in the order of arrival, are stored for every run whose purpose is not
+    "search".
     """
 
     first: Latency
@@ -67,7 +67,7 @@ class TokenRun(Record):
     further_nanoseconds: tuple[NonNegativeInt, ...] = ()
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether first and further tokens are within the latency bounds of ``requests``."""
+        """Whether the percentiles of ``first`` and ``further`` keep the bounds in ``requests``."""
         return all(
             latency.percentile(requests.percentile) <= bound_ms * _NANOSECONDS_A_MS
             for latency, bound_ms in (
@@ -153,5 +153,5 @@ class ServingRecord(Record):
 
 
 def latency_percentile(ordered: Sequence[int], share: float) -> int:
-    """The percentile ``share``, below 1, of sorted latencies by LoadGen's definition."""
+    """Percentile of the ascending latencies ``ordered``, as in LoadGen; ``share`` is below 1."""
     return ordered[int(len(ordered) * share)]

@@ -51,7 +51,7 @@ class Instability:
 
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
-    """All reasons, from the known conditions, why a repeated measurement may differ."""
+    """All known reasons why a repeated measurement may differ."""
     watched, pinned = measurement.conditions, measurement.pinning
     cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
     return (

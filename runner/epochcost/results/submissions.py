@@ -142,7 +142,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Store samples and host of each result below ``root`` that is not a submitted file."""
+    """Record samples and host of each result below ``root``, except in the files ``named``."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
@@ -162,7 +162,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 def _introduced(
     submission: Submission, host: _Host, met: Mapping[_Host | str, int], least: int
 ) -> Submission:
-    """Add a remark if a submission's machine or host has fewer than ``least`` results so far."""
+    """Add a remark to a submission if ``met`` counts fewer than ``least`` results of its host."""
     machine, fingerprint = host
     if met[host] >= least:
         return submission

@@ -116,7 +116,7 @@ class Trainings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name about the training.
+        """The part of the file's name that identifies the training.
 
         The part has the model, data set, provider, batch size and digits of the id.
         """
@@ -144,7 +144,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The mean of one or more values, their standard deviation, and half the mean's interval."""
+    """Mean of one or more values, their standard deviation, and half the mean's 95 % interval."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)

@@ -166,8 +166,8 @@ class Device(NamedSpec):
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
     """Yield a finding for each probably misspelt accelerator, and for each wrong number.
 
-    A number is wrong if it is far from the number of the device with the accelerator's name in
-    specs/devices. ``devices`` maps each name of a device to the device.
+    A number is wrong if specs/devices states a very different number for the accelerator.
+    ``devices`` maps each name of a device to the device.
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()

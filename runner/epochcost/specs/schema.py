@@ -177,9 +177,9 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
-    """A table of a schema and all tables within it, as tables of the reference page.
+    """Yield the tables within a schema, at any depth, as tables of the reference page.
 
-    If a table occurs again, its inner tables are left out.
+    If a table occurs again, the tables inside it are left out.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key

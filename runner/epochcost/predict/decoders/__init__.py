@@ -1,1 +1,1 @@
-"""Predict times of language models from published figures and formulas (laws) for the times."""
+"""Predict times of language models from published times and from formulas, called laws."""

@@ -1,8 +1,8 @@
 """Find processors (CPUs) of machines, and compute the peak rates of devices and processors.
 
-Rates of devices come from ``specs/devices``, facts of processors from tables and from the names of
-machines. If no table states a fact about a processor, the fact follows from the generation in the
-processor's name.
+Rates of devices come from ``specs/devices``. Facts about processors come from tables and from the
+names of machines. If no table states a fact about a processor, the fact follows from the generation
+in the processor's name.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class CpuGeneration(NamedTuple):
 
     In a cycle, a core computes ``lanes`` operations in fp32 on the widest vectors that programs
     use. ``gigahertz`` is the usual clock with all cores busy, ``cores`` the number of cores of the
-    largest processor. A core reads at most ``core_read`` gigabytes a second from memory, all cores
-    of a processor together at most ``read``.
+    largest processor. A core reads at most ``core_read`` gigabytes a second from memory. All cores
+    of a processor together read at most ``read`` gigabytes a second.
     """
 
     pattern: str
@@ -155,9 +155,9 @@ class Chip:
     ``products`` is the operations a second of the matrix units at a precision, ``operations`` those
     of the vector units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes a
     second to another device of the machine. ``hops`` is the number of links on the way to that
-    device. ``unpacking`` is the number of operations that unpack a quantised weight, relative to
-    most chips. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a device. Chips
-    that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
+    device. ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on
+    most chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is 0 for a
+    device. Chips that agree in ``kind``, ``maker`` or ``generation`` are expected to behave alike.
     """
 
     name: str
@@ -307,9 +307,9 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processor of the machine in a published row, or the best guess from the row's names.
+    """The processor of a published row's machine, or the best guess from ``chip`` and ``machine``.
 
-    A note such as "8 threads" comes from llama.cpp, which runs one thread on each core.
+    A ``note`` "8 threads" means 8 cores: it comes from llama.cpp, which runs a thread on each core.
     """
     if machine in processors:
         return processors[machine]
@@ -319,7 +319,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor by instructions and threads per core of one with the same ``chip``."""
+    """Describe a processor with the instructions and threads per core of one with this ``chip``."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores

@@ -47,7 +47,7 @@ def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
 
 
 def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
-    """The reason why a serving measurement is implausible, by its index in ``rows``."""
+    """Implausible serving measurements with the reasons, by index in ``rows``."""
     reasons = {at: reason for at, row in enumerate(rows) if (reason := _why(row))}
     for places in group_by(range(len(rows)), lambda at: _program(rows[at])).values():
         impossible = [at for at in places if at in reasons]
@@ -65,7 +65,7 @@ def _program(row: TokenRow) -> Hashable:
 
 
 def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row that repeats an earlier row, and the earlier row's place."""
+    """Yield the index of each row that repeats an earlier row, and a message naming that row."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
@@ -76,7 +76,7 @@ def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
 
 
 def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each run that includes the start of its program, and the reason."""
+    """Yield the index of each row whose time includes the program's start, and a message."""
     alike: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
     for at, row in enumerate(rows):
         question = row.question
@@ -100,7 +100,7 @@ def _run_seconds(row: TokenRow) -> float:
 
 
 def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
-    """The reason why a training measurement is implausible, by its index in ``rows``."""
+    """Implausible training measurements with the reasons, by index in ``rows``."""
     doubts = {}
     for at, row in enumerate(rows):
         if row.device is None or row.tokens_per_second is None:
@@ -126,7 +126,7 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 
 def _why(row: TokenRow) -> str | None:
-    """The reason why no device of this kind can reach a row's rate; None if a device can."""
+    """The reason why the devices of a row cannot reach the row's rate; None if they can."""
     device, count = row.question.device, _count(row)
     if not isinstance(device, Device):
         return None
@@ -140,7 +140,7 @@ def _why(row: TokenRow) -> str | None:
 
 
 def _count(row: TokenRow) -> int:
-    """Number of devices in a row, including those with further copies of the model."""
+    """Number of devices in a row, over all copies of the model."""
     return row.line.count_of("count", 1)
 
 

@@ -3,7 +3,7 @@
 The fit is hierarchical: each fit is the prior of fits to smaller groups of rows. First, all rows on
 processors or NVIDIA's chips are fitted together. Each software follows, then the software on the
 chips of each other maker, then each edition. A program with few rows stays near the fit of the next
-larger group, or has that fit.
+larger group; with very few rows, it uses that fit.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def fit_programs(
 ) -> Programs:
     """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
 
-    ``seconds`` are logarithms of the times that answer ``questions``. The prior of each efficiency
-    has its middle at ``start``. The prior of its logarithm has the standard deviation ``spread``.
+    ``seconds`` are logarithms of the times that answer ``questions``. The prior of an efficiency's
+    logarithm has the logarithm of ``start`` as mean and ``spread`` as standard deviation.
     """
     fit = partial(_fit, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)
@@ -96,7 +96,7 @@ def _fit(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to questions with indices ``at``; a group of n rows has the weight √n."""
+    """Fit efficiencies to the questions ``at``; n questions of one group together weigh √n."""
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[i] for i in at])

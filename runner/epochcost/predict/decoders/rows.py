@@ -84,7 +84,7 @@ class Line:
     def count_of(self, column: str, default: int) -> int:
         """The whole number in a column, ``default`` if the cell is empty or 0.
 
-        Raises ValueError for another text.
+        Raises ValueError if the cell is not a positive number.
         """
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
@@ -186,7 +186,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The columns that a token table may omit, each with the value for all of its rows."""
+    """The columns that a token table may omit, each with the value that applies to every row."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
@@ -279,7 +279,7 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """Convert a throughput of requests to seconds between tokens, which include reading prompts."""
+    """Convert a throughput to seconds between tokens; these include the time to read prompts."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None

@@ -52,7 +52,7 @@ _KIND_DISTANCE = 3.0
 
 
 def _length(question: ServingQuestion) -> float:
-    """The logarithm of a prompt's length, in coarse steps; 0 for the time of a token."""
+    """The logarithm of the prompt's length, in coarse steps; 0 if the question is about tokens."""
     if question.kind == "token":
         return 0.0
     return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
@@ -108,7 +108,7 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of tokens from the plausible rows among published ``rows``.
+    """Forecast times of prefills and decoding steps from the plausible rows among ``rows``.
 
     ``cache`` is the folder of earlier fits, keyed by all inputs.
     """
@@ -211,7 +211,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each set of traits: a question, the median departure from the law, and row count."""
+        """A question, the median departure and the number of rows for each set of equal traits."""
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])
@@ -227,7 +227,8 @@ class _Side:
     def _factors(self) -> dict[str, float]:
         """The factor that scales the intervals of each kind of time.
 
-        Intervals of this number of standard deviations contain nine of ten rows of left-out chips.
+        An interval of this many standard deviations on each side contains nine of ten rows, if each
+        row is predicted from the rows of other chips.
         """
         questions = self._cells[0]
         kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])

@@ -57,12 +57,12 @@ class Efficiencies(NamedTuple):
     """Positive parameters of the law of training times; the fit is of their logarithms.
 
     - ``products``: reached share of the peak rate in 16 bits.
-    - ``eight``: reached share in fewer bits, divided by ``products``.
+    - ``eight``: reached share of the peak rate in fewer bits, divided by ``products``.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: number of times that a pass reads the weights.
     - ``unpacking``: bytes whose reading takes as long as unpacking a weight.
-    - ``experts``: factor of the time of models with experts.
-    - ``doubling``: factor of the time for each doubling of the number of devices.
+    - ``experts``: factor that multiplies the time of models with experts.
+    - ``doubling``: factor that multiplies the time at each doubling of the number of devices.
     - ``attention``: efficiency of attention relative to products.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes of memory traffic for each number of the residual stream and each
@@ -137,7 +137,7 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """The operations of a step on the weights, as a multiple of those of a forward pass."""
+        """The operations on the weights in a step, divided by those in a forward pass."""
         return 2 + (not self.frozen) + self.recomputed
 
 
@@ -193,11 +193,12 @@ class TrainingForecaster:
 
 
 class Amounts(NamedTuple):
-    """The time of each part of the law for a token on one device at the hardware's full rates.
+    """Times and factors in the law for one token on one device at the hardware's full rates.
 
-    ``products`` and ``attention`` are seconds at the peak rate. ``read`` (weights), ``unpacked``
-    (weights) and ``numbers`` (of activations) are seconds at the memory bandwidth. ``moved``
-    (weights) is seconds on the link. ``balance`` is peak / bandwidth relative to an A100's.
+    ``products`` and ``attention`` are seconds at the peak rate. ``read`` is the seconds to read the
+    weights. ``unpacked`` and ``numbers`` are the seconds to read a byte for each weight to unpack
+    and for each activation. ``moved`` is the seconds to move the weights over the link. ``balance``
+    is peak / bandwidth, divided by the same ratio of an A100.
     ``layers`` is the number of layer passes that start. ``few_bits`` and ``experts`` are 1 if the
     model is multiplied in fewer than 16 bits or has experts, else 0. ``devices`` is the number of
     devices, ``doublings`` its logarithm to base 2.
@@ -337,8 +338,8 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Two features, from frozen weights and number of devices, that compare rows with a question.
+    """Two features that show how similar trainings are: frozen weights, and number of devices.
 
-    Similar rows count most when the question's interval is calibrated.
+    Rows similar to a question count most when the question's interval is calibrated.
     """
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

@@ -211,7 +211,7 @@ _MOST_DRAWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CostRatio:
-    """The cost of a machine relative to the cheapest machine, at each one's cheapest price plan.
+    """The cost of a machine relative to the cheapest machine, each at its cheapest price plan.
 
     ``times_cost`` is the ratio of the mean costs, with a 90 % interval over joint scenarios.
     ``cheapest`` says in how many of 100 scenarios the machine is the cheapest.

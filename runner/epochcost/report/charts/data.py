@@ -137,7 +137,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """Suffixes of name and title for each column of the field in a table."""
+        """Suffixes for the name and the title of each table column that shows the field."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)

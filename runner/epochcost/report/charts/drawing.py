@@ -1,8 +1,8 @@
 """Draw figures, and cache each drawing by its inputs.
 
 A drawing's file name is a hash of the chart, of the code in this folder, and of the versions of the
-drawing packages. The name of the browser's chart library has the version of vl-convert, which
-contains the library.
+drawing packages. The file name of the browser's chart library contains the version of vl-convert,
+the package with the library.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ def cost_by_load(
 ) -> CostByLoad | None:
     """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
-    ``requests`` describes the requests. ``turn`` is the machine that first costs as little
-    as the cheapest API. Returns None if fewer than two lines differ.
+    ``requests`` describes the requests. ``turn`` has the lowest rate at which a machine costs as
+    little as the cheapest API, and this machine. Returns None if fewer than two lines differ.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:

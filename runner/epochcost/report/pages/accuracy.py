@@ -1,4 +1,4 @@
-"""Make the page about accuracy: time and cost of our and of published trainings to an accuracy."""
+"""Make the page about accuracy: measured and published costs of training to an accuracy."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The site publishes scripts with the times of each workload, and with a program that computes the
 bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
 `odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
-times to find how likely a machine is the cheapest. It draws predicted times from published weights,
-and measured times from a seed.
+times to find how likely a machine is the cheapest. Each time has a seed for its draws. Predicted
+times also have published weights.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """The seed of a time's random draws, and the index of their weights, added to ``drawn``."""
+    """Add the weights of a time's random draws to ``drawn``; return their seed and index."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))

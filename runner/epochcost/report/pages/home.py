@@ -205,7 +205,7 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards of the best machine at the answer's load, an API, and ``busy`` at full load."""
+    """Yield cards: the best machine at the answer's load, an API, and ``busy`` at full load."""
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""
     load = wording.per_second_words(answer.requests.per_second)

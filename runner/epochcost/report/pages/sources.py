@@ -164,7 +164,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """Make a table of a source's rows: their time, price and each input that any row has."""
+    """Make a table of a source's rows: time, price, and the other inputs that any row states."""
     used = [
         (column, of)
         for column, of in _COLUMNS

@@ -141,7 +141,7 @@ def _values(
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Chart costs relative to the cheapest machine's, for embedding, training or inference."""
+    """Chart costs relative to the cheapest machine, for embedding, training or inference."""
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if embeds(report, workload):
@@ -156,5 +156,5 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def _ratio(trial: Observation) -> Decimal:
-    """Our time divided by PyTorch's at a batch size within a factor of 2; 0 if unknown."""
+    """Our time divided by PyTorch's at a batch size within a factor of 2 of ours; 0 if unknown."""
     return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)

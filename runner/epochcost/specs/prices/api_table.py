@@ -8,8 +8,8 @@ such as ``long.input_per_million``. An empty cell means that the key is missing.
 a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names the row's file.
 
 ``api_doubts`` finds implausible prices. An API's price is compared with its previous price, the
-model's prices at other providers, and the provider's other models. Two prices may differ by at most
-a fixed factor: the largest factor among the prices in this repository in November 2026, rounded up.
+model's prices at other providers, and the provider's other models. Each comparison allows a fixed
+factor between prices.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A price is compared with the previous price of its plan and with the other plans of its machine. It
 is also compared with the prices of its accelerator in other machines, and with the provider's other
-prices. Two prices may differ by at most a fixed factor: the largest factor among the prices in this
-repository in November 2026, rounded up. ``api_table`` has the rules for token prices.
+prices. Each comparison allows a fixed factor between prices: the largest factor in this repository
+in November 2026, rounded up. ``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations

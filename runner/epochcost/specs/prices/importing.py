@@ -203,7 +203,10 @@ class _Machines:
         return model, place or ""
 
     def _compared(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """Compare ``row`` with the catalogue's amount on the table's day; ``model`` is copied."""
+        """Compare ``row`` with the catalogue's amount on the table's day.
+
+        ``model`` is the price whose spec is copied.
+        """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
             (price.as_of, amount, price.id)
