@@ -172,9 +172,12 @@ def markdown(comment: Comment) -> str:
         text += f"### What this changes in cost\n\n{_code(comment.summary)}  \n"
         text += f"Between {_code(comment.before)} and {_code(comment.after)}.\n\n"
     if costs.rows:
-        above = map(_table_row, costs.rows[:_ROWS_ABOVE])
-        text += _TABLE_HEAD + _fitting(above, 0, text) + "\n"
-        parts["costs"] = Part(costs.rows[_ROWS_ABOVE:], costs.more)
+        # Predictions follow from other changes, which have rows or sections of their own.
+        causes = [row for row in costs.rows if not row[-1].startswith("prediction:")]
+        effects = [row for row in costs.rows if row[-1].startswith("prediction:")]
+        above = map(_table_row, causes[:_ROWS_ABOVE])
+        text += (_TABLE_HEAD + _fitting(above, 0, text) + "\n") if causes else ""
+        parts["costs"] = Part((*causes[_ROWS_ABOVE:], *effects), costs.more)
     for name in TITLES:
         text += _folded(name, parts.get(name, Part(())), text)
     return text

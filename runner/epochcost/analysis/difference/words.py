@@ -13,7 +13,7 @@ from epochcost.analysis.difference.results import ResultFile
 from epochcost.analysis.difference.table_diff import Figure, Job
 from epochcost.analysis.odds import scenarios
 from epochcost.analysis.rows import GOAL_WORDS
-from epochcost.units import money, money_range
+from epochcost.units import money, money_about, money_range
 
 # Changes are sorted by their rounded size, so that effects of one price stay together.
 _DIGITS = 3
@@ -159,13 +159,14 @@ def _plan_words(figure: Figure) -> str:
 
 
 def _cost_words(figure: Figure | None) -> str:
-    """The cost, or its range if predicted or estimated; "unknown" without a known price."""
+    """The cost, with its range if predicted or estimated; "unknown" without a known price."""
     if figure is None:
         return "—"
     if figure.cost is None or figure.ends is None:
         return "unknown"
     if figure.job.kind in {"predicted", "estimated"}:
-        return money_range(*figure.ends, figure.currency)
+        ends = money_range(*figure.ends, figure.currency)
+        return f"{money_about(figure.cost, figure.currency)} ({ends})"
     return money(figure.cost, figure.currency)
 
 
@@ -183,6 +184,8 @@ def winner_words(winner: Winner) -> str:
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
     was, now = _choice_words(winner.before), _choice_words(winner.after)
+    if winner.after is None:
+        now += ": no time is known, or its prediction is too uncertain"
     assumed = [bool(figure and figure.assumed) for figure in (winner.before, winner.after)]
     firm = "; an assumed price never wins against a list price" if assumed == [True, False] else ""
     return f"{work}: was {was}; is {now}{odds}{firm if winner.after else ''}"
