@@ -137,10 +137,10 @@ def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def steps(
     ways: Ways, dollars: Mapping[int, float], most: int, noise: float = _NOISE**2
 ) -> Iterator[Step]:
-    """Yield steps with at most ``most`` times together; ends when no measurement saves regret.
+    """Yield the next steps, which measure at most ``most`` times in all.
 
-    ``dollars`` has the prices of measurements by the index of the time; ``noise`` is the variance
-    of a measurement. If all times of a job share an unknown error, measuring a single time does not
+    The iteration ends when no measurement saves regret. ``dollars`` has the prices of measurements
+    by the index of the time; ``noise`` is the variance of a measurement. If all times of a job share an unknown error, measuring a single time does not
     show which machine is cheaper. So the times of two rivals are also tried together.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
