@@ -140,8 +140,9 @@ def steps(
     """Yield the next steps, which measure at most ``most`` times in all.
 
     The iteration ends when no measurement saves regret. ``dollars`` has the prices of measurements
-    by the index of the time; ``noise`` is the variance of a measurement. If all times of a job share an unknown error, measuring a single time does not
-    show which machine is cheaper. So the times of two rivals are also tried together.
+    by the index of the time; ``noise`` is the variance of a measurement. If all times of a job
+    share an unknown error, measuring a single time does not show which machine is cheaper. So the
+    times of two rivals are also tried together.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
     sets = [(time, time) for time in dollars] + rivals.pairs(dollars.keys())
