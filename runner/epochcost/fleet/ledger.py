@@ -67,7 +67,10 @@ class Tariff:
         return cost.mean
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest bill of a cell after ``losses``, on a machine that is up ``up_seconds``."""
+        """The highest bill of a cell, all remaining retries included.
+
+        The cell has lost ``losses`` machines. Its machine has been up for ``up_seconds``.
+        """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
 
@@ -86,7 +89,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     reserved: Decimal
 
     def moved(self, now: float) -> Lease:
-        """Copy the lease so that its time begins at ``now``, with the same length."""
+        """A copy of the lease that begins at ``now`` and lasts as long as this lease."""
         return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 
