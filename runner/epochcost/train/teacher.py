@@ -3,9 +3,10 @@
 Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
 If a target has a class for each position of a text (a language model's tokens), the class depends
-on the token there. If a target has a single class of many for a whole text, the class depends on
-the last token. Only the seed, the number of classes and the shape decide these random dependencies,
-so two targets of the same kind agree. ``train.batches`` decides which batches are drawn.
+on the token there. If a target has a single class for a whole text, and there are more than
+``_MOST_TOPICS`` classes, the class depends on the last token. Only the seed, the number of classes and the shape
+decide these random dependencies, so two targets of the same kind agree. ``train.batches`` decides
+which batches are drawn.
 """
 
 from __future__ import annotations
@@ -265,8 +266,8 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws examples with their targets.
 
-    If a target has a single label for an example and at most 64 classes, all classes are equally
-    likely.
+    If latent factors decide a target's only label, all classes are equally likely, up to 64
+    classes.
     """
 
     fields: Sequence[InputField]
