@@ -4,9 +4,9 @@ Latent factors z ~ N(0, I), [examples, directions], become the inputs through fi
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
 If a target has a class for each position of a text (a language model's tokens), the class depends
 on the token there. If a target has a single class for a whole text, and there are more than
-``_MOST_TOPICS`` classes, the class depends on the last token. Only the seed, the number of classes and the shape
-decide these random dependencies, so two targets of the same kind agree. ``train.batches`` decides
-which batches are drawn.
+``_MOST_TOPICS`` classes, the class depends on the last token. Only the seed, the number of classes
+and the shape decide these random dependencies, so two targets of the same kind agree.
+``train.batches`` decides which batches are drawn.
 """
 
 from __future__ import annotations
