@@ -69,6 +69,6 @@ def measure_missing_ceilings(
 
 
 def _text(rate: MeasuredRate) -> str:
-    """Format the median, lowest and highest rate in units of 10⁹ a second."""
+    """Format the median, lowest and highest rate, in 10⁹ operations or bytes a second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

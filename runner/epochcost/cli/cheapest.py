@@ -303,7 +303,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe how far an input changes: in percent, or as a factor of 2 or more."""
+    """Describe an input's change to ``switch.value``, in percent, or as a factor if 2 or more."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:

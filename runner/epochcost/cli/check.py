@@ -103,7 +103,7 @@ def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
 
 
 def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    """Yield the faults of the CSV tables that the specs of published tables in ``files`` name."""
+    """For each spec of a published table in ``files``, yield the faults of its CSV table."""
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415

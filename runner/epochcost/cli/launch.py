@@ -130,7 +130,7 @@ def launch(
 
 
 def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
-    """The cheapest target with ``accelerator``; prints the accelerator's name if that differs."""
+    """The cheapest target with ``accelerator``; if its accelerator has another name, prints it."""
     target = cheapest_target(catalogue, accelerator)
     form = form_of(catalogue, target)
     if form.casefold() != accelerator.casefold():

@@ -3,7 +3,7 @@
 The workflow that has the right to write comments reads data from untrusted code. It uses this file
 without the rest of the package, so this file imports the standard library only. The data have fixed
 keys, and limits on their size, rows and texts. The Markdown shows each text as code, in which
-neither Markdown nor GitHub interprets links, people or mark-up. A text contains no character that
+neither Markdown nor GitHub interprets links, mentions or mark-up. A text contains no character that
 could end the code span, the table cell or the line.
 """
 

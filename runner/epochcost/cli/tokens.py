@@ -233,7 +233,7 @@ def _asks(offer: ApiOffer) -> str:
 
 
 def _on_machine(offer: ServingOffer) -> str:
-    """Describe a machine: its cost and its range, the number of machines, and how busy they are."""
+    """Describe an offer: its cost, the cost's range, the number of machines, and their load."""
     cost = offer.per_million
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"

@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: the rounds of trials to measure next, in order; reported before their other events."""
+    """Event: the rounds to measure next, in order; it precedes other events of these rounds."""
 
     visits: tuple[Visit, ...]
 

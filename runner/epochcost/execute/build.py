@@ -2,7 +2,7 @@
 
 This module writes the files of trials that time steps. ``loads`` writes the files of trials under
 LoadGen, ``requests`` the files of trials with requests to an engine. Building executes no graph.
-``job_files`` applies precisions, ``step`` differentiates, ``train`` generates data.
+``job_files`` applies precisions, ``step`` differentiates graphs, ``train`` generates data.
 """
 
 from __future__ import annotations

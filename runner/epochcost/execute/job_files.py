@@ -33,7 +33,7 @@ from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The inputs of a graph with fixed shapes that take an output of the previous step."""
+    """The inputs of ``graph``, whose shapes are fixed, that take the previous step's outputs."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)

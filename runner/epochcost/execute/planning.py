@@ -258,7 +258,7 @@ def _planned(
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """Plan each study for its host, without unrequested, unreadable and too large trials."""
+    """Plan requested trials on each study's host, if the model is readable and memory suffices."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
@@ -302,7 +302,7 @@ def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
 
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without decoders' trials in precisions for which their files have no weights."""
+    """The plan without trials in precisions for which the decoder's file has no weights."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False

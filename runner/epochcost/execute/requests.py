@@ -37,8 +37,8 @@ def request_files(
 ) -> JobFiles:
     """Write the graph in the trial's precision and the prompts into ``folder``.
 
-    The file ``batches`` has three arrays: ``prompts`` [PROMPTS, longest], in which only the first
-    ``prompt_tokens`` [PROMPTS] tokens of a row count, and ``answer_tokens`` [PROMPTS].
+    The file ``batches`` has three arrays: ``prompts`` [PROMPTS, longest], ``prompt_tokens``
+    [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first ``prompt_tokens`` of its row.
     """
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")

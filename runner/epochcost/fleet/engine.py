@@ -1,11 +1,12 @@
 """The interface between a launch and an engine, and the engine of machines that `ssh` reaches.
 
-An engine reaches one target. It needs a folder there, where each job has a folder ``jobs/NAME``
-with its ``script``, its ``log`` and, after its end, its ``exit`` code. So a job's state outlives a
-connection. Engines differ in the scripts that submit and cancel a job and print its state.
+An engine reaches one target, and needs a folder on it. There, each job has a folder ``jobs/NAME``
+with its ``script``, its ``log`` and, after the job's end, its ``exit`` code. So a job's state
+outlives a connection. Engines differ in the scripts that submit and cancel a job and print its
+state.
 
-Each call returns within a minute or raises `EngineError`. Only `start` may take the target's
-``setup_minutes``, and `collect` and `tear_down` together ``IDLE_MINUTES``.
+Each call returns in time or raises `EngineError`. `start` may take the target's ``setup_minutes``,
+`collect` and `tear_down` together ``IDLE_MINUTES``, and any other call a minute.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Engine:
     This class is the engine of a machine that exists already, so the machine is neither started nor
     given back. A job's name has letters, digits and hyphens only. ``held`` says whether the machine
     is paid from its start to its end, or only while a job runs. Stations set ``is_up`` while they
-    hold the lock ``starting``, so the target starts once.
+    hold the lock ``starting``, so that only one of them starts the target.
     """
 
     held: ClassVar[bool] = True

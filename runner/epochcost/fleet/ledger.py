@@ -1,8 +1,8 @@
 """The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
 This file, the ledger, is written before a machine or a job is started. So if the launch is killed,
-the next launch can end its machines and jobs. Money for the longest time of a cell and of its
-retries is reserved before the cell starts. Bills and reservations together never exceed the cap.
+the next launch can end its machines and jobs. Before a cell (a trial or a sweep) starts, money for
+its longest time and its retries is reserved. Bills and reservations together never exceed the cap.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class Tariff:
         return cost.mean
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest bill of a cell after ``losses``, on a machine that is up ``up_seconds``."""
+        """The highest bill of a cell, all remaining retries included.
+
+        The cell has lost ``losses`` machines. Its machine has been up for ``up_seconds``.
+        """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
 
@@ -86,7 +89,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     reserved: Decimal
 
     def moved(self, now: float) -> Lease:
-        """Copy the lease so that its time begins at ``now``, with the same length."""
+        """A copy of the lease that begins at ``now`` and lasts as long as this lease."""
         return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 
@@ -109,7 +112,7 @@ class Ledger:
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
-        """Replace a station's lease; False, without a change, if the cap does not allow it."""
+        """Replace a station's lease; returns False, and changes nothing, if the cap forbids it."""
         with self._lock:
             entries = self.entries
             leases = {**entries.leases, station: lease}

@@ -68,7 +68,7 @@ class EngineError(EpochcostError):
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Runs scripts and copies files on a target's machine; ``host`` None is this machine.
+    """Runs scripts and copies files on a target's ``host``; None means this machine.
 
     ``secrets`` are names of environment variables that scripts get. Output and errors never contain
     the values of these variables.

@@ -116,7 +116,7 @@ class Station:
             self._give_back()
 
     def _install(self) -> None:
-        """Install the code on a cluster before money is reserved, as only its nodes are paid."""
+        """Install the code on a cluster before money is reserved, because only jobs cost money."""
         kind = self.engine.target.kind
         cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
         if cell is not None and not self.problem:
@@ -131,7 +131,7 @@ class Station:
                 self.engine.is_up = True
 
     def _next(self) -> Generator[float, None, Cell | None]:
-        """Take a cell and reserve its money; wait while other stations hold the money."""
+        """Take a cell and reserve money for it; wait if other stations have reserved too much."""
         launch = self.launch
         while not self.problem and (cell := launch.take(self.engine.target)):
             no_more = launch.ledger.is_idle(launch.clock())

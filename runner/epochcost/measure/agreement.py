@@ -49,8 +49,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     """Outputs of the fp32 reference's first step, except outputs that the next step reads.
 
-    The reference does not carry values that only the trial's graph passes from step to step, such
-    as the loss scale.
+    If only the trial's graph carries a value, such as the loss scale, the reference ignores it.
     """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
@@ -125,8 +124,8 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
     """Raise JobError if an output of the last training step has a number that is not finite.
 
-    ``output`` returns an output by its name. Steps with infinite numbers or NaN would take a
-    different time.
+    ``output`` returns an output by its name. Steps with infinite numbers or NaN may be faster
+    or slower than other steps.
     """
     if job.mode == "training":
         for name in job.outputs:

@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which measures with each number of threads in each precision."""
+    """Settings of the benchmark, which measures each number of threads in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -83,7 +83,7 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Peak rates of this host under the id of ``hardware``, and whether they are newly measured.
+    """Peak rates of this host as machine ``hardware``, and whether this call measured them.
 
     Runs the benchmark unless a current record for this host and runtime exists below ``folder``.
     ``again`` forces the benchmark. ``device`` is CUDA's number of the GPU. Raises CapabilityError

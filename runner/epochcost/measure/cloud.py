@@ -44,7 +44,7 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The answer to a request as text; raises OSError or HTTPException without an answer."""
+        """The answer to a request, as text; OSError or HTTPException if no answer comes."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError("no time left")
@@ -61,7 +61,7 @@ class Service:
 
 
 def _ec2(service: Service) -> Instance:
-    """Ask EC2's metadata service by version 2, which needs a token; version 1 may be off."""
+    """Ask version 2 of EC2's metadata service, which needs a token; version 1 may be off."""
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}

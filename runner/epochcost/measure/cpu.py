@@ -34,7 +34,7 @@ def read_number(file: Path) -> int | None:
 def parse_cpu_list(text: str | None) -> frozenset[int]:
     """Parse a list of CPUs in the kernel's format: ``0-2,5`` is 0, 1, 2 and 5.
 
-    Empty if the text has another form.
+    The result is empty if the text has another form.
     """
     cpus: set[int] = set()
     for part in (text or "").split(","):

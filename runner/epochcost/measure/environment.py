@@ -102,8 +102,8 @@ class Revision:
 def code_revision(folder: Path = CODE) -> Revision | None:
     """The revision of the code in ``folder``.
 
-    None if git does not track the code and `epochcost launch` did not install it, for example after
-    pip install, or in a virtual environment below the checkout of another project.
+    None unless git tracks the code or `epochcost launch` installed it. So code that pip
+    installed from an index has no revision, even inside another project's checkout.
     """
     if (folder / NOTE).is_file():
         commit, state = (folder / NOTE).read_text("utf-8").split()

@@ -46,7 +46,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """The result of a function of NVML; None if the function raises an error of NVML."""
+    """The result of ``ask(*arguments)``, a function of NVML; None if it raises NVMLError."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -90,8 +90,8 @@ class DeviceWatch:
     def in_use(self) -> bool:
         """Whether a process of the trial uses the GPU, or the GPU's used memory has grown.
 
-        The growth of memory decides if the driver lists no process of the trial: in a container,
-        the driver shows other process ids than the system.
+        In a container, the driver may list none of the trial's processes, since it shows other
+        process ids than the system. Then the growth of memory decides.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
@@ -108,7 +108,7 @@ class DeviceWatch:
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
-        """The energy between the first and last reading, or the reason why it is unknown.
+        """The GPU's energy between the first and last reading, or why that energy is unknown.
 
         ``seconds`` is the time between these readings.
         """
@@ -139,7 +139,7 @@ class DeviceWatch:
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """All reasons for lowered clocks in the readings; None if the driver cannot state them."""
+        """Reasons that readings gave for lowered clocks; None if the driver cannot state them."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
@@ -175,7 +175,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether ``handle`` stands for a part of a GPU (MIG); others may use the rest of the GPU."""
+    """Whether ``handle`` stands for a part of a GPU (MIG); other programs may use the rest."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 

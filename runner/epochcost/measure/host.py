@@ -34,8 +34,9 @@ class HostCounters:
 
     CPU seconds are those of the watched CPUs. Only differences of two readings have a meaning.
     ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs. The worker's parent
-    also runs on CPUs that are not watched, but uses little CPU time. ``frozen`` is in seconds, and
-    ``throttled`` counts lowered clocks. A counter that this system lacks is None.
+    also runs on CPUs that are not watched, but uses little CPU time. ``frozen`` is the seconds of
+    stops by a quota, and ``throttled`` the number of lowered clocks. A counter that this system
+    lacks is None.
     """
 
     at: float

@@ -47,8 +47,8 @@ class SamplingRule(_Frozen):
     Sampling ends when the mean is precise: half of its 95 % interval, divided by the mean, is at
     most ``relative_half_width``. A precise mean needs at least ``minimum_samples`` samples,
     ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A short series would not show
-    changes by the scheduler or the clock governor. Sampling also ends after ``most_samples``
-    samples, or when ``budget_seconds``, which include the warm-up, are spent.
+    how the scheduler or the clock governor changes the speed. Sampling also ends after
+    ``most_samples`` samples, or when ``budget_seconds``, which include the warm-up, are spent.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -129,12 +129,13 @@ class JobFiles(_Frozen):
     whole trial, such as a constant learning rate. ``series`` is an .npz with an array ``[steps,
     ...]`` for each graph input that follows a schedule, such as a learning rate. Each step takes
     the next value; steps after the last value keep the last value. ``initial`` is an .npz with the
-    values of parameters. Other parameters are drawn at random as the metadata of ``graph`` says,
-    with the job's seed. A carried value without a stored or drawn value starts at its ``fill``. In
-    inference, a parameter without a value is an error. ``outputs`` are the names of outputs to read
-    that are not carried, such as the loss. ``reference`` is None in fp32 only. ``evaluation`` is
-    for training only. ``serving`` is None for trials that time steps. For a trial under LoadGen,
-    ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
+    values of some parameters. Other parameters are drawn at random as the metadata of ``graph``
+    says, with the job's seed. A carried value without a stored or drawn value starts at its
+    ``fill``. In inference, a parameter without a value is an error. ``outputs`` names the outputs
+    to read, such as the loss, except carried values. ``reference`` is None if the trial computes in
+    fp32, or if an engine runs ``graph``. ``evaluation`` is for training only. ``serving`` is None
+    for trials that time steps. For a trial under LoadGen, ``batches`` has examples ``[examples,
+    ...]``, and ``graph`` is the graph for the largest batch.
     """
 
     graph: Path
@@ -175,8 +176,8 @@ class Progress(_Frozen):
     """A worker's report of its progress.
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` is None until the interval is
-    first computed. ``elapsed_seconds`` counts from the start of the warm-up, like
-    ``budget_seconds``, and in the phase ``starting`` from the start of the worker.
+    first computed. ``elapsed_seconds``, like ``budget_seconds``, counts from the start of the
+    warm-up. In the phase ``starting``, it counts from the start of the worker.
     """
 
     phase: Phase

@@ -3,9 +3,9 @@
 The module makes LoadGen's settings, runs LoadGen, and reads its files: values of the detail log,
 the summary, and latencies from the trace. The module also searches for the highest rate of arrivals
 at which latencies stay within their bound. LoadGen logs a line ``:::MLLOG {json}`` for each value.
-A trace has an event for each sample, whose ``complete_ns`` counts from the sample's scheduled time
-(mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide what a query
-means.
+A trace has an event for each sample. The event's ``complete_ns`` counts from the sample's scheduled
+time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide what a
+query means.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LoadGenRequest:
     enough samples for this rate. ``bound_seconds`` is the latency bound of a sample. If
     ``token_bound_seconds`` is set, ``bound_seconds`` is the bound of the first token and
     ``token_bound_seconds`` the bound of every further token. If ``trace`` is set, LoadGen logs
-    every sample. ``examples`` is the number of examples to choose from.
+    every sample. ``examples`` is the number of examples from which LoadGen chooses.
     """
 
     scenario: LoadScenario
@@ -237,7 +237,7 @@ class LoadGenLog:
 
 
 def read_logs(folder: Path, prefix: str) -> LoadGenLog:
-    """Read and remove LoadGen's files in ``folder``; raises TrialFailed without a result."""
+    """Read and remove LoadGen's files in ``folder``; TrialFailed if they have no result."""
     try:
         detail = (folder / f"{prefix}detail.txt").read_bytes()
         summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
@@ -283,9 +283,10 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """The statistics of a latency in LoadGen's log, as a record.
+    """Make the record of a latency from ``values``, the values in LoadGen's log.
 
-    ``plain`` and ``percentile`` are patterns for the names of the latency's keys in the log.
+    ``plain`` is the pattern of the keys of mean, minimum and maximum, ``percentile`` that of the
+    keys of percentiles.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -326,13 +327,13 @@ class LoadGenTrial(ABC):
 
     @abstractmethod
     def _ask(self, rate: float, purpose: Purpose) -> None:
-        """Run LoadGen at a rate, and add the record of the run to this trial."""
+        """Run LoadGen at ``rate`` samples a second, and add the run's record to this trial."""
 
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The rate of the first longer run is ``first`` times the rate from the short runs. While a
-        run exceeds the bound, the next run has ``less`` times the previous rate. Returns whether a
+        The rate of the first longer run is ``first`` times the rate from the short runs. After each
+        longer run that exceeds the bound, the rate is multiplied by ``less``. Returns whether a
         longer run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
@@ -368,9 +369,9 @@ def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Search for the highest rate of arrivals that keeps the latency bound.
 
     The search begins with ``start`` and halves the rate (down to ``floor``) or raises it by a
-    quarter, until the highest rate lies between two tested rates. The search then bisects on a
-    logarithmic scale. Returns the highest rate that kept the bound in a run, or None if latencies
-    exceed the bound even at the rate ``floor``.
+    quarter, until a tested rate keeps the bound and a higher one does not. The search then bisects
+    between these rates on a logarithmic scale. Returns the highest rate that kept the bound in a
+    run, or None if latencies exceed the bound even at the rate ``floor``.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

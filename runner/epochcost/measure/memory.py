@@ -115,7 +115,7 @@ _SIGNS = re.compile(
 
 
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
-    """Whether a process ran out of memory, judged by its last lines and its exit status.
+    """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
     A SIGKILL counts as lack of memory, since people rarely send it. A SIGKILL does not count if the
     kernel's counter of kills for lack of memory did not grow (``for_memory`` is False).

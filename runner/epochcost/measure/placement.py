@@ -1,10 +1,10 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
 The module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
-CUDA, and which nodes a CUDA graph may contain. They also decide in which type nodes with many
-operations must compute. The proof is needed because ONNX Runtime changes precision silently. If a
-provider has no kernel of a half type, ONNX Runtime puts casts around its fp32 kernel. It also
-computes products in fp32 if their weights are not quantised.
+CUDA, and which nodes a CUDA graph may contain. They also decide the number type in which nodes with
+many operations (heavy nodes) must compute. The proof is needed because ONNX Runtime changes
+precision silently. If a provider has no kernel of a half type, ONNX Runtime puts casts around its
+fp32 kernel. It also computes products in fp32 if their weights are not quantised.
 """
 
 from __future__ import annotations
@@ -159,9 +159,9 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 class Declared:
     """Names of a training step's nodes, by the precision that its graph declares for them.
 
-    ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are heavy
-    nodes without such an input that onnxstep added, such as sums in fp32. A heavy node of the model
-    itself must be half. ``names`` are all nodes. ONNX Runtime renames nodes that it fuses.
+    ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are the
+    heavy nodes that onnxstep added without such an input, such as sums in fp32. A heavy node of the
+    model itself must be half. ``names`` are all nodes. ONNX Runtime renames nodes that it fuses.
     """
 
     half: frozenset[str] = frozenset()
@@ -246,10 +246,10 @@ def _prove_half(
 def _undeclared(
     wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes of ``wide``, which ran in fp32, that the graph does not declare as wide.
+    """The nodes of ``wide``, all of which ran in fp32, that the graph does not declare as wide.
 
-    A node whose name the graph lacks was fused. Such a node may stand for a declared node that did
-    not run under its own name.
+    ONNX Runtime fused each node whose name the graph lacks. A fused node may replace a declared
+    node whose name is not among ``nodes``.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

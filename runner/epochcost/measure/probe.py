@@ -50,7 +50,7 @@ def _run_on_cuda() -> None:
 def _probe_model() -> bytes:
     """A model whose output should be 16 everywhere if its input is a 4 × 4 matrix of ones.
 
-    The model consists of a 1 × 1 convolution by 4 and a matrix product.
+    The model is a 1 × 1 convolution with the weight 4, then a product with the input.
     """
     kind = TensorProto.FLOAT
     nodes = [

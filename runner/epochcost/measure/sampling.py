@@ -1,8 +1,8 @@
 """Time the steps of a trial: warm up, then sample until the mean is precise.
 
-Warm-up and sampling time each step from just before to just after its call. Preparing, deciding and
-reporting happen between the calls. ``stepping`` runs a step, and ``statistics`` computes the
-confidence interval of the mean.
+In both phases, the clock is read just before and just after the call of each step. Preparing,
+deciding and reporting happen between the calls. ``stepping`` runs a step, and ``statistics``
+computes the confidence interval of the mean.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Samples:
 
 
 class _Looks:
-    """Decides at which step counts a phase may end; these counts grow geometrically."""
+    """Decides after how many steps a phase may end; these numbers grow geometrically."""
 
     def __init__(self, first: int) -> None:
         self._next = first
@@ -137,7 +137,7 @@ def sample(
 
 
 class PacedReport:
-    """Passes on at most one report every ``_REPORT_SECONDS``, because reports slow fast steps."""
+    """Limits reports to one every ``_REPORT_SECONDS``, because reports delay short steps."""
 
     def __init__(self, report: Report, clock: Clock) -> None:
         self._report = report
@@ -183,5 +183,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round seconds to nine digits; further digits are noise and would double a file's size."""
+    """Round to nine decimal places; more digits are noise and would double a file's size."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

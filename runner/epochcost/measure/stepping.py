@@ -208,9 +208,9 @@ class Stepper:
 
 
 def _graph_options(number: int) -> ort.RunOptions:
-    """Run options that select the CUDA graph of a binding.
+    """Make the options of a run that uses the CUDA graph with this number.
 
-    A CUDA graph has fixed addresses, so each binding needs its own graph.
+    A CUDA graph has fixed addresses, so each binding of tensors needs its own graph.
     """
     options = ort.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
@@ -299,7 +299,7 @@ def graph_inputs(
 
 
 def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Load arrays whose first axis counts steps, and check them against the graph's inputs."""
+    """Load arrays with a value for each step along axis 0, and check that they fit the graph."""
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - types.keys())
     if unknown:
@@ -332,7 +332,7 @@ def _constant(
 
 
 def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of equal numbers in the memory of one number, for large optimizer states."""
+    """An array of equal numbers that stores ``number`` once, for large optimizer states."""
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 

@@ -39,8 +39,9 @@ from onnxstep.graphs.nodes import copied, is_standard
 class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
-    ``fed`` are the inputs that change with each step. ``loss`` names the step's output of the loss.
-    ``evaluations`` has a graph for each batch size, whose outputs are named "loss" and ``scores``.
+    ``fed`` are the inputs that change with each step. ``loss`` is the name of the step's loss
+    output. ``evaluations`` has a graph for each batch size. Each has outputs named "loss" and
+    ``scores``.
     """
 
     step: onnx.ModelProto

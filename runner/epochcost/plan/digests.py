@@ -40,9 +40,9 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
-    Names, notes, sources, batch sizes, the length of epoch and training, and keys for real data do
-    not count. So measurements stay valid if someone edits these keys. Neither the order of
-    unordered entries nor 1 instead of 1.0 changes the digest.
+    Names, notes, sources, batch sizes, the number of examples in an epoch, the number of epochs,
+    and keys for real data do not count. So measurements stay valid if someone edits these keys. The
+    digest depends neither on the order of unordered entries nor on writing 1 or 1.0.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

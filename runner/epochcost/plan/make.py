@@ -143,7 +143,7 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 
 
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """The sweeps of all plans, in which equal sweeps become a single sweep.
+    """The sweeps of all plans; sweeps with the same id become a single sweep.
 
     A merged sweep starts at the smallest first batch size and has the largest number of rounds.
     """
@@ -156,7 +156,7 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason: the first omitted work, how many more, and the reason."""
+    """Yield a line for each reason: the first omission, the number of others, and the reason."""
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 
@@ -285,7 +285,7 @@ def _trials(
 
 
 def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """Batch sizes of the study or else of the model; for a sweep only the smallest size.
+    """Batch sizes of the study or else of the model; for a sweep, the model's smallest size.
 
     Empty for a decoder, which is timed in phases, and for inference that is measured only under
     LoadGen.
@@ -306,7 +306,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep of batch sizes, up to all examples of an epoch but at most up to ``MOST_BATCH``."""
+    """A sweep of batch sizes, up to the smaller of an epoch's examples and ``MOST_BATCH``."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")

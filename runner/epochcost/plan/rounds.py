@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """Least number of samples in this round: a share of the trial's number, at least ten."""
+        """Least number of samples in this round: a share of the trial's minimum, at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
@@ -55,8 +55,8 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        The half width for a round is √rounds times the trial's. If n equal rounds agree, the
-        interval of all rounds together is narrower than the interval of one round by the factor √n.
+        The half width for a round is √rounds times the trial's half width. If n equal rounds agree,
+        the interval of all rounds together is narrower by the factor √n than that of one round.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

@@ -22,9 +22,9 @@ class Footprint:
     of this size that never changes. ``carried_bytes`` is the size of the values that a step
     changes: trained parameters, running statistics, and states of the optimizer and of recurrent
     layers. The step overwrites ``in_place_bytes`` of the carried bytes. ``activation_bytes`` counts
-    intermediate tensors in the arena, gradients included. ``exchanged_bytes`` counts inputs,
-    targets and outputs of a batch, ``pool_bytes`` batches that wait on the host, and
-    ``folded_bytes`` constants that a session computes beforehand.
+    intermediate tensors in the arena, gradients included. ``exchanged_bytes`` is the size of a
+    batch's inputs, targets and outputs, and ``pool_bytes`` that of the batches that wait on the
+    host. ``folded_bytes`` is the size of constants that a session computes beforehand.
     """
 
     mode: Mode

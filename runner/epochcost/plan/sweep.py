@@ -1,7 +1,7 @@
 """Search over batch sizes (a sweep): the next batch size to try, or the reason to stop.
 
 The batch size doubles until memory runs out, throughput falls, a step takes too long, or no larger
-batch exists. Bisection then finds the largest batch size that fits in memory. ``execute.sweep``
+batch exists. Bisection then finds the largest batch size that fits in memory. ``execute.run``
 reports the outcome of each size.
 """
 
@@ -141,8 +141,8 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
 
-    Throughput has fallen if the intervals at these sizes are below the best rate by more than
-    ``_FALLEN_SHARE``.
+    Throughput has fallen if a smaller size has the best ``lowest_rate``, and ``highest_rate`` at
+    each of these sizes is below it by more than ``_FALLEN_SHARE``.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

@@ -30,8 +30,8 @@ NO_BF16_ON_CPUS = (
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
     """The numbers of CPUs to which a study's trials are pinned; None for trials without pinning.
 
-    Only trials of the CPU provider are pinned, and not to ``cpus``, the machine's number of CPUs,
-    since pinning emulates a smaller machine.
+    Only trials of the CPU provider are pinned. Pinning emulates a smaller machine, so no trial is
+    pinned to all ``cpus`` of this machine.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)

@@ -180,7 +180,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in a stored trial, as keys and values; the added key ``kind`` says which kind."""
+    """The work in a stored trial, as keys and values; the added key ``kind`` names its kind."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -189,7 +189,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """The work other than steps that a study plans for a model in a mode, with its batch size."""
+    """Yield a study's work for a model in a mode, except steps, with the work's batch size."""
     if mode == "training":
         return
     if model.decoder is not None:

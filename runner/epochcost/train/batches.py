@@ -61,7 +61,7 @@ def step_targets(
     """The targets with which the loss terms of a step compare outputs, in the order of the terms.
 
     ``graph`` is the graph with fixed shapes from which the step was made. Raises ModelError if a
-    target that the spec declares does not fit the output.
+    target that the spec declares does not fit the output to compare.
     """
     shapes = _shapes([*step.model.graph.input, *graph.graph.output])
     return tuple(

@@ -234,7 +234,7 @@ def _contents(path: Path, declared: DataFile) -> list[bytes]:
 
 
 def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
-    """The path inside the archive of each member that the spec names."""
+    """For each member that the spec names, its path inside the archive."""
     by_name = {path.rpartition("/")[2]: path for path in paths}
     missing = [name for name in declared.members if name not in by_name]
     if missing:
@@ -277,7 +277,7 @@ def _text(path: Path, declared: DataFile) -> Read:
 
 
 def _csv(path: Path, declared: DataFile) -> Read:
-    """Read rows of numbers that end with the label; a first line of column names is skipped."""
+    """Read rows of numbers, of which the last is the label; a line of column names is skipped."""
     content = b"".join(_contents(path, declared))
     first = content.partition(b"\n")[0].decode().split(",")[0].strip()
     headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()

@@ -80,8 +80,8 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` gets the progress at the start of the current series of steps, the number of the
-    step and its loss. The state is saved every ``save_seconds``.
+    ``on_step`` gets a progress, the step's number and its loss. The progress is that of the latest
+    evaluation, save or start of an epoch. The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -95,7 +95,7 @@ def train(
 ) -> Progress:
     """Train until the recipe's end or until ``watch`` stops the training; save the last state.
 
-    Raises TrainingDiverged if the training diverges; the state that was saved before then remains.
+    Raises TrainingDiverged if the training diverges; the last saved state is kept.
     """
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
@@ -144,7 +144,7 @@ def _stepped(
 
 
 def rates_at(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The learning rate of each of the given steps."""
+    """The learning rate at each of ``steps``."""
     horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
     return learning_rates(recipe.schedule, recipe.learning_rate, horizon, steps)
 

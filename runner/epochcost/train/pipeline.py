@@ -44,7 +44,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """Makes the inputs of a model's training steps and evaluations from a fitting data set.
+    """Makes the inputs of a model's training steps and evaluations from a data set that fits it.
 
     ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
     is the batch size of evaluations.

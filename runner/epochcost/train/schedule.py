@@ -80,7 +80,7 @@ def _stairs(
 
 
 def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """Factors that are 1 at first, and ``factors[i]`` from the step at ``epochs[i]`` epochs on.
+    """The factor at each step: 1 at first, ``factors[i]`` after ``epochs[i]`` epochs.
 
     Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
     """

@@ -3,9 +3,10 @@
 Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
 If a target has a class for each position of a text (a language model's tokens), the class depends
-on the token there. If a target has a single class of many for a whole text, the class depends on
-the last token. Only the seed, the number of classes and the shape decide these random dependencies,
-so two targets of the same kind agree. ``train.batches`` decides which batches are drawn.
+on the token there. If a target has a single class for a whole text, and there are more than
+``_MOST_TOPICS`` classes, the class depends on the last token. Only the seed, the number of classes
+and the shape decide these random dependencies, so two targets of the same kind agree.
+``train.batches`` decides which batches are drawn.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class TargetField:
     """A graph input with which a loss compares an output; ``shape`` is the shape of one example.
 
     ``classes`` is the number of classes: values are class indices in an array of integers, 0 or 1
-    in an array of floats. If it is None, values are numbers in ``low <= value < high``.
+    in an array of floats. If ``classes`` is None, values are numbers in ``low <= value < high``.
     ``ignored_share`` of the positions have the label ``IGNORED``. If ``merged``, the graph joins
     the batch axis and the first axis of an example into one axis.
     """
@@ -114,9 +115,9 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    Pairs of a factor and a sign get the tokens of the vocabulary in turn, the most frequent tokens
-    first. Each position of each text draws a factor. Most tokens come from the tokens of this
-    factor and its sign in the example, the others from the whole vocabulary. So bags of words,
+    The vocabulary is dealt out in turn to the pairs of a factor and a sign, frequent tokens first.
+    A factor is drawn for each position of each text. Most tokens belong to this factor with its
+    sign in the example; the others are any tokens of the vocabulary. So bags of words,
     convolutions, recurrences and attention can all learn from the texts.
     """
     examples, directions = latent.shape
@@ -265,7 +266,8 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws examples with their targets.
 
-    If a target has one class for an example, all classes are equally likely, up to 64 of them.
+    If latent factors decide a target's only label, all classes are equally likely, up to 64
+    classes.
     """
 
     fields: Sequence[InputField]
