@@ -49,7 +49,7 @@ _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Measured and published times, predictions for other machines, and machines without a time."""
+    """Times of workloads (measured, published or else predicted), and machines without a time."""
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
@@ -58,9 +58,10 @@ class Times:
 def times_of(
     inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
 ) -> Times:
-    """Find times of ``workloads`` (ids), in ``precision`` or in each machine's usual precision.
+    """Find times of ``workloads`` (ids) in ``precision``.
 
-    Raises the errors of ``predict_times``.
+    If ``precision`` is None, known times of any precision count, and predictions are in each
+    machine's usual precision. Raises the errors of ``predict_times``.
     """
     timed = [
         work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
@@ -111,11 +112,11 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """How many millions of the model's own examples take as long as the demanded examples.
+        """Convert the demanded examples to millions of examples of the length in the model's spec.
 
-        A text of twice the tokens counts as two texts. This neglects the faster growth of
-        attention, whose share is small in an encoder. Raises InputError if the demand states
-        ``tokens`` and the model's examples are no texts, or if the model reads fewer tokens.
+        A text of twice the tokens counts as two texts, although the time of attention grows faster.
+        Attention has a small share in an encoder. Raises InputError if the demand states ``tokens``
+        and the model's examples are no texts, or if the model reads fewer tokens.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -136,7 +137,7 @@ class Demand:
         return candidate.seconds if self.limits.fastest else candidate.cost.mean
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probability that a candidate meets each limit and both limits; None for an exact time."""
+        """Probability that a candidate meets each limit, and both; None if its time is exact."""
         time, within = candidate.key.job.work.time, {}
         if self.limits.deadline_seconds is not None:
             within["deadline"] = _draws(candidate, "time") <= float(self.limits.deadline_seconds)
@@ -185,7 +186,7 @@ class CheapestAnswer:
 
     @property
     def odds(self) -> Odds[Machine]:
-        """Odds that the choice is best, compared with each other machine's best alternative."""
+        """The odds of the choice against the best alternative on every other machine."""
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
             draws = {_machine(each): _draws(each, self.demand.quantity) for each in best}

@@ -89,9 +89,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached in the folder ``kept_in``, keyed by all inputs. If a file of counts lies next
-    to the graphs, its counts are used without a check. A test compares the file that we ship with
-    its graphs.
+    Counts are cached in the folder ``kept_in``. If a file of counts lies next to the graphs, its
+    counts are used without a check. A test checks the shipped file against its graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -111,7 +110,7 @@ def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count operations in other processes; each process answers with a line of JSON."""
+    """Count the operations of ``graphs`` in copies of this process, and cache the counts."""
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.

@@ -110,7 +110,7 @@ class VcpuPoint:
 
     ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If any cost is
     unknown, vCPUs × seconds replace the costs. ``efficiency`` is the speed-up divided by the ratio
-    of the numbers of vCPUs. ``whole`` marks a trial that was not pinned: it uses all CPUs.
+    of ``vcpus`` to the fewest vCPUs. ``whole`` marks a trial that was not pinned: it uses all CPUs.
     """
 
     vcpus: int

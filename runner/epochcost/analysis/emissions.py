@@ -34,7 +34,7 @@ class MachineEnergy:
 
 
 def energy_goal(rows: Sequence[Row]) -> Goal:
-    """Choose the goal to compare: a full training, or a million inferences if none was timed."""
+    """Choose the goal to compare: a full training or, if no row has one, a million inferences."""
     return "full" if any(row.mode == "training" for row in rows) else "million"
 
 

@@ -62,9 +62,9 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """Estimated rows of models without a timed training, by model id, the cheapest first.
 
-    Rows whose price has a ``reservation`` come last. Small models, and models whose operations
-    cannot be counted, have no entry. A model has no row on machines whose accelerators it does not
-    fit.
+    Rows whose price has a ``reservation``, such as an assumed price, come last. Small models, and
+    models whose operations cannot be counted, have no entry. A model has no row on machines whose
+    accelerators it does not fit.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}

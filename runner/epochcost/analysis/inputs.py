@@ -46,8 +46,8 @@ class _File(BaseModel):
     """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
 
     ``inference`` has ratios of our inference time to that of other runtimes, by runtime, measured
-    on ``cpu``. ``dimensions`` has the dimensions that replaced those in the spec for the
-    comparison, by model. ``gpu`` has ratios on a GPU by model, precision, batch size and mode.
+    on ``cpu``. For each model, ``dimensions`` has the dimensions that the comparison used instead
+    of the spec's. ``gpu`` has ratios on a GPU by model, precision, batch size and mode.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -189,8 +189,8 @@ class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. Keyed by file, ``limits`` has the ends of batch-size sweeps,
-    ``trainings`` the trainings to an accuracy, and ``reported`` the imported runs. ``cache`` is a
+    count for the declared machine. For each file, ``limits`` has the end of a batch-size sweep,
+    ``trainings`` the trainings to an accuracy, and ``reported`` an imported run. ``cache`` is a
     folder of computed values that many builds share; None disables it. ``folders`` contain the
     results, and ``docs`` contains the file with errors of predictions.
     """

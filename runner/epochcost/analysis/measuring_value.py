@@ -1,8 +1,8 @@
 """Order trials on machines by the regret that measuring them is expected to save per dollar.
 
-The regret of an answer is the extra cost of the machine that it chooses over the machine that is
-really cheapest, as a share of the latter's cost. A measurement reveals a part of the error of the
-predicted ratio between two costs. The measurement saves regret if the error is large enough to
+An answer chooses a machine. The answer's regret is the extra cost of this machine compared with the
+really cheapest machine, as a share of the lower cost. A measurement reveals a part of the error of
+the predicted ratio between two costs. The measurement saves regret if the error is large enough to
 exchange the ranks of the two machines. A trial on a machine is called a cell. Each cell is chosen
 as if the cells before it had been measured.
 """
@@ -52,7 +52,7 @@ class MeasurableCell:
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """The mean regret, as a share, that measuring one or two cells saves in ``answers`` answers.
+    """The regret ``saved`` by measuring one or two cells: the mean over ``answers`` answers.
 
     Cells that were chosen earlier count as measured.
     """
@@ -77,8 +77,9 @@ class CellsValue:
 class Ways:
     """Ways to do jobs, as arrays of n ways; ways with the same number in ``jobs`` compete.
 
-    ``times`` has the index of each way's time in ``covariance`` [t, t], which is that of the errors
-    in logarithms of times. ``costs`` are logarithms of costs, which are proportional to times.
+    ``covariance`` [t, t] is the covariance of the errors in the logarithms of t times. ``times``
+    has the index of each way's time in ``covariance``. ``costs`` are logarithms of costs, which are
+    proportional to times.
     """
 
     jobs: Labels
@@ -88,7 +89,7 @@ class Ways:
 
 
 class Step(NamedTuple):
-    """Indices of one or two times to measure next, and the regret that this saves in each job."""
+    """Indices of one or two times to measure next; ``saved`` is the saved regret of each job."""
 
     times: tuple[int, ...]
     saved: Vector
@@ -98,7 +99,7 @@ class _Rivals:
     """The cheapest way of each job against its likely rivals, as arrays of r rivals.
 
     ``gaps`` are differences of logarithms of costs. ``known`` are the variances of the gaps' errors
-    that the measurements so far reveal. ``begins`` has the first rival of each job.
+    that the measurements so far reveal. ``begins`` has the index of each job's first rival.
     """
 
     def __init__(self, ways: Ways) -> None:
@@ -165,7 +166,7 @@ def steps(
 
 
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """Each job's saving [jobs, k] against its best rival if ``revealed`` variances are added."""
+    """The largest saving of each job [jobs, k] if ``revealed`` is added to ``rivals.known``."""
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
     return values
@@ -188,7 +189,7 @@ def _revealed(
 def order_by_value(
     inputs: Inputs, cells: Sequence[MeasurableCell], most: int
 ) -> tuple[CellsValue, ...]:
-    """Choose at most ``most`` cells to measure; most saved regret per dollar comes first.
+    """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
     The answers are the machines where each model and mode of ``cells`` costs least. Cells without a
     predicted time, such as cells whose time has been measured, are not chosen, nor are cells that
@@ -225,7 +226,8 @@ def _cheapest_cells(
 ) -> Mapping[int, MeasurableCell]:
     """The cheapest trial and machine to measure each predicted time, by the time's index.
 
-    Trials with the precision of the prediction come first, and large batches among equals.
+    Trials in the prediction's precision are preferred, then the lowest price, then the largest
+    batch.
     """
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): observed
@@ -248,7 +250,7 @@ def _cheapest_cells(
 
 
 def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:
-    """Measured times in our runtime, whose errors are independent, and predictions for the rest."""
+    """Times measured in our runtime, with independent errors, and predictions of other times."""
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in names if name in models])
     measured = [each for each in observe(inputs, names) if each.stack == "onnxruntime"]

@@ -145,7 +145,7 @@ class Observation:
 
     @property
     def step_joules(self) -> Decimal | None:
-        """Energy that the machine's metered parts use in a mean step; None without a meter."""
+        """Energy that the machine's metered parts use in an average step; None without a meter."""
         if self.watts is None or self.step is None:
             return None
         # No meter is accurate to more than six digits.
@@ -153,7 +153,7 @@ class Observation:
 
     @property
     def step_interval(self) -> Bounded:
-        """The step's time with its interval; every measured observation has one."""
+        """The step's time with its interval; ``step`` must not be None."""
         assert self.step is not None, "a measured observation has a step"
         return in_floats(self.step)
 
@@ -176,7 +176,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time to bill for a goal: a job for a full training, else a part of a job."""
+        """Machine time to bill for a goal; only a full training is billed as a separate job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -207,7 +207,7 @@ _KEPT = Keep(
 
 
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
-    """Make an observation of every time that was published or measured in default settings.
+    """Make an observation of every published time, and of every time measured in default settings.
 
     Observations are in the order of the files. Variants, such as trials pinned to some CPUs, come
     from ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None

@@ -46,8 +46,8 @@ class Odds(Generic[KeyT]):
     The probabilities are estimated from draws of the costs. For each way, ``shares`` has the
     probability that it is the cheapest (their sum is one), and ``cheaper`` the probability that it
     is cheaper than the choice. ``ratios`` has the ends of a 90 % interval of each way's cost
-    relative to the choice. ``regret`` is the mean extra cost of the choice over the cheapest way,
-    as a share of the cheapest cost.
+    divided by the choice's cost. ``regret`` is the mean extra cost of the choice over the cheapest
+    way, as a share of the cheapest cost.
     """
 
     choice: KeyT
@@ -101,7 +101,7 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """State how often the choice is cheapest or fastest, and else how much more it costs or takes.
+    """State how often the choice is cheapest or fastest, and its mean extra cost or time if not.
 
     Empty if there is no other way.
     """
@@ -136,9 +136,9 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 
     ``values`` are the quantity at the low end, the mean and the high end of ``time``.
     ``drawn_times`` are logarithms of times relative to the mean. Between two of the three times,
-    the quantity is a constant times a power of the time. Beyond the ends, the exponent stays the
-    same, but is limited to between 0 and 1. So there the quantity neither falls while the time
-    grows nor grows faster than the time.
+    the quantity is a constant times a power of the time. Beyond the ends, the exponent of the
+    nearest piece applies, limited to the range from 0 to 1. There, the quantity neither falls as
+    the time grows, nor grows faster than the time.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -159,7 +159,7 @@ def time_draws(observed: Observation, time: Time) -> Vector:
 
 
 def normal_draws(time: Time, seed: int) -> Vector:
-    """Draws [DRAWS] of a measured time's logarithm, relative to the mean, from its interval."""
+    """Draws [DRAWS] of the logarithm of ``time``, relative to its mean, from its interval."""
     below, above = deviations(time)
     normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)

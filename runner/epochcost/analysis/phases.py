@@ -108,7 +108,10 @@ def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decim
 
 
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
-    """Interpolate seconds between ``points`` (length, seconds); ``tokens`` may be an Expression."""
+    """Interpolate the seconds for the length ``tokens`` between ``points`` (length, seconds).
+
+    ``tokens`` may be an `Expression` (see `cost.tracing`).
+    """
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):
         line = fast + (tokens - low) * (slow - fast) / (high - low)

@@ -1,8 +1,9 @@
 """Predict the times of unmeasured workloads from published rates, as observations.
 
-Machines with known GPUs or CPUs have predictions; each other machine has a reason for having none.
-If the pinned ONNX Runtime does not support a machine's GPU, the time with other software is
-predicted, and the observation names that software. The package ``predict`` computes the rates.
+Machines with known GPUs or CPUs have predictions; for all other machines, there is a reason why
+they have none. If the pinned ONNX Runtime does not support a machine's GPU, the time with other
+software is predicted, and the observation names that software. The package ``predict`` computes the
+rates.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield predictions of workloads not observed on their machine and software stack."""
+        """Yield the predictions of workloads without a time in ``observed``.
+
+        A time of the same workload and mode counts if its machine and software stack are the same.
+        """
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -116,7 +120,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Workloads to predict on GPUs or on CPUs, and models and machines without such workloads."""
+    """Workloads to predict on GPUs or on CPUs, and models and machines that get no prediction."""
 
     tasks: Sequence[_Task]
     forecaster: Forecaster
@@ -127,8 +131,8 @@ class _Asked:
 class JointTimes:
     """Predicted times, each with its row in ``covariance`` [n, n].
 
-    The covariance is that of the errors in logarithms of times. Machines with the same devices
-    share a row.
+    ``covariance`` is the covariance of the errors in the logarithms of the times. Machines with the
+    same devices share a row.
     """
 
     rows: Mapping[Observation, int]
@@ -359,7 +363,7 @@ def _tasks_of(
 
 
 def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """The batch sizes in a model's spec for training (of all parameters) and for inference."""
+    """The batch sizes in a model's spec, by mode; without training if parameters are frozen."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes

@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of predictions for published rows that were withheld together, or for one class."""
+    """Errors of predictions for a group of published rows: withheld together, or of one class."""
 
     name: str
     errors: Errors
@@ -102,7 +102,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """Summarize the errors of all predictions for pages; by default of withheld accelerators."""
+    """Summarize the errors over all rows, by default those predicted with accelerators withheld."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -215,7 +215,7 @@ def _row(row: Tried) -> Shown:
 
 
 def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str, float]]:
-    """Yield current on-demand prices with the device's id and the price of its hour in USD."""
+    """Yield each current on-demand price, its device's id, and the USD price of a device-hour."""
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
         listed = price.plan == "on-demand" and price.currency == "USD"

@@ -75,7 +75,7 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """The fp32 rates of each workload on each number of vCPUs, and these CPUs as devices.
+    """The fp32 rates of each workload on each make and number of vCPUs, and the CPUs as devices.
 
     There are no rates if fewer than three makes of CPU have rates. ``profiles`` has the graphs'
     profiles by model id; ``software`` names the runtime of our own results. Raises InputError for a

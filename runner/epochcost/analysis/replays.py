@@ -38,7 +38,7 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcome of a replay; ``results`` begins with the policies that stay in one zone.
+    """The outcome of a replay; the first of ``results`` is for staying in the best zone.
 
     ``time`` is the training's time without interruptions; ``kind`` says whether that time is
     measured, published or predicted. A saved state has ``state_gb`` gigabytes.
@@ -137,7 +137,7 @@ def _state_gb(catalogue: Catalogue, model: Model) -> float:
 
 
 def on_demand_per_hour(catalogue: Catalogue, hardware: str, currency: str) -> float | None:
-    """The lowest on-demand price of an hour of a machine; None without one."""
+    """A machine's lowest on-demand price per hour in ``currency``; None without such a price."""
     machine = catalogue.machine(hardware)
     hour = Usage(Decimal(SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators))
     totals = [

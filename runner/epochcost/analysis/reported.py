@@ -25,7 +25,7 @@ from epochcost.units import count_words, plain
 
 @dataclass(frozen=True, slots=True)
 class ReportedRow:
-    """A reported run, with its cost of a million tokens, of a million read and a million written.
+    """A reported run with its costs of a million tokens: of all, of those read, of those written.
 
     ``plan`` describes the price. ``hour`` is the cost of an hour of all machines or GPUs of the
     run.
@@ -112,7 +112,10 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read, tokens written and seconds, derived from the rates if the file has no counts."""
+    """Tokens read, tokens written and seconds.
+
+    If the run lacks a count or its seconds, the numbers are those of one second, from its rates.
+    """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0

@@ -47,7 +47,10 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose the representatives of trials of ``work`` in default settings and any precision."""
+    """Choose the representatives of trials with this kind of ``work`` in default settings.
+
+    The precision may differ from the default.
+    """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(
         [
@@ -59,7 +62,7 @@ def of_whole_machines(
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether the later result replaces the earlier: other software or spec, or no fewer rounds.
+    """Whether ``later`` replaces ``earlier``: it has another software or spec, or no fewer rounds.
 
     The width of the confidence interval does not decide. If it did, the chosen intervals would
     contain the true mean less often than claimed.

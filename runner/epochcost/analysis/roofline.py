@@ -98,13 +98,13 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the measured memory rate; None if not measured."""
+        """The least share of the measured bandwidth that is used; None without measurements."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the spec's memory rate; None if not stated."""
+        """The least share of the spec's bandwidth that is used; None if the spec states none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 

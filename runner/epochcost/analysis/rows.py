@@ -184,7 +184,7 @@ def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
-    """Odds that a row costs least, compared with the cheapest row of each other machine.
+    """Odds that ``choice`` costs least, compared with the cheapest row of every other machine.
 
     Rows without a cost do not count.
     """
@@ -260,7 +260,7 @@ class Offers:
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
-    """Make offers of a stack's rows that may be an answer, in the most frequent currency.
+    """Make offers from those rows of a stack that may be answers, in the most frequent currency.
 
     The job is the goal, ``repetitions`` times. Rows with a ``reservation`` compete only if all have
     one. A candidate's time includes starting the machine and expected interruptions.

@@ -1,4 +1,4 @@
-"""Price inference that LoadGen measured, at the rates that it reached in each scenario.
+"""Price inference that LoadGen measured, at the rate that was reached in each scenario.
 
 These rows are separate from rows of full batches, because requests at random times or with a bound
 on latency are another question than the cheapest million inferences. For decoders behind a serving
@@ -262,7 +262,7 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield measurements at fractions of the highest rate and at the rate itself, ascending."""
+    """Yield measurements at fractions of the highest rate, and at the highest rate, ascending."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

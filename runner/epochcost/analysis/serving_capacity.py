@@ -198,7 +198,7 @@ class Layout:
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield a copy of a model on 1, 2, 4, ... devices; ``room`` is negative if it does not fit."""
+    """Yield layouts of a model on 1, 2, 4, ... devices; ``room`` is negative if it does not fit."""
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
@@ -209,8 +209,8 @@ class _Option:
     """A layout with ``sequences`` at once in each copy, and the forecasts of its phases.
 
     ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
-    sequence. ``token`` is the time of a token of all sequences, including the time to read all
-    prompts.
+    sequence. ``token`` is the time to write a token of every sequence, including a share of the
+    time to read prompts.
     """
 
     layout: Layout
@@ -367,7 +367,7 @@ def fitting(
 
 
 def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines with known devices or processors, and the other machines with the reasons."""
+    """Machines whose devices or processors are known, and refusals of all others."""
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []
     for hardware in catalogue.hardware.values():

@@ -71,7 +71,7 @@ _KEPT = Keep(
 
 
 class BreakEven(NamedTuple):
-    """A machine that costs as much as an API if each machine gets ``per_second`` requests a second.
+    """A machine that costs as much as an API if the machine gets ``per_second`` requests a second.
 
     ``api`` is the API's cost of a million tokens.
     """
@@ -124,27 +124,30 @@ class TokenAnswer:
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The machine that costs least; None without one."""
+        """The machine that costs least; None without machines."""
         return next(iter(self.machines), None)
 
     @property
     def confirmed(self) -> ServingOffer | None:
-        """The machine that costs least at a confirmed price; None without one."""
+        """The cheapest machine at a price that a source confirms; None without such a machine."""
         sure = (each for each in self.offers if not each.price.unconfirmed_words)
         return next((offer for offer in sure if not offer.price.reservation), None)
 
     @property
     def cheapest_api(self) -> ApiOffer | None:
-        """The API that costs least; None without one."""
+        """The cheapest API without a ``reservation``; None without such an API."""
         return next((offer for offer in self.apis if not offer.price.reservation), None)
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """The odds that the first machine or API is the cheapest without a ``reservation``."""
+        """The odds that the first competing machine or API is the cheapest (see ``odds_of``)."""
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The odds that the first of ``ways`` is the cheapest without a ``reservation``."""
+        """The odds that the first competing way is the cheapest; None without ways.
+
+        Ways with a ``reservation`` compete only if all ways have one.
+        """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
         return odds(name_of(competing[0]), draws) if competing else None
@@ -208,7 +211,7 @@ class TokenMarket:
 
     @cached_property
     def places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
-        """Machines with known devices or processors, and the other machines with the reasons."""
+        """Machines whose devices or processors are known, and refusals of all others."""
         return serving_places(self.inputs.catalogue)
 
     @cached_property
@@ -310,7 +313,7 @@ class TokenMarket:
 
 
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
-    """Answers to the requests that compare models, by the id of each decoder with an answer."""
+    """Answers to the usual requests, by model id, for each decoder that has an answer."""
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():
         for requests in _USUAL if model.decoder else ():

@@ -101,8 +101,8 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between two tokens.
-    ``request`` is the time for which a request occupies the machine, divided by the number of
-    sequences. ``draws`` are samples of the logarithm of ``request``, relative to its mean; None if
+    ``request`` is the machine time of one request, whose sequence shares the decoding steps with
+    others. ``draws`` are samples of the logarithm of ``request``, relative to its mean; None if
     measured.
     """
 
@@ -155,7 +155,7 @@ def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: i
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The number of machines that ``per_second`` requests need, each busy up to ``MOST_BUSY``."""
+    """The number of machines for ``per_second`` requests if each is busy at most ``MOST_BUSY``."""
     return machines_for_load(per_second, request_seconds, MOST_BUSY)
 
 
@@ -301,7 +301,7 @@ def hourly_plans(catalogue: Catalogue, machine: Machine) -> list[tuple[Price, De
 
 
 def api_offers(apis: Iterable[ApiPrice], requests: Requests) -> tuple[ApiOffer, ...]:
-    """Price a million tokens of these requests at each API, cheapest first."""
+    """Price a million tokens of ``requests`` at each API, cheapest first."""
     costs = ((api, api_request(api, requests) * MILLION / requests.tokens) for api in apis)
     return tuple(sorted(starmap(ApiOffer, costs), key=lambda offer: offer.per_million))
 

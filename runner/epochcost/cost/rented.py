@@ -58,7 +58,7 @@ class HourlyCharge:
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """The only charge of a plan that has just an hourly rate.
+    """The charge for a machine at the rate ``rate_per_hour``, without other parts of a plan.
 
     Raises InputError if the rate is below 1e-18 or not finite.
     """

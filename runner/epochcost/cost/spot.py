@@ -255,8 +255,8 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
     """Billed seconds of a start: at least the minimum, then rounded up to whole increments.
 
-    With an increment of 0, longer use is not rounded. Rounding billed seconds again does not change
-    them.
+    With an increment of 0, use above the minimum is not rounded. Rounding billed seconds again does
+    not change them.
     """
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds

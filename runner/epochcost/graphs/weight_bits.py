@@ -61,7 +61,7 @@ class _Product:
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
     """The model with weights quantised to 4 bits, whose codes and scales are graph inputs.
 
-    ``model`` has no stored weights. With ``integer_activations``, the kernel rounds activations to
+    ``model`` must not store weights. With ``integer_activations``, the kernel rounds activations to
     8 bits, block by block. Raises ModelError if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):

@@ -1,7 +1,7 @@
 """Quantiles, computed without a statistics library.
 
-NumPy takes a tenth of a millisecond for a quantile. All other computation of a page from a stored
-result takes less.
+NumPy takes a tenth of a millisecond for a quantile, longer than all other computation for a stored
+result on a page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FEWEST_BEYOND = 3
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
-    """The quantiles of one or more values, interpolated linearly as in NumPy; 0.5 is the median."""
+    """Quantiles of ``values``, interpolated linearly as in NumPy; the share 0.5 is the median."""
     ordered = np.sort(values)
     places = [share * (len(ordered) - 1) for share in shares]
     return [_between(ordered, place) for place in places]
