@@ -111,7 +111,7 @@ def test_what_a_build_warned_of_the_next_one_warns_of(tmp_path: Path, shared: Sh
     )
     page = folder / "site_templates/pages/data.md.jinja"
     link = '<p><a href="site:no-such.md">no</a> <a href="site:prices.md">yes</a></p>'
-    text = page.read_text(encoding="utf-8").replace("## Cite", f"{link}\n\n## Cite")
+    text = page.read_text(encoding="utf-8").replace("## Licence", f"{link}\n\n## Licence")
     page.write_text(text, encoding="utf-8")
     first = build(folder)
     assert len(first.warnings) == 3
