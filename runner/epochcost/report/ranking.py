@@ -86,7 +86,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """All machines for a goal of a workload, cheapest first; those that cannot be the answer last.
+    """The machines for a goal of a workload, cheapest first; then those with a ``reservation``.
 
     ``beside`` has the rankings of the same goal in other software.
     """

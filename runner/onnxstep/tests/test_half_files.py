@@ -80,7 +80,7 @@ def test_rows_of_a_half_table_are_added_up() -> None:
 
 @pytest.mark.parametrize("settings", [{"precision": "fp16"}, {"clip_norm": 1.0}, {}])
 def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
-    """A step lowers an fp16 parameter and keeps it fp16, also with loss scaling or clipping."""
+    """A step decreases the value of an fp16 parameter, which stays in fp16."""
     tensor = numpy_helper.from_array(np.full((3, 4), 0.5, np.float16), "w")
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> '

@@ -85,7 +85,7 @@ def _recomputed(run: Direction) -> tuple[_Cell, Value]:
 def _lstm_steps(
     run: Direction, factors: Sequence[Value], from_h: Sequence[Value], from_c: Sequence[Value]
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] of all steps, and of the first hidden and cell states."""
+    """Gradients of the gates' inputs [T·B, 4·H] in all steps, and of the initial states h and c."""
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
         dc = dh * from_h[step]
