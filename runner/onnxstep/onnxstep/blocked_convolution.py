@@ -29,7 +29,7 @@ _PLANES = 2
 
 
 def has_kernels(op: Builder, *tensors: Value) -> bool:
-    """Whether the provider has blocked kernels for ``tensors``: float32 images of rank 4."""
+    """Whether the provider has blocked kernels and all ``tensors`` are float32 of rank 4."""
     return op.blocked_convolutions and all(
         t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors
     )

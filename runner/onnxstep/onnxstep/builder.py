@@ -218,7 +218,7 @@ class Builder:
                     self._learn(name, kind)
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
-        """Declare an input or a value of the source model; ModelError without a static shape."""
+        """Declare an input or a value of the source model; ModelError if its shape is unknown."""
         return self._learn(name, _kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
@@ -327,7 +327,7 @@ class Builder:
         return self.schema(node).since_version
 
     def _kinds(self, node: onnx.NodeProto) -> _Kinds:
-        """Shape and element type of a node's outputs; nodes with equal inputs are inferred once."""
+        """Shape and element type of a node's outputs; equal nodes are inferred once."""
         key = (
             node.domain,
             node.op_type,

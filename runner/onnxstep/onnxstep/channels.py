@@ -92,7 +92,7 @@ def has_normalization(x: Value) -> bool:
 
 
 def normal_input(x: Value) -> Value:
-    """Return x in the type to normalize it in: float32 for half unless ``has_normalization``."""
+    """Cast x to float32 if it is half, unless CUDA can normalize it in half precision."""
     return x if has_normalization(x) else wide(x)
 
 
@@ -132,7 +132,7 @@ def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
 def product_sums(x: Value, y: Value) -> Value:
     """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
 
-    A convolution of each image with a kernel of the image's size stores no products.
+    On the CPU, large images of x are convolved with the images of y, which stores no products.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_convolved(x):

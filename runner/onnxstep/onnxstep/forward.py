@@ -36,7 +36,7 @@ class Forward:
 
     ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
     topological order. If a pass runs other operators instead of a node, ``op.nodes`` lacks it.
-    ``moves`` are tensors that a pass updates in each step, such as running statistics.
+    ``moves`` are the values before and after a step of tensors such as running statistics.
     """
 
     op: Builder

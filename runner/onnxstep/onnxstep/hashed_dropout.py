@@ -3,8 +3,8 @@
 ONNX Runtime's Dropout draws its random numbers one by one on one CPU thread, and a replayed CUDA
 graph repeats its masks. Here the tensor is seen as a matrix. Each run draws a number of 32 bits for
 every row and every column. An element stays if the number of its row times the number of its
-column, modulo 2³², is below a limit. Tests compare these masks with random masks by the share of
-kept elements and by the correlation of elements, runs and layers.
+column, modulo 2³², is below a limit. Tests compare these masks with random masks: by the share of
+kept elements, and by the correlation between elements, runs and layers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def forward(node: Node) -> Sequence[Value]:
 
 
 def counted_runs(op: Builder) -> Iterator[Transition]:
-    """The carried count of runs, if Dropout masks depend on it."""
+    """Yield the count of runs before and after a step, if Dropout masks depend on it."""
     if RUNS in op.values:
         count = op.values[RUNS]
         yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")

@@ -129,10 +129,10 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class of each position, and its weight and count, each divided by the sum of weights.
+        """Class of each position, and the shares of its weight and of its count.
 
-        An ignored position gets the class 0, the weight 0 and the count 0. A counted position has
-        the count 1 before the division.
+        A share is the number divided by the sum of all weights. A counted position has the count 1.
+        An ignored position gets the class 0, the weight 0 and the count 0.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

@@ -23,7 +23,7 @@ from onnxstep.losses import LOSSES, Loss, LossFunction
 
 @dataclass(frozen=True)
 class Term:
-    """A loss of ``output`` times ``weight``; ``output`` None: the model's only float output."""
+    """A ``loss`` of ``output`` (None: the model's only float output), times ``weight``."""
 
     loss: str | LossFunction = "softmax_cross_entropy"
     output: str | None = None

@@ -158,7 +158,7 @@ class Adagrad(Optimizer):
 
 @dataclass(frozen=True)
 class Adadelta(Optimizer):
-    """Scale gradients by the ratio of the running root mean squares of past steps and gradients.
+    """Scale gradients by the root mean square of past steps, divided by that of past gradients.
 
     With averages s of squared gradients and u of squared steps: s' = rho · s + (1 - rho) · g²; d =
     √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.

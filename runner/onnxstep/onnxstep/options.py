@@ -16,7 +16,7 @@ from onnxstep.passes.recompute import Rematerialisation
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
-    """Settings of a training step: loss, optimizer, trained parameters and target provider.
+    """Settings of a training step: loss, optimizer, trained parameters and execution provider.
 
     ``loss`` is a name, a loss function or a list of terms. ``output`` names the model output from
     which a single loss is computed (default: the only float output). ``optimizer`` is a name or an

@@ -76,9 +76,9 @@ class Direction:
 
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` have, for each step,
-    the part of the gradient [B, H] of the hidden or cell state that comes from the node's outputs;
-    None means zero.
+    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` list, for each step,
+    the gradients [B, H] of the hidden and cell states. They include only what the node's outputs
+    contribute; None means zero.
     """
 
     op: Builder

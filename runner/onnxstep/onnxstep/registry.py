@@ -188,12 +188,12 @@ def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = ""
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:
-    """The gradient rule, zero or refusal registered for an operator version, or else None."""
+    """The rule, zero derivative or refusal of an operator version; None if unregistered."""
     return _ANSWERS.get((domain, op_type, version))
 
 
 def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
-    """The gradient rule, zero or refusal of a node's operator at its graph's opset, or None."""
+    """The rule, zero derivative or refusal of the node ``proto``; None if unregistered."""
     return answer(proto.domain, proto.op_type, op.since_version(proto))
 
 

@@ -22,10 +22,11 @@ _LENGTHS, _PEEPHOLES = 4, 7
 
 
 class Step(NamedTuple):
-    """Values of a time step saved for the backward pass: gates i, o, f, candidate c and states.
+    """Values of a time step that the forward pass saves for the backward pass.
 
-    ``tanh_cell`` is tanh(C') for the cell state C' after the step. ``cell_before`` is the cell
-    state C before the step. ``h`` is the hidden state h' after the step.
+    ``i``, ``o`` and ``f`` are the gates, and ``c`` is the candidate. ``tanh_cell`` is tanh(C') for
+    the cell state C' after the step. ``cell_before`` is the cell state C before the step. ``h`` is
+    the hidden state h' after the step.
     """
 
     i: Value

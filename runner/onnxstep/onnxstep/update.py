@@ -22,7 +22,7 @@ _NORM_GUARD = 1e-6
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that one step passes to the next: output of the first step, input of the second.
+    """A value that each step outputs and that is an input of the next step.
 
     ``role`` is "parameter", or "state" for everything else. If ``initial`` is "model", the first
     value comes from the model (``graphs.parameters.materialise``), as for parameters and running
@@ -66,7 +66,7 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """Emit the update of each parameter and its states, and of the step count if rules need it.
+    """Emit the update of each parameter and its states, and of the step count if it is needed.
 
     ``rate`` is the learning rate. Weight decay does not apply to the parameters in ``undecayed``.
     ``finite`` is a bool scalar. If ``finite`` is false at run time, all values stay as they are.

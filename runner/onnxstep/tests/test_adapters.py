@@ -66,7 +66,7 @@ def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
-    """New adapters keep the loss, and trained adapters act like W + A B · alpha / rank."""
+    """New adapters do not change the loss, and trained ones act like W + A B · alpha / rank."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
     losses, trained = _trained(adapted)
@@ -166,7 +166,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """Training with quantized weights gives the losses and adapters of equal float weights."""
+    """Losses and trained adapters are equal for quantized weights and for equal float weights."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)

@@ -77,7 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step uses the blocked layout and equals a step for any provider within rounding."""
+    """A CPU step uses the blocked layout and equals a portable step within rounding."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A depthwise CPU step uses the blocked layout and equals a step for any provider."""
+    """A depthwise CPU step uses the blocked layout and equals a portable step."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")

@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize batches in few passes, and equal steps for any provider."""
+"""Steps for CUDA normalize batches in few passes, and equal portable steps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) ->
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """A CUDA step has two BatchNormalizations, one Mul of the batch's shape, and no such Sub."""
+    """A CUDA step has two BatchNormalizations, and one Mul but no Sub of the batch's shape."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1

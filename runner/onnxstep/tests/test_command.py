@@ -133,7 +133,7 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
 
 
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
-    """The text report counts numbers and tensors of parameters and state, and names the file."""
+    """The report counts the numbers of parameters and of state, and names the .npz file."""
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
     )

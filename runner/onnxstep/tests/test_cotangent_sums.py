@@ -58,7 +58,10 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
 )
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
-    """Rows of w are added to the last layer's gradient by ``operator``, and rows of v to zeros."""
+    """Row gradients of w are added to the last layer's gradient, and those of v to zeros.
+
+    The first addition uses ``operator``, and the second uses ScatterND.
+    """
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)
@@ -70,7 +73,7 @@ def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: st
 def test_columns_are_summed_by_a_product_on_the_cpu(
     provider: Provider, products: int, shape: tuple[int, ...]
 ) -> None:
-    """A bias gets the sum of gradients over all other axes, which a CPU step takes by MatMul."""
+    """The gradient of a bias is a sum over all other axes, which a CPU step takes by MatMul."""
     text = ",".join(map(str, shape))
     model = model_of_text(
         f"g (float[{text}] x, float[4] b) => (float[{text}] y) {{ y = Add(x, b) }}"

@@ -21,7 +21,7 @@ def fuzz(first: int, count: int) -> dict[str, int]:
 
 
 def test_damaged_files() -> None:
-    """Some of 160 damaged files give a training step, and some are refused at load or gradient."""
+    """Some of 160 damaged files can be trained, some fail to load, and some have no gradient."""
     outcomes = fuzz(0, 160)
     assert sum(outcomes.values()) == 160
     assert outcomes["a training step"] > 5

@@ -61,7 +61,10 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of each mask of ``first`` with that of ``second``, in standard deviations."""
+    """Correlation of each pair of masks in ``first`` and ``second``, in standard deviations.
+
+    ``stays`` is the expected share of kept elements.
+    """
     pairs = (first - stays) * (second - stays)
     each = pairs.reshape(len(pairs), -1)
     return each.sum(axis=1) / (stays * (1 - stays) * math.sqrt(each.shape[1]))

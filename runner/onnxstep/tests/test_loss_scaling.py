@@ -43,7 +43,7 @@ def test_an_overflow_is_skipped() -> None:
 
 
 def test_training_goes_on_after_overflows() -> None:
-    """The first few of 60 updates are skipped, and the other losses are within 2 % of fp32."""
+    """A few of 60 steps skip the update, and the other losses are within 2 % of fp32 losses."""
     step, data = stepping(TOO_LARGE), itertools.islice(batches(perceptron()), 60)
     exact = Stepping(
         training_step(perceptron(), StepOptions(optimizer="adam")), perceptron(), 0.002

@@ -203,7 +203,10 @@ def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int
 @settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
-    """For random f, u and v, v · VJP(u) equals the central difference of u · f along v."""
+    """For a random model f, v · VJP(u) equals the central difference of u · f along v.
+
+    The direction v of the inputs and the cotangents u of the outputs are random.
+    """
     rng = np.random.default_rng(seed)
     inputs = {
         value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])

@@ -323,7 +323,7 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """For images, a CPU step normalizes by Conv and equals the step for any provider."""
+    """For images, a CPU step normalizes by Conv and equals the portable step."""
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

@@ -364,7 +364,7 @@ def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
     ],
 )
 def test_a_node_that_its_operator_does_not_allow_is_refused(call: str, written: str) -> None:
-    """A mode that Pad does not have, which onnx does not check, gives a one-line error."""
+    """A Pad with an undefined mode, which onnx does not check, gives a one-line error."""
     model = model_of_text(
         "g (float[1,2,3] x) => (float[a,b,c] y) <int64[6] ends = {0, 0, 0, 0, 0, 1}> "
         f"{{ y = {call} }}"

@@ -1,7 +1,7 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
 PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
-folded. In other files, a tensor's numbers and the nodes that read the tensor decide. A bound, an
+folded. In other files, this module judges a tensor by its numbers and its readers. A bound, an
 exponent, or a tensor that only shapes and angles depend on is not a weight. A factor or summand is
 not a weight if its numbers look typed by a person. All other tensors are parameters (see
 ``parameters``).
@@ -168,8 +168,9 @@ class _Uses:
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
         """Yield the nodes that use a tensor together with data, or reasons why it is not a weight.
 
-        Nodes that read no data are followed to their outputs. ``alone`` says that the tensor is a
-        single number: then a node that computes with this number counts as a use even without data.
+        If a node reads no data, the readers of its outputs count instead. ``alone`` says that the
+        tensor is a single number: then a node that computes with this number counts as a use even
+        without data.
         """
         waiting, visited = [name], {name}
         while waiting:

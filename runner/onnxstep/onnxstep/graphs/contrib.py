@@ -1,4 +1,4 @@
-"""Output shapes of operators that onnx cannot infer: ONNX Runtime's own and some of ai.onnx.ml.
+"""Output shapes that onnx cannot infer: for ONNX Runtime's operators and some of ai.onnx.ml.
 
 Each function computes the types of a node's outputs from the types of its inputs and from its
 attributes.

@@ -115,9 +115,10 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
-    """Whether a CUDA kernel of an operator takes an element type that the schema allows.
+    """Whether the operator of ``schema`` has a CUDA kernel for the type ``elem_type``.
 
-    Also True for operators without any kernel: constants, and functions, whose bodies replace them.
+    Also True if ``schema`` lacks the type, and for operators without any kernel: constants, and
+    functions, whose bodies replace them.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

@@ -56,7 +56,7 @@ def doubts(
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Parameters that several layers share, probably after a merge, with the number of layers.
+    """Parameters that an exporter probably merged, with the number of layers that share each.
 
     A tensor counts if the layers read it with the same operator, and if its numbers are all equal
     or the exporter ran an optimizer, which merges equal tensors.

@@ -70,8 +70,8 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
     """Sort the names that the exporter lists into parameters, buffers and operators.
 
-    Names with dots are attributes of modules. Names without dots are operators, except the only
-    name of a list, which is an attribute of the outermost module.
+    Names with dots are attributes of modules. Names without dots are operators. If ``origins`` has
+    a single name, this name is an attribute even without a dot.
     """
     steps = {
         step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)

@@ -1,4 +1,4 @@
-"""Nodes of a graph: the values that they read, their attributes, and the nodes of given outputs.
+"""Nodes of a graph: the values that they read, their attributes, and the nodes that outputs need.
 
 The body of an If, Loop or Scan may read values of the graphs that contain the node.
 """

@@ -2,10 +2,11 @@
 
 For inference the parameters become half. For training they stay fp32 (master weights), and each
 step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
-decoder's cache becomes half. All other fp32 values become fp16 or bf16, except angles computed from
-positions and values of the operators in ``WIDE`` (or in ``WIDE_IN_TRAINING`` for training). In
-bf16, operators without a CUDA kernel in ONNX Runtime also stay fp32; its CPU provider has no bf16
-kernels. This module does not check whether a provider has kernels for fp16.
+decoder's cache becomes half. All other fp32 values become fp16 or bf16, with two exceptions: values
+of the operators in ``WIDE`` (or in ``WIDE_IN_TRAINING`` for training), and angles of sines and
+cosines that depend on no float input. In bf16, operators without a CUDA kernel in ONNX Runtime also
+stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a provider has
+kernels for fp16.
 """
 
 from __future__ import annotations

@@ -216,9 +216,9 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node, the newest float of earlier backward nodes that is still read.
+    """For each backward node, the float value for which its recomputed operands wait.
 
-    The recomputation of the backward node's operands waits for this value.
+    This is the newest value of an earlier backward node that this or a later node reads.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -266,7 +266,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 
 
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """The cheapest place to cut in each of ``_MOST_CUTS`` parts with equal numbers of bytes."""
+    """For each of ``_MOST_CUTS`` parts with equally many bytes, the cheapest place to cut."""
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
         part = before[place] * _MOST_CUTS // max(1, before[-1])

@@ -99,8 +99,8 @@ def train_on_batches(
     ``carried`` names tensors that may be running statistics. A node keeps its inference form if
     ``frozen`` names one of its statistics, or if the graph computes the statistics from the node's
     own input. Statistics that the graph computes from other values are not carried to the next
-    step. Raises ModelError for other statistics that cannot be carried, and if a channel has a
-    single value, which has no variance.
+    step. Raises ModelError for a statistic that is neither computed nor in ``carried``, and if a
+    channel has a single value, which has no variance.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []

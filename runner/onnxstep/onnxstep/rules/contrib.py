@@ -57,7 +57,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of the sum input + skip (+ bias) divided by the sum's root mean square, times γ."""
+    """Gradient of γ s divided by the root mean square of the sum s = input + skip (+ bias)."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 

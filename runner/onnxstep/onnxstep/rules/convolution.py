@@ -169,8 +169,8 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
     A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
-    [N, group, C/group · taps, positions]. On CUDA, a convolution in one group is faster. It runs in
-    float32, because cuDNN has no fast kernels for it in half precision.
+    [N, group, C/group · taps, positions]. On CUDA, a dense convolution is faster if ``group`` is 1.
+    It runs in float32, because cuDNN has no fast kernels for it in half precision.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]

@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case with inputs in the order of ``places``, or else of ``shapes``, then constants."""
+    """A case whose inputs have the order of ``places`` (default: ``shapes``, then constants)."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
@@ -57,7 +57,7 @@ def _grouped(
 
 
 def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """A MatMulNBits case with weights of five rows of 20 numbers, stored in two blocks of 16."""
+    """A MatMulNBits case with five rows of 20 weights; each row is stored in two blocks of 16."""
     numbers = np.random.default_rng(bits)
     fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),

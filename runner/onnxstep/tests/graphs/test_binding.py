@@ -141,7 +141,7 @@ def test_an_input_beside_others_may_be_empty() -> None:
 
 
 def test_product_of_sizes_has_a_limit() -> None:
-    """Two sizes that are allowed alone are refused if a tensor would have 2^50 elements."""
+    """Two sizes that are each allowed are refused if a tensor would have 2^50 elements."""
     with pytest.raises(ModelError, match="elements"):
         bind_dimensions(parsed(TWO), {"batch": 2**30, "steps": 2**20})
 

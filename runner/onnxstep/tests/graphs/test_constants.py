@@ -148,7 +148,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A tensor folded from no parameter, or that repeats a parameter's numbers, is a constant."""
+    """A folded tensor is a constant if it comes from no parameter or repeats a parameter."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

@@ -67,7 +67,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """``folded`` splits origins into parameters, buffers and operators without their numbers."""
+    """``folded`` lists parameters, buffers, and operators without the numbers in their names."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],

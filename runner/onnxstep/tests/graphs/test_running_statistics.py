@@ -51,7 +51,7 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A tensor that is also read elsewhere is not a statistic; reads by Identity do not count."""
+    """A tensor with a use besides mean or variance is no statistic; Identity does not count."""
     assert running_statistics(stored(body)) == expected
 
 

@@ -265,7 +265,8 @@ def errors(
 ) -> Iterator[str]:
     """Yield a line for each input whose projected gradient differs from its slope.
 
-    ``tolerance`` is relative to the terms of the slope, ``floor`` to the terms of the outputs.
+    The allowed difference is the sum of the slope's noise, ``tolerance`` times the norm of the
+    terms of slope or gradient, and ``floor`` times the norm of the terms of u · f.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

@@ -91,7 +91,7 @@ def test_derivatives_at_kinks_and_far_out_are_those_of_pytorch(row: Row) -> None
     [(0.0, [0.0, 0.0]), (0.5, [INF, 0.25]), (1.0, [1.0, 1.0]), (-1.0, [-INF, -1 / 16])],
 )
 def test_constant_powers_at_zero(exponent: float, expected: list[float]) -> None:
-    """At x = 0, the derivative of x to a constant power is its limit for x → 0, as in PyTorch."""
+    """At x = 0, the derivative of xᵖ for a constant p is the derivative's limit for x → 0."""
     x = np.array([0.0, 4.0])
     case = Case("Pow", {"x": x.shape}, fixed={"exponent": np.array(exponent)})
     np.testing.assert_allclose(gradients(case, [x])[0], expected, rtol=1e-6)
