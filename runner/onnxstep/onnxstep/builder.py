@@ -218,7 +218,7 @@ class Builder:
                     self._learn(name, kind)
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
-        """Declare an input or a value of the source model; ModelError if its shape is unknown."""
+        """Declare an input or a value of the source model; ModelError if its shape is not fixed."""
         return self._learn(name, _kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
