@@ -30,7 +30,10 @@
   /* Draw another chart in the same place, after a chart that is still being drawn. */
   function show(plot, spec) {
     const before = Promise.resolve(views.get(plot)).catch(() => {});
-    views.set(plot, before.then(() => draw(plot, structuredClone(spec))));
+    views.set(plot, before.then(() => {
+      plot.querySelector(".ec-static")?.remove(); // the former chart, which paper would show
+      return draw(plot, structuredClone(spec));
+    }));
     return views.get(plot);
   }
 
