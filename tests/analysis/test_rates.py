@@ -13,6 +13,7 @@ from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.predicted import profiles_of
 from epochcost.analysis.rates import cpu_of, cpu_rates, models_with_rates
+from epochcost.analysis.representatives import representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import designed
 from epochcost.predict.process import (
@@ -23,6 +24,7 @@ from epochcost.predict.process import (
     members,
     with_noise,
 )
+from epochcost.results.rounds import summary_of
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +85,34 @@ def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs)
     errors = np.concatenate([departures for _, departures, _ in groups])
     assert len(errors) == 4 * 7 * 2
     assert np.quantile(np.abs(errors), 0.9) < np.log(1.5)
+
+
+def test_rates_are_as_uncertain_as_their_measurements(
+    inputs: Inputs, profiles: dict[str, Profile]
+) -> None:
+    """Half the interval of a rate is 1.96 of its standard deviations; of one step, nothing is used.
+
+    Repeated results of a workload stay rows of their own, each with its uncertainty.
+    """
+    stored = next(s for s in inputs.stored if s.result.trial.model == "mnist-cnn")
+    rows, _ = cpu_rates(inputs, profiles, "ours")
+    half_widths = {
+        summary_of(s.result.measurement).relative_half_width
+        for s in representatives(inputs.stored)
+        if s.result.trial.model in profiles
+    }
+    ours = [row.uncertainty * 1.96 for row in rows if row.rate.software == "ours"]
+    assert ours
+    assert all(min(abs(width - each) for each in half_widths) < 1e-4 * width for width in ours)
+    assert {row.uncertainty for row in rows if row.rate.software != "ours"} == {0.0}
+    measurement = stored.result.measurement
+    single = measurement.model_copy(
+        update={"samples_seconds": measurement.samples_seconds[:1], "rounds": ()}
+    )
+    result = stored.result.model_copy(update={"measurement": single})
+    alone = replace(inputs, stored=(replace(stored, result=result),))
+    rows, _ = cpu_rates(alone, profiles, "ours")
+    assert not [row for row in rows if row.rate.software == "ours"]
 
 
 def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:

@@ -89,6 +89,24 @@ def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float)
     assert variances[1] < 0.6 * variances[0]
 
 
+def test_an_imprecise_measurement_moves_forecasts_less(tmp_path: Path):
+    """A measured rate that may be off by a factor of two changes forecasts less than an exact one.
+
+    A measurement of unlimited uncertainty changes nothing.
+    """
+    rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
+    base = question("wide", "A2")
+    plain = Forecaster(rows_of_table, KNOWN).forecasts([base])[0].per_second
+    exact = as_rate(base, plain / 3)
+    moved = [
+        math.log(plain / Forecaster(rows_of_table, KNOWN, [rate]).forecasts([base])[0].per_second)
+        for rate in (replace(exact, uncertainty=size) for size in (0.0, math.log(2), 1e3))
+    ]
+    assert moved[0] > 1.5 * moved[1] > 0
+    # Only the mean over all rows, which every row enters, may differ.
+    assert abs(moved[2]) < 0.05
+
+
 def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):
     """The same table in another folder uses the stored forecast."""
     cache = tmp_path / "cache"

@@ -5,16 +5,19 @@ of vCPUs and its CPU's name (the make). Rates on such machines come from our own
 published timings of our models, and from tables that name CPUs. Only these rates show how fast a
 make is, because providers publish neither its clock under load nor its share of the memory's
 bandwidth. Our measurements on a GPU machine make predictions for other models on that machine more
-precise.
+precise. Each of our rates has the uncertainty of its measurement, so that imprecise ones count
+less.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from statistics import NormalDist
 
 from epochcost.analysis.arithmetic import is_whole_pass
 from epochcost.analysis.inputs import Inputs
@@ -23,16 +26,19 @@ from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed, precision_of
 from epochcost.predict.forecast import Question, as_rate, has_kin
-from epochcost.predict.learnt import placed, placed_tables
-from epochcost.predict.rates import without_repeats
+from epochcost.predict.learnt import placed_tables
 from epochcost.results.records import Result
+from epochcost.results.rounds import summary_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode, Provider
+from epochcost.statistics import LEVEL
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
 _MOST_TFLOPS = Decimal("0.256")
+# Ends of a confidence interval, in standard deviations of a normal distribution.
+_INTERVAL_ENDS = NormalDist().inv_cdf((1 + LEVEL) / 2)
 # With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3
 
@@ -86,12 +92,8 @@ def cpu_rates(
         named = Devices(cpu_device(make, vcpus) for make, vcpus in table.cpus.items())
         rows += placed_tables(inputs.catalogue, [table], named)
     devices = Devices({row.device.id: row.device for row in rows}.values())
-    if len({device.chip for device in devices.all}) < _LEAST_MAKES:
-        return (), devices
-    profiles_by_work = {(row.rate.model, row.rate.size): row.profile for row in rows if row.profile}
-    return tuple(
-        placed(without_repeats(row.rate for row in rows), devices, profiles_by_work)[0]
-    ), devices
+    enough = len({device.chip for device in devices.all}) >= _LEAST_MAKES
+    return tuple(rows) if enough else (), devices
 
 
 def gpu_rates(
@@ -114,16 +116,17 @@ def gpu_rates(
             seconds = statistics.median(result.measurement.samples_seconds)
             work = _work(trial.model, profile, trial.mode, trial.batch_size, software, device)
             precise = replace(work, precision=precision_of(trial.precision))
-            yield as_rate(precise, trial.batch_size / seconds)
+            yield _measured_rate(precise, seconds, result)
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on CPUs or GPUs, of steps that compute all passes."""
+    """Yield our latest valid results on CPUs or GPUs, of several steps that compute all passes."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
         sound = is_of_steps(result) and not result.contradictions
-        if trial.provider == provider and sound and whole:
+        # A single step has no interval, so nobody knows how uncertain it is.
+        if trial.provider == provider and sound and whole and math.isfinite(_half_width(result)):
             yield result
 
 
@@ -145,7 +148,17 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             seconds = statistics.fmean(result.measurement.samples_seconds)
             profile, batch = profiles[trial.model], trial.batch_size
             work = _work(trial.model, profile, trial.mode, batch, software, device)
-            yield as_rate(work, batch / seconds)
+            yield _measured_rate(work, seconds, result)
+
+
+def _measured_rate(work: Question, seconds: float, result: Result) -> Placed:
+    """The rate of steps of ``seconds``, as uncertain as the mean of the result's steps."""
+    uncertainty = _half_width(result) / _INTERVAL_ENDS
+    return replace(as_rate(work, work.batch / seconds), uncertainty=uncertainty)
+
+
+def _half_width(result: Result) -> float:
+    return summary_of(result.measurement).relative_half_width
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:

@@ -38,11 +38,16 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A published rate, its device, and the profile of its model's graph (None if unknown)."""
+    """A published rate, its device, and the profile of its model's graph (None if unknown).
+
+    ``uncertainty`` is the standard deviation of the rate's logarithm, as far as it is known from
+    repeated measurements; 0 for published rates.
+    """
 
     rate: Rate
     device: Device
     profile: Profile | None
+    uncertainty: float = 0.0
 
 
 class Devices:
@@ -147,6 +152,7 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
         generation=numbered(row.device.generation for row in placed),
         count=np.log([float(rate.count) for rate in rates]),
         batch=np.log([rate.batch or _USUAL_BATCH for rate in rates]),
+        uncertainty=np.array([row.uncertainty for row in placed]),
     )
 
 
@@ -177,7 +183,8 @@ def _passes(row: Placed) -> int:
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
     """Collect everything in rows and devices that can change results, as the key of a cache."""
-    return devices.all, [(_FIELDS(row.rate), row.device.id, row.profile) for row in placed]
+    rows = [(_FIELDS(row.rate), row.device.id, row.profile, row.uncertainty) for row in placed]
+    return devices.all, rows
 
 
 def model_family(model: str) -> str:

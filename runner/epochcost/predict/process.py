@@ -50,7 +50,8 @@ class Design:
     ``roofline`` is the logarithm of a roofline's rate. ``device_features`` [n, 4] are logarithms of
     a device's peak rate, memory bandwidth, cache and power, each minus the feature's median.
     ``work_features`` [n, 7] describe the workload's graph, NaN if unknown. ``count`` is the
-    logarithm of the number of devices, ``batch`` the logarithm of the batch size of one device.
+    logarithm of the number of devices, ``batch`` the logarithm of the batch size of one device,
+    ``uncertainty`` the standard deviation of each rate's measurement.
 
     The other fields are labels. Two rows have the same number in a label if they agree in the facts
     that the label stands for. ``work``: the workload and all its settings. ``setting``: source,
@@ -76,6 +77,7 @@ class Design:
     generation: Labels
     count: Vector
     batch: Vector
+    uncertainty: Vector
 
     def rows(self, chosen: NDArray[np.bool_] | Labels) -> Design:
         """The arrays of the ``chosen`` rows."""
@@ -235,8 +237,8 @@ def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """The covariance [n, n] of observed rates, noise included."""
-    return covariance(design, design, scales) + scales.noise**2 * np.eye(len(design.rate))
+    """The covariance [n, n] of observed rates, with noise and the rates' own uncertainty."""
+    return covariance(design, design, scales) + np.diag(scales.noise**2 + design.uncertainty**2)
 
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
