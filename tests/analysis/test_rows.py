@@ -19,7 +19,9 @@ from epochcost.analysis.rows import (
 )
 from epochcost.cost import Estimate, Unpriced
 from epochcost.report.pages.page import Report
+from epochcost.report.ranking import contest
 from epochcost.results.records import Result, Round
+from epochcost.statistics import summarise
 from report_project import inputs_of, make_result, write_project
 
 
@@ -261,6 +263,27 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
         key=lambda row: row.costs["epoch"].mean,
     )
     assert least.assumed
+
+
+def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report) -> None:
+    """A wide measurement at a list price is no answer, but stands first among the others."""
+    rows = rows_by_workload(report, "net")
+    best = contenders(rows, "epoch")[0]
+    wide = summarise((0.001, 0.1, 0.001, 0.1), (2, 2))
+    machine = replace(best.observed.machine, hardware="own", name="Own")
+    observed = replace(best.observed, kind="measured", summary=wide, machine=machine)
+    imprecise = replace(best, observed=observed)
+    ranked = ranking([*(row for row in rows if row.assumed), imprecise, best], "epoch")
+    assert ranked[:2] == (best, imprecise)
+    assert ranked[2].assumed
+    ranking_of_page = contest([*rows, imprecise], "epoch")
+    assert ranking_of_page is not None
+    assert ranking_of_page.cheapest.name == best.observed.machine.name
+    assert ranking_of_page.imprecise is not None
+    assert ranking_of_page.imprecise.name == "Own"
+    plain = contest(rows, "epoch")
+    assert plain is not None
+    assert plain.imprecise is None
 
 
 def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:

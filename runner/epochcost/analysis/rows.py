@@ -204,9 +204,10 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort key: rows without a ``reservation`` first, then rows with a precise time, then cost."""
+    """Sort key: prices without a ``reservation`` first, then precise times, then cost."""
     row = candidate.key
-    return bool(row.reservation), bool(row.observed.imprecise), *_cheapest_first(candidate)
+    doubted = bool(row.price and row.price.reservation)
+    return doubted, bool(row.observed.imprecise), *_cheapest_first(candidate)
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:

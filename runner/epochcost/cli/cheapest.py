@@ -21,7 +21,7 @@ from epochcost.analysis.answers import (
 )
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
-from epochcost.analysis.rows import Offer
+from epochcost.analysis.rows import Offer, Row
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
 from epochcost.cli.terminal import (
@@ -155,7 +155,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     """Yield the rows and machines that are not compared; without ``show_all``, their number."""
     unpriced = answer.offers.unpriced
-    counts = Counter(row.reservation or reason for row, reason in unpriced)
+    counts = Counter(_reason(row, reason) for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
     rows = [f"{row.observed.machine.name}, {row.plan}: {reason}" for row, reason in unpriced]
     machines = [f"{machine.id}: {machine.reason}" for machine in answer.without]
@@ -167,6 +167,12 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
             yield "\n".join([f"{title}:", *(f"  {line}" for line in lines)])
         elif lines:
             yield f"{title}: {len(lines)} ({why}); --all lists them"
+
+
+def _reason(row: Row, reason: str) -> str:
+    """Why a row is not compared; of an imprecise measurement, also on which machine."""
+    machine = f" ({row.observed.machine.name})" if row.observed.imprecise else ""
+    return f"{row.reservation or reason}{machine}"
 
 
 def _explanation(answer: CheapestAnswer) -> Iterator[str]:

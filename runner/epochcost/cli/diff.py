@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from epochcost.analysis.difference.causes import ChangedCost
 from epochcost.analysis.difference.changes import Difference, compare_snapshots
 from epochcost.analysis.difference.revision import at_commit, in_working_tree
 from epochcost.analysis.difference.words import (
@@ -62,13 +63,19 @@ def diff(
 
 def _show_text(difference: Difference) -> None:
     say(f"{difference.before} → {difference.after}: {summary(difference)}")
-    costs = shown_costs(difference.costs)
+    costs, listed = shown_costs(difference.costs), sections(difference)
+    # As in a comment: predicted costs come last, because they follow from other changes.
+    _show_costs([cost for cost in costs if not cost.only_predicted])
+    for name, title in TITLES.items():
+        if name in listed and listed[name] and name != "left_out":
+            say("\n  ".join([f"\n{title}:", *map(printable, listed[name])]))
+    _show_costs([cost for cost in costs if cost.only_predicted])
+
+
+def _show_costs(costs: Sequence[ChangedCost]) -> None:
     if costs:
         say("")
         typer.echo(_table([HEADER, *map(cells, costs)]), nl=False)
-    for name, sentences in sections(difference).items():
-        if sentences and name != "left_out":
-            say("\n  ".join([f"\n{TITLES[name]}:", *map(printable, sentences)]))
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

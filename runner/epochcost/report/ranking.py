@@ -146,6 +146,12 @@ class Contest:
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)
         return min(sure, key=lambda contender: contender.cost.mean, default=None)
 
+    @property
+    def imprecise(self) -> Contender | None:
+        """The cheapest machine that only its imprecise time keeps from being an answer, or None."""
+        others = (each for each in self.machines if each not in self.competing)
+        return next((each for each in others if not each.price.reservation), None)
+
     @cached_property
     def odds(self) -> Odds[Machine] | None:
         """The odds that ``cheapest`` costs least; None for estimates and for jobs of decoders."""

@@ -9,7 +9,14 @@ import pytest
 
 from epochcost.analysis.difference.causes import ChangedCost
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.words import cells, result_words, shown_costs, winner_words
+from epochcost.analysis.difference.words import (
+    cells,
+    result_words,
+    sections,
+    shown_costs,
+    summary,
+    winner_words,
+)
 from epochcost.analysis.odds import scenarios
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.specs.loader import load_catalogue
@@ -248,6 +255,22 @@ def test_an_added_result_has_its_cost(project: Path, compare: Compare) -> None:
     assert " for full training, " in words
     assert changes.results.learned_from == "1 result added"
     assert "machine third added" in changes.prices
+
+
+def test_a_replaced_result_and_another_batch_change_little(project: Path, compare: Compare) -> None:
+    """An earlier result of the same trial is named as not used, after the others.
+
+    A cheaper batch on the same machine is not another choice.
+    """
+    earlier = make_result(samples=STEPS, batch_size=64, day=21)
+    later = make_result(samples=STEPS, batch_size=64, day=22, producer="0.2.0")
+    store_results(project, [earlier, later])
+    changes = compare()
+    first, last = sections(changes)["results_added"]
+    assert ": $" in first
+    assert last.endswith("batch 64 on local: not used, because a later result replaces it")
+    assert not changes.winners
+    assert summary(changes) == "2 results added"
 
 
 def test_a_damaged_result_is_left_out(project: Path, compare: Compare) -> None:

@@ -131,7 +131,7 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 
 
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """Yield goals whose cheapest machine, batch or plan changed, or that got a first cost."""
+    """Yield goals whose cheapest machine or plan changed, or that got a first cost."""
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
@@ -161,7 +161,7 @@ def _figure(line: Line, goal: Goal) -> Figure:
 
 
 def _is_another(was: Figure | None, now: Figure | None, before: Revision, after: Revision) -> bool:
-    """Whether machine, batch size or price plan differ; a newer price of a plan does not count."""
+    """Whether machine or price plan differ; a newer price of a plan does not count."""
     if was is None or now is None:
         return was is not now
     if _place(was.job) != _place(now.job):
@@ -172,7 +172,7 @@ def _is_another(was: Figure | None, now: Figure | None, before: Revision, after:
 
 
 def _place(job: Job) -> tuple[object, ...]:
-    return job.hardware, job.host, job.device, job.batch_size
+    return job.hardware, job.host, job.device
 
 
 @dataclass(frozen=True)

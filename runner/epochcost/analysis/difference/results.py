@@ -14,7 +14,7 @@ from pathlib import Path
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.representatives import doubts_about
+from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
@@ -29,7 +29,8 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 class ResultFile:
     """A result file: path in the results folder, title, machine, and reasons for doubt.
 
-    ``cost`` is the cost of the job at the cheapest price, in words; empty if it has no cost.
+    ``cost`` is the cost of the job at the cheapest price, in words; empty if it has no cost. A
+    ``replaced`` result is not used, because a later one measured the same.
     """
 
     path: str
@@ -37,6 +38,7 @@ class ResultFile:
     hardware: str
     doubts: tuple[str, ...]
     cost: str = ""
+    replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,15 @@ def _below(inputs: Inputs, path: Path) -> str:
 
 def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ...]:
     stored = {_below(revision.inputs, each.path): each for each in revision.inputs.stored}
+    used = {each.path for each in representatives(revision.inputs.stored)}
     costs = _costs(revision)
     files = []
     for path in sorted(paths):
         if path in stored:
-            result = stored[path].result
-            cost, doubts = costs.get(stored[path].uri, ""), doubts_about(result)
-            files.append(ResultFile(path, result.trial.title, result.hardware, doubts, cost))
+            result, file = stored[path].result, stored[path]
+            cost, doubts = costs.get(file.uri, ""), doubts_about(result)
+            named = path, result.trial.title, result.hardware
+            files.append(ResultFile(*named, doubts, cost, file.path not in used))
         else:
             hardware, kind, name = path.split("/")
             files.append(ResultFile(path, f"{kind} {Path(name).stem}", hardware, ()))

@@ -85,8 +85,11 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """A line with the numbers of costs that rise, fall, appear or go, and of other changes."""
-    costs = shown_costs(difference.costs)
+    """A line with the numbers of costs that rise, fall, appear or go, and of other changes.
+
+    Predicted costs that changed only because their prediction changed are counted last.
+    """
+    costs = [cost for cost in shown_costs(difference.costs) if not cost.only_predicted]
     relatives = [cost.relative for cost in costs]
     counts = {
         "up": sum(relative is not None and relative > 0 for relative in relatives),
@@ -96,13 +99,13 @@ def summary(difference: Difference) -> str:
     ways = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     changes = "cost changes", "costs change"
     parts = [
-        f"{_counted(len(costs), *changes)} ({ways})" if costs else "",
-        _counted(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
         *(
             f"{_counted(len(files), 'result')} {kind.replace('_', ' ')}"
             for kind, files in difference.results.by_kind().items()
         ),
         _counted(len(difference.prices), "other spec changes", "other specs change"),
+        f"{_counted(len(costs), *changes)} ({ways})" if costs else "",
+        _counted(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
         *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
         _counted(
             difference.unsure,
@@ -186,6 +189,8 @@ def winner_words(winner: Winner) -> str:
     was, now = _choice_words(winner.before), _choice_words(winner.after)
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
+    if winner.before is None:
+        return f"{work}: {now}{odds}; no cost before"
     assumed = [bool(figure and figure.assumed) for figure in (winner.before, winner.after)]
     firm = "; an assumed price never wins against a list price" if assumed == [True, False] else ""
     return f"{work}: was {was}; is {now}{odds}{firm if winner.after else ''}"
@@ -201,6 +206,8 @@ def _choice_words(figure: Figure | None) -> str:
 
 def result_words(file: ResultFile) -> str:
     """Describe a result file, with the reasons why measuring again may give other times."""
+    if file.replaced:
+        return f"{file.title} on {file.hardware}: not used, because a later result replaces it"
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
     cost = f": {file.cost}" if file.cost else ""
     return f"{file.title} on {file.hardware}{cost}{doubts}"
@@ -209,7 +216,9 @@ def result_words(file: ResultFile) -> str:
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
     """The sentences below the table of costs, by their section's name in a pull-request comment."""
     results = {
-        f"results_{kind}": [result_words(file) for file in files]
+        f"results_{kind}": [
+            result_words(file) for file in sorted(files, key=attrgetter("replaced"))
+        ]
         for kind, files in difference.results.by_kind().items()
     }
     return {

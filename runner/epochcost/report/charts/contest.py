@@ -158,7 +158,8 @@ def _description(contest: Contest, job: str) -> str:
     """Describe the chart for readers who cannot see it."""
     cheap, fast = contest.cheapest, contest.fastest
     omitted = len(contest.machines) - len(contest.competing)
-    left_out = f" {count_words(omitted, 'machine')} without a firm price left out."
+    are = "is" if omitted == 1 else "are"
+    left_out = f" {count_words(omitted, 'machine')} {are} left out: the table says why."
     return (
         f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
         f"{job}, {one_line(cheap.name)} is the cheapest ({time_words(cheap.time)}) and "
