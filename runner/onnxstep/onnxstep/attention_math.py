@@ -37,7 +37,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class AttentionCotangents:
-    """Gradients of the loss with respect to the inputs of ``Attention``; ``bias``: [B, H, L, S]."""
+    """Gradients of the loss by the inputs of ``Attention``; ``bias`` is [B, H, L, S]."""
 
     q: Value
     k: Value
@@ -48,7 +48,7 @@ class AttentionCotangents:
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the gradients with respect to q, k, v and bias.
 
-    ``y`` [B, H, L, F] is the result of the attention ``of``, and ``dy`` is the gradient at y.
+    ``of`` has the inputs. ``y`` [B, H, L, F] is the result, and ``dy`` is the gradient at y.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)

@@ -2,9 +2,9 @@
 
 ONNX Runtime's Dropout draws its random numbers one by one on one CPU thread, and a replayed CUDA
 graph repeats its masks. Here the tensor is seen as a matrix. Each run draws a number of 32 bits for
-every row and every column. An element stays if the number of its row times the number of its
-column, modulo 2³², is below a limit. Tests compare these masks with random masks: by the share of
-kept elements, and by the correlation between elements, runs and layers.
+every row and every column. The random numbers of an element's row and column are multiplied
+modulo 2³². The element stays if the product is below a limit. Tests compare these masks with random
+masks: by the share of kept elements, and by the correlation between elements, runs and layers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ _GOLDEN = 0x9E3779B1 - 2**32
 
 
 def forward(node: Node) -> Sequence[Value]:
-    """Result and mask of a Dropout node; empty unless its ratio and training mode are constants."""
+    """Result and mask of a Dropout node; empty if the node stays as it is.
+
+    A node stays if the provider is unknown, if the ratio is not a constant between 0 and 1, or if
+    training mode is not switched on by a constant.
+    """
     op, x = node.op, node.x
     ratio, training = (op.array_of(node.optional_input(place)) for place in (1, 2))
     if op.provider is None or ratio is None or not training or not 0 < ratio < 1 or not x.size:

@@ -131,8 +131,8 @@ class SoftmaxCrossEntropy:
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
         """Class of each position, and the shares of its weight and of its count.
 
-        A share is the number divided by the sum of all weights. A counted position has the count 1.
-        An ignored position gets the class 0, the weight 0 and the count 0.
+        A share is a position's weight or count, divided by the sum of all positions' weights. A
+        counted position has the count 1. An ignored position gets the class, weight and count 0.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

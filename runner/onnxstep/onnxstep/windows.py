@@ -76,7 +76,7 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
 
 
 def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · taps, 1, *kernel] that each select one of the ``taps`` of a window."""
+    """Kernels [channels · taps, 1, *kernel] that each select an element (tap) of a window."""
     taps = math.prod(kernel)
     require_room(taps, taps, channels)
     unit = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
@@ -102,7 +102,10 @@ def crop_uncovered(x: Value, fitted: Window) -> Value:
 def convolve_transposed(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """Adjoint [N, C, *into] of ``convolve``, applied to dy [N, M, ...] with w [M, C/group, ...]."""
+    """Apply the adjoint of ``convolve`` with kernels w [M, C/group, ...] to dy [N, M, ...].
+
+    The result is [N, C, *into].
+    """
     fitted = view.fitted(into, dy.shape[2:])
     if dy.op.provider == "cuda" and fitted.begins != fitted.ends:
         return _convolve_transposed_evenly(dy, w, fitted, into, group)

@@ -268,7 +268,7 @@ def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether every row has at least three numbers with equal steps between them."""
+    """Whether rows have three or more numbers, and the same nonzero step between all neighbours."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False

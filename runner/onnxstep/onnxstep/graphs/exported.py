@@ -83,7 +83,7 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an initializer of a traced file has the name of an attribute that is not a buffer.
+    """Whether ``name``, an initializer of a traced file, is a module attribute but not a buffer.
 
     In traced files, typed numbers are Constant nodes, and folded tensors have names such as
     ``onnx::Add_7``.
@@ -145,7 +145,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each merged tensor; the model if there is none."""
+    """Copy of the model with an initializer for each merged tensor, or the model if none is merged."""
     origins = merged(model)
     if not origins:
         return model

@@ -209,7 +209,7 @@ class _Rewriting:
         self._used: dict[str, onnx.TensorProto] = {}
 
     def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """Declare the inputs in ``halved`` and the outputs in ``half_outputs`` as half."""
+        """Declare inputs in ``halved`` and outputs in ``half_outputs`` as half; note input types."""
         for value in graph.input:
             if value.name in self._floats:
                 kind = self._half if value.name in self._halved else _FLOAT
@@ -305,7 +305,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Values that a sine or cosine depends on and that depend on no float input."""
+    """Sines and cosines that depend on no float input, and the values that they depend on."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()

@@ -47,7 +47,7 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
 
 
 def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of a model with inactive Dropout and with BatchNormalization by running statistics."""
+    """Copy of a model in which Dropout does nothing, and running statistics normalize batches."""
     plain = copied(model)
     for node in plain.graph.node:
         if is_standard(node, "Dropout"):
@@ -194,7 +194,7 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """``proto`` in training form, with momentum 0 and the batch statistics as further outputs."""
+    """``proto`` in training form: momentum is 0, and the batch statistics are further outputs."""
     node = helper.make_node(
         proto.op_type,
         proto.input,

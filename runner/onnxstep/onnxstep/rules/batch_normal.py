@@ -99,9 +99,9 @@ def _by_batch(
 
 
 def _times(value: Value, factor: Value) -> Value:
-    """The product of a gradient and a factor for each channel.
+    """Multiply a gradient by a factor for each channel, and note both in the builder.
 
-    The builder remembers gradient and factor. The gradient of a convolution then multiplies the
+    The gradient of a convolution then multiplies the
     kernels by the factor instead, because kernels are smaller than a batch.
     """
     product = value * factor.cast(value.elem_type)

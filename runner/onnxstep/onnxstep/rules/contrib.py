@@ -48,7 +48,7 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of LayerNormalization of the sum input + skip (+ bias), which is also an output."""
+    """Gradient of LayerNormalization of s = input + skip (+ bias), where s is another output."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 
@@ -57,7 +57,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of γ s divided by the root mean square of the sum s = input + skip (+ bias)."""
+    """Gradient of y = γ s / √(mean(s²) + ε), with the sum s = input + skip (+ bias)."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 

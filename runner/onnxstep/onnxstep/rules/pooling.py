@@ -43,7 +43,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether MaxUnpool can compute the gradient of this MaxPool, on the CPU provider only.
+    """Whether the provider is the CPU and MaxUnpool can compute the gradient of this MaxPool.
 
     MaxUnpool is faster than a scatter (benchmarks/rules/max_pool.py).
     """
