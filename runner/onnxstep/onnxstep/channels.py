@@ -133,8 +133,8 @@ def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
 def product_sums(x: Value, y: Value) -> Value:
     """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
 
-    On the CPU, large images of x are convolved with the images of y as kernels, so that the products
-    x y are not stored.
+    On the CPU, large images of x are convolved with the images of y as kernels, so that the
+    products x y are not stored.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_convolved(x):

@@ -83,8 +83,8 @@ def _drawn(node: Node, count: int) -> Value:
 def _counted(node: Node, count: int) -> Value:
     """Numbers [count] of 32 bits, computed from a random table, the layer and the run's number.
 
-    A run takes its number from a carried input, since a replayed CUDA graph repeats the numbers of
-    ONNX Runtime's generators.
+    Each run passes its number plus 1 to the next run, because a replayed CUDA graph repeats the
+    numbers of ONNX Runtime's generators.
     """
     op, seed = node.op, node.attribute("seed")
     runs = op.values.get(RUNS) or op.input(RUNS, (), TensorProto.FLOAT)

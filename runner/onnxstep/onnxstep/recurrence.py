@@ -50,7 +50,7 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative at the result ``y``; ``product``: factor · y or None."""
+        """``factor`` times the derivative at result ``y``; ``product``, if given, is factor · y."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 

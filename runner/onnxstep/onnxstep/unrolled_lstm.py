@@ -127,7 +127,7 @@ def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, Directi
 
 
 def _inputs(run: DirectionInputs) -> Value:
-    """W x + b for the inputs x of all steps: [n, T·B]."""
+    """W x + b [n, T·B] for the inputs x of all steps."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)

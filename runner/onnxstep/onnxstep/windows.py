@@ -118,9 +118,9 @@ def _convolve_transposed_evenly(
 ) -> Value:
     """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
 
-    If the end padding is shorter, ``output_padding`` makes up the difference; cuDNN requires
-    ``output_padding`` below the stride. Surplus elements are cut off. Elements that no window
-    contains are zeros.
+    If the end padding is shorter than the begin padding, ``output_padding`` makes up the
+    difference. cuDNN requires ``output_padding`` below the stride. Surplus elements are cut off.
+    Elements that no window contains are zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]

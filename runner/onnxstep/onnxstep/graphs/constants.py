@@ -130,7 +130,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why a tensor that the exporter folded is not a weight; "" if its origin does not tell."""
+    """Why a tensor that the exporter folded is not a weight; "" if its origin gives no reason."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:

@@ -145,7 +145,10 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each merged tensor, or the model if none is merged."""
+    """Copy of the model with an initializer for each merged tensor.
+
+    Returns the model itself if no tensor was merged.
+    """
     origins = merged(model)
     if not origins:
         return model

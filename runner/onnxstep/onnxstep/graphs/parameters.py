@@ -135,7 +135,7 @@ def few_bits_count(model: onnx.ModelProto) -> int:
 
 
 def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
-    """Number of quantized values that each tensor of quantization scales applies to, by name."""
+    """For each tensor of quantization scales, by name, the number of values that it scales."""
     codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for node in model.graph.node:

@@ -51,7 +51,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """Nodes that replace ``node``, a reader of a sequence, and read the sequence's tensors.
+    """Nodes that replace ``node``: they read the tensors of the sequence that ``node`` reads.
 
     Raises LookupError if the sequence's tensors are unknown.
     """

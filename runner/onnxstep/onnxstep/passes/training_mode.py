@@ -1,11 +1,11 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
 Dropout is rewritten in the model. BatchNormalization is first converted to inference form in the
-model, and then to training form in the Builder. The training form has batch statistics and carried
-running statistics. PyTorch's exporters write a BatchNormalization without running statistics as
-nodes that compute the statistics of the batch; these nodes stay. Plain operators compute the
-training form, because ONNX Runtime's CUDA provider has no kernel for it. The training form is
-differentiated as a single node, by the formula in ``rules.batch_normal``.
+model, and then to training form in the Builder. The training form normalizes by batch statistics
+and passes running statistics to the next step. PyTorch's exporters write a BatchNormalization
+without running statistics as nodes that compute the statistics of the batch; these nodes stay.
+Plain operators compute the training form, because ONNX Runtime's CUDA provider has no kernel for
+it. The training form is differentiated as a single node, by the formula in ``rules.batch_normal``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
 
 
 def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of a model in which Dropout does nothing, and running statistics normalize batches."""
+    """Copy of a model without active Dropout; BatchNormalization uses the running statistics."""
     plain = copied(model)
     for node in plain.graph.node:
         if is_standard(node, "Dropout"):

@@ -49,7 +49,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repeats(node: Node) -> list[int] | None:
-    """Factors by which Resize repeats elements along the spatial axes; None if it does anything else."""
+    """Factors of a Resize that only repeats elements along the spatial axes; None for others."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
