@@ -58,7 +58,7 @@ def convolve(
 def adjoint(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
 ) -> Value | None:
-    """Emit the gradient with respect to a convolution's input: [N, C, *into].
+    """Emit the gradient [N, C, *into] with respect to a convolution's input.
 
     ``dy`` [N, M, ...] is the gradient with respect to the result, and is convolved with the flipped
     kernels ``w``. Returns None if ``convolve`` returns None, and for strides other than 1.

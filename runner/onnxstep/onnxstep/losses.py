@@ -89,7 +89,7 @@ class LossFunction(Protocol):
 
 @dataclass(frozen=True)
 class SoftmaxCrossEntropy:
-    """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
+    """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
     ``weights`` has a number for each class, which multiplies the loss where this class is the
     target. Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` is the
@@ -177,7 +177,7 @@ class _Smooth:
 
 @dataclass(frozen=True)
 class NegativeLogLikelihood:
-    """Mean over positions of ``-y[t]``; log-probabilities y [..., classes], targets t [...]."""
+    """Mean of ``-y[t]`` for log-probabilities y [..., classes] and targets t [...]."""
 
     def target_of(self, output: Value) -> Target:
         """The target is a class index for each position."""
@@ -226,7 +226,7 @@ class SigmoidCrossEntropy(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanSquaredError(_Elementwise):
-    """Mean of (y - t)² over the n elements of output y and target t; gradient 2 (y - t) / n."""
+    """Mean of (y - t)² over n elements of output y and target t; the gradient is 2 (y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
@@ -237,7 +237,7 @@ class MeanSquaredError(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError(_Elementwise):
-    """Mean of |y - t| over the n elements of output y and target t; gradient sign(y - t) / n."""
+    """Mean of |y - t| over n elements of output y and target t; the gradient is sign(y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""

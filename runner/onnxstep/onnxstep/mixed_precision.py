@@ -122,7 +122,7 @@ def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None
 
 
 class Scale:
-    """The loss scale, a float32 scalar that each step passes to the next, and its operations."""
+    """The loss scale, a float32 scalar that each step passes on, and operations that use it."""
 
     def __init__(self, op: Builder, scaling: LossScaling) -> None:
         self._op, self._scaling = op, scaling

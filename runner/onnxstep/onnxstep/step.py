@@ -344,7 +344,7 @@ def _transitions(
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
-    """Pair each carried input with its output; ModelError if shape or type differ."""
+    """Pair each input in ``carry`` with its output; raises ModelError if shape or type differ."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
             raise unknown_name("carried input", before, names(forward.inputs))

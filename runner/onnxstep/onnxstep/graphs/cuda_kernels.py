@@ -58,7 +58,7 @@ class _Kernel:
 
 @dataclass(frozen=True, slots=True)
 class HostNode:
-    """A node without a CUDA kernel: its operator, the types of its inputs, and its bytes.
+    """A node without a CUDA kernel, with the types of its inputs and the bytes of its values.
 
     ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU; None if a
     size is unknown.

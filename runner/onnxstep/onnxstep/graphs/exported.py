@@ -97,7 +97,7 @@ def is_traced(model: onnx.ModelProto) -> bool:
 
 
 def tells_origins(model: onnx.ModelProto) -> bool:
-    """Whether the nodes have metadata about their origin, as the dynamo exporter writes."""
+    """Whether the nodes have the metadata about origins that the dynamo exporter writes."""
     return any(node.metadata_props for node in model.graph.node)
 
 

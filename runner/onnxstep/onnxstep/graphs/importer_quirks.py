@@ -209,7 +209,7 @@ def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
 def drop_constant_shapes(model: onnx.ModelProto) -> None:
     """Remove the declared shapes of Constant nodes' outputs, in place.
 
-    onnxruntime-genai's builder declares some constants as scalars that are vectors of length 1.
+    onnxruntime-genai's builder declares some constant vectors of length 1 as scalars.
     """
     for graph in graphs(model):
         origins = {

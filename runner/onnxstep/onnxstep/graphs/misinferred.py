@@ -4,8 +4,8 @@ With ``ceil_mode`` the last window of a pooling node can start in the end paddin
 Runtime and ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a
 pooling node has both ``pads`` and ``auto_pad``, inference uses ``pads``, but ONNX Runtime uses
 ``auto_pad``. An STFT is one-sided by default, but inference assumes that it is not. If an
-Einsum label has length 1 in the first operand, runtimes broadcast this operand to the label's
-length in the second operand. Inference uses the length in the first operand.
+Einsum label has length 1 in an operand, runtimes broadcast this operand to the label's length in
+other operands. Inference uses the label's length in the first operand that has the label.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """The nodes of a forward pass, the values that the backward pass reads, and their bytes."""
+    """Nodes of a forward pass, and the values that the backward pass reads, with their bytes."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]

@@ -31,7 +31,7 @@ def batch_normalization(
 
     The mean μ and the variance σ² are inputs of the node or statistics of the batch. The gradients
     with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY. ``_by_given`` and
-    ``_by_batch`` compute the other gradients. X and Y are [N, C, ...], all others [C].
+    ``_by_batch`` compute the other gradients. X and Y are [N, C, ...]; all other tensors are [C].
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)

@@ -136,7 +136,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the incoming gradient; add the gradients of copies to the originals."""
+    """Cut the padding off the incoming gradient; copied elements get their copies' gradients."""
     if node.wants(2):
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads(node)
