@@ -20,10 +20,10 @@ from onnxstep.builder import Value, ascending
 class Attention:
     """Inputs of attention; each of the K key heads serves H / K consecutive query heads.
 
-    Shapes: ``q`` [B, H, L, E], ``k`` [B, K, S, E], ``v`` [B, K, S, F]. ``cap`` c limits a score s
-    to c · tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores. ``allowed``
-    (bool) is True for the keys that a query may use; each query needs at least one. ``bias`` and
-    ``allowed`` broadcast to [B, H, L, S].
+    Shapes, for B sequences, L queries and S keys: ``q`` [B, H, L, E], ``k`` [B, K, S, E] and ``v``
+    [B, K, S, F]. ``cap`` c limits a score s to c · tanh(s / c); 0 means no limit. ``bias`` (float)
+    is added to the scores. ``allowed`` (bool) is True for the keys that a query may use; each query
+    needs at least one. ``bias`` and ``allowed`` broadcast to [B, H, L, S].
     """
 
     q: Value
@@ -37,7 +37,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class AttentionCotangents:
-    """Gradients of the loss with respect to the inputs of ``Attention``; ``bias``: [B, H, L, S]."""
+    """Loss gradients with respect to the inputs of ``Attention``; ``bias`` is [B, H, L, S]."""
 
     q: Value
     k: Value
@@ -48,7 +48,7 @@ class AttentionCotangents:
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the gradients with respect to q, k, v and bias.
 
-    ``y`` [B, H, L, F] is the result of the attention ``of``, and ``dy`` is the gradient at y.
+    ``of`` has the inputs. ``y`` [B, H, L, F] is the result, and ``dy`` is the gradient at y.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)

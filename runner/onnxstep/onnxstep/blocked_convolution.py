@@ -58,11 +58,10 @@ def convolve(
 def adjoint(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
 ) -> Value | None:
-    """Emit the gradient with respect to a convolution's input: [N, C, *into].
+    """Emit the gradient [N, C, *into] with respect to a convolution's input.
 
-    The gradient is a convolution of ``dy`` [N, M, ...], the gradient with respect to the result,
-    with the flipped kernels ``w``. Returns None if ``convolve`` returns None, and for strides other
-    than 1.
+    ``dy`` [N, M, ...] is the gradient with respect to the result, and is convolved with the flipped
+    kernels ``w``. Returns None if ``convolve`` returns None, and for strides other than 1.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -85,9 +84,9 @@ def _flipped_kernels(w: Value) -> Value:
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
     """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
-    The gradient is x [N, C, ...] convolved with ``dy`` [N, M, ...], the gradient with respect to
-    the result, with strides and dilations swapped. Returns None if the channels or images do not
-    fill whole blocks, or if the kernel has one element.
+    ``dy`` [N, M, ...] is the gradient with respect to the result. The function convolves x
+    [N, C, ...] with ``dy``, and swaps strides and dilations. Returns None if the channels or
+    images do not fill whole blocks, or if the kernel has one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -95,9 +94,9 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Weight gradient of a depthwise convolution, as a convolution with channels · images groups.
+    """Weight gradient of a depthwise convolution, by a convolution and a sum over the images.
 
-    The results of the images are then summed.
+    The convolution has a group for each channel of each image.
     """
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
@@ -137,7 +136,7 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
 
 
 def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Cut x [C, N, H, W] into ``bands`` (first row, number of rows): [C, bands · N, rows, W]."""
+    """Cut x [C, N, H, W] into ``bands`` of (first row, count); return [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 
@@ -167,7 +166,8 @@ def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
     """Reorder weights into blocks of input channels that contain blocks of output channels.
 
     ReorderInput moves a block of the second axis to the end. Here ReorderInput first reorders the
-    input channels of each output channel (unless there is only one), then the output channels.
+    input channels of each output channel (unless the convolution is depthwise), then the output
+    channels.
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)

@@ -218,7 +218,7 @@ class Builder:
                     self._learn(name, kind)
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
-        """Declare an input or a value of the source model; ModelError if its shape is not fixed."""
+        """Declare an input or value of the source model; raises ModelError for an open shape."""
         return self._learn(name, _kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
@@ -304,7 +304,7 @@ class Builder:
         return self.fresh(hint) if name in self.values else name
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
-        """ONNX's schema of a node's operator at the graph's opset; ModelError if there is none."""
+        """ONNX's schema of a node's operator in the graph's opset; else raises ModelError."""
         key = node.domain, node.op_type
         if key not in self._schemas:
             self._schemas[key] = self._schema(node)

@@ -58,8 +58,8 @@ class Normalized:
     def product_sums(self, y: Value, y_sums: Value) -> Value:
         """Σ y (x - mean) per channel, [1, C, 1, ...] in float32, for y of the shape of x.
 
-        ``y_sums`` are the sums of y per channel. On CUDA, the mean is subtracted from the sums
-        instead of from x.
+        ``y_sums`` are the sums of y per channel. On CUDA, the result is computed as
+        Σ y x - mean · Σ y.
         """
         if not has_normalization(self.x):
             return product_sums(y, self.deviation)
@@ -74,14 +74,14 @@ def channel_axes(x: Value) -> list[int]:
 def per_channel(x: Value, channels: Value) -> Value:
     """Reshape values [C], one per channel, to broadcast to x [N, C, ...].
 
-    The type is that of x, or float32 if x is half.
+    The result has the type of x, or float32 if x has half precision.
     """
     shaped = x.op.Reshape(channels, x.op.integers(-1, *[1] * (x.rank - 2)))
     return shaped.cast(_FLOAT if x.elem_type in HALF_TYPES else x.elem_type)
 
 
 def wide(x: Value) -> Value:
-    """Cast x to float32 if it is half, for means and variances."""
+    """Cast x to float32 if it has half precision, for means and variances."""
     return x.op.Cast(x, to=_FLOAT) if x.elem_type in HALF_TYPES else x
 
 
@@ -92,12 +92,12 @@ def has_normalization(x: Value) -> bool:
 
 
 def normal_input(x: Value) -> Value:
-    """Cast x to float32 if it is half, unless CUDA can normalize it in half precision."""
+    """Cast x to float32 if it has half precision, unless CUDA can normalize it without a cast."""
     return x if has_normalization(x) else wide(x)
 
 
 def _is_convolved(x: Value) -> bool:
-    """Whether to scale and sum x by depthwise convolutions; on the CPU they take fewer passes."""
+    """Whether to scale and sum x by depthwise convolutions instead of elementwise operators."""
     return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
 
 
@@ -115,7 +115,8 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
     """(x - mean) · gain + shift as a BatchNormalization with constant variance.
 
-    In half precision all parameters are half; the shift makes up for the rounding of the mean.
+    If x has half precision, all inputs of the node have it too. The shift then makes up for the
+    rounding of the mean.
     """
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
@@ -132,7 +133,8 @@ def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
 def product_sums(x: Value, y: Value) -> Value:
     """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
 
-    On the CPU, large images of x are convolved with the images of y, which stores no products.
+    On the CPU, large images of x are convolved with the images of y as kernels, so that the
+    products x y are not stored.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_convolved(x):
@@ -147,7 +149,7 @@ def channel_sums(x: Value) -> Value:
     """Σ x per channel, [1, C, 1, ...] in float32.
 
     In half precision, each plane (a channel of an image) is first multiplied by a power of two near
-    the inverse of its size, so that the plane's sum does not exceed 65504.
+    the inverse of its size, so that the plane's sum does not exceed 65504, the fp16 maximum.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):

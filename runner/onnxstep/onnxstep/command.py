@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The report that the command prints; ``kernels`` lists the nodes without CUDA kernels."""
+    """The report that the command prints; for CUDA, ``kernels`` lists nodes without a kernel."""
 
     step: TrainingStep
     source: Path

@@ -76,7 +76,7 @@ def _column_sums(value: Value, leading: int) -> Value:
 
 
 def add_cotangents(first: Value, second: Value) -> Value:
-    """Sum of two cotangents of one value; scattered rows are added to the other cotangent."""
+    """Add two cotangents of one value; if one is ``ScatteredRows``, add its rows to the other."""
     if isinstance(first, ScatteredRows) and not isinstance(second, ScatteredRows):
         first, second = second, first
     return _add_rows(first, second) if isinstance(second, ScatteredRows) else first + second

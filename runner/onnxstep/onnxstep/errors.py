@@ -23,7 +23,7 @@ class Error(Exception):
     exit_code: ClassVar[int] = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the constructor's arguments, so that subclasses can be sent to another process."""
+        """Pickle the constructor's arguments, so that an error can be sent to another process."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 

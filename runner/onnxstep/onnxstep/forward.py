@@ -35,8 +35,8 @@ class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
     ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
-    topological order. If a pass runs other operators instead of a node, ``op.nodes`` lacks it.
-    ``moves`` are the values before and after a step of tensors such as running statistics.
+    topological order. If a pass runs other operators instead of a node, ``op.nodes`` lacks this
+    node. ``moves`` has tensors such as running statistics, each before and after a training step.
     """
 
     op: Builder
@@ -47,7 +47,7 @@ class Forward:
     moves: tuple[Transition, ...] = ()
 
     def value(self, name: str) -> Value:
-        """The value with this name; ModelError with the names of the outputs if there is none."""
+        """The value called ``name``; if there is none, raises ModelError that lists the outputs."""
         if name not in self.op.values:
             outputs = ", ".join(value.name for value in self.outputs)
             raise ModelError(f"no value is named {name!r}; the graph's outputs are {outputs}")
@@ -216,12 +216,12 @@ def _between(
 
 
 def names(values: Iterable[Value]) -> tuple[str, ...]:
-    """The names of values, in order."""
+    """The names of ``values``, in the same order."""
     return tuple(value.name for value in values)
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
-    """Copy a model with only these outputs, without the nodes that only other outputs need.
+    """Copy a model with only ``outputs``, without the nodes that only other outputs need.
 
     All inputs stay, so a caller can feed the same tensors for any choice of outputs.
     """
@@ -237,7 +237,7 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.Model
 
 
 def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> list[onnx.NodeProto]:
-    """Rename values in ``nodes`` by ``labels`` (old: new name); nodes without such values stay."""
+    """Rename values in copies of ``nodes``; ``labels`` maps old names to new names."""
     return [_relabel(node, labels) for node in nodes]
 
 

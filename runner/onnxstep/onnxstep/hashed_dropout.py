@@ -2,9 +2,9 @@
 
 ONNX Runtime's Dropout draws its random numbers one by one on one CPU thread, and a replayed CUDA
 graph repeats its masks. Here the tensor is seen as a matrix. Each run draws a number of 32 bits for
-every row and every column. An element stays if the number of its row times the number of its
-column, modulo 2³², is below a limit. Tests compare these masks with random masks: by the share of
-kept elements, and by the correlation between elements, runs and layers.
+every row and every column. The random numbers of an element's row and column are multiplied
+modulo 2³². The element stays if the product is below a limit. Tests compare these masks with random
+masks: by the share of kept elements, and by the correlation between elements, runs and layers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ _GOLDEN = 0x9E3779B1 - 2**32
 
 
 def forward(node: Node) -> Sequence[Value]:
-    """Result and mask of a Dropout node; empty unless its ratio and training mode are constants."""
+    """Result and mask of a Dropout node; empty if the node stays as it is.
+
+    A node stays if the provider is unknown, if the ratio is not a constant between 0 and 1, or if
+    training mode is not switched on by a constant.
+    """
     op, x = node.op, node.x
     ratio, training = (op.array_of(node.optional_input(place)) for place in (1, 2))
     if op.provider is None or ratio is None or not training or not 0 < ratio < 1 or not x.size:
@@ -79,8 +83,8 @@ def _drawn(node: Node, count: int) -> Value:
 def _counted(node: Node, count: int) -> Value:
     """Numbers [count] of 32 bits, computed from a random table, the layer and the run's number.
 
-    A run takes its number from a carried input, since a replayed CUDA graph repeats the numbers of
-    ONNX Runtime's generators.
+    Each run passes its number plus 1 to the next run, because a replayed CUDA graph repeats the
+    numbers of ONNX Runtime's generators.
     """
     op, seed = node.op, node.attribute("seed")
     runs = op.values.get(RUNS) or op.input(RUNS, (), TensorProto.FLOAT)

@@ -89,7 +89,7 @@ class LossFunction(Protocol):
 
 @dataclass(frozen=True)
 class SoftmaxCrossEntropy:
-    """Mean over positions of ``-log softmax(z)[t]``; z [..., classes], t [...] int64.
+    """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
     ``weights`` has a number for each class, which multiplies the loss where this class is the
     target. Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` is the
@@ -131,8 +131,8 @@ class SoftmaxCrossEntropy:
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
         """Class of each position, and the shares of its weight and of its count.
 
-        A share is the number divided by the sum of all weights. A counted position has the count 1.
-        An ignored position gets the class 0, the weight 0 and the count 0.
+        A share is a position's weight or count, divided by the sum of all positions' weights. A
+        counted position has the count 1. An ignored position gets the class, weight and count 0.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
@@ -177,7 +177,7 @@ class _Smooth:
 
 @dataclass(frozen=True)
 class NegativeLogLikelihood:
-    """Mean over positions of ``-y[t]``; log-probabilities y [..., classes], targets t [...]."""
+    """Mean of ``-y[t]`` for log-probabilities y [..., classes] and targets t [...]."""
 
     def target_of(self, output: Value) -> Target:
         """The target is a class index for each position."""
@@ -226,7 +226,7 @@ class SigmoidCrossEntropy(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanSquaredError(_Elementwise):
-    """Mean of (y - t)² over the n elements of output y and target t; gradient 2 (y - t) / n."""
+    """Mean of (y - t)² over n elements of output y and target t; the gradient is 2 (y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
@@ -237,7 +237,7 @@ class MeanSquaredError(_Elementwise):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError(_Elementwise):
-    """Mean of |y - t| over the n elements of output y and target t; gradient sign(y - t) / n."""
+    """Mean of |y - t| over n elements of output y and target t; the gradient is sign(y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""

@@ -122,7 +122,7 @@ def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None
 
 
 class Scale:
-    """The loss scale of a step, a carried float32 scalar, and the operations that use the scale."""
+    """The loss scale, a float32 scalar that each step passes on, and operations that use it."""
 
     def __init__(self, op: Builder, scaling: LossScaling) -> None:
         self._op, self._scaling = op, scaling

@@ -72,7 +72,7 @@ class StepOptions:
 
     @property
     def update_rule(self) -> Optimizer:
-        """The optimizer, looked up if ``optimizer`` is a name; ModelError for an unknown name."""
+        """The optimizer, looked up if it is a name; raises ModelError for an unknown name."""
         if isinstance(self.optimizer, str):
             return choose("optimizer", OPTIMIZERS, self.optimizer)
         return self.optimizer

@@ -50,7 +50,7 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative for the result y; ``product`` is factor · y, or None."""
+        """``factor`` times the derivative at result ``y``; ``product``, if given, is factor · y."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
@@ -367,7 +367,7 @@ class Directions:
         return None if value is None else _selected(value, 0, index)
 
     def state(self, index: int, value: Value | None) -> Value:
-        """The state [B, H] of the direction ``index``; zeros if the node omits this input."""
+        """The slice [B, H] of the state ``value`` for the direction ``index``; zeros for None."""
         if value is None:
             hidden = self._node.input(2).shape[-1]
             return self._op.zeros((self._batch, hidden), self._x.elem_type)

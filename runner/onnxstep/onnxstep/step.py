@@ -278,8 +278,8 @@ def evaluation_graph(
     model's inputs, the targets, the parameters and the running statistics, so that a caller can
     feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
     BatchNormalization uses the statistics of each batch, because running statistics are useful only
-    after some hundred steps. Layers with running statistics in ``freeze`` still use these.
-    Raises ModelError as ``training_step`` does.
+    after some hundred steps. Layers whose running statistics are frozen still use them. Raises
+    ModelError as ``training_step`` does.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -344,7 +344,7 @@ def _transitions(
 
 
 def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
-    """Pair each carried input with its output; ModelError if shape or type differ."""
+    """Pair each input in ``carry`` with its output; raises ModelError if shape or type differ."""
     for before, after in carry.items():
         if before not in names(forward.inputs):
             raise unknown_name("carried input", before, names(forward.inputs))

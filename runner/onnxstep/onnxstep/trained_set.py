@@ -16,7 +16,7 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 class LeftOut:
     """A float tensor of the model that a step does not train, and the reason.
 
-    ``size`` is the number of elements.
+    ``size`` is the number of elements; for quantization scales, of the quantized values.
     """
 
     name: str

@@ -58,9 +58,9 @@ class LstmActivations(Saved):
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether the LSTM can be unrolled: default activations, no lengths, peepholes or rare options.
+    """Whether the LSTM can be unrolled: it has default activations and no rare options.
 
-    Rare options are ``clip``, ``input_forget`` and ``layout``.
+    Rare options are sequence lengths, peepholes, ``clip``, ``input_forget`` and ``layout``.
     """
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
@@ -127,7 +127,7 @@ def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, Directi
 
 
 def _inputs(run: DirectionInputs) -> Value:
-    """W x + b for the inputs x of all steps: [n, T·B]."""
+    """W x + b [n, T·B] for the inputs x of all steps."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)

@@ -66,7 +66,7 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """Emit the update of each parameter and its states, and of the step count if it is needed.
+    """Emit the update of each parameter, of its states, and of the step count if the rule needs it.
 
     ``rate`` is the learning rate. Weight decay does not apply to the parameters in ``undecayed``.
     ``finite`` is a bool scalar. If ``finite`` is false at run time, all values stay as they are.

@@ -76,7 +76,7 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
 
 
 def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · taps, 1, *kernel] that each select one of the ``taps`` of a window."""
+    """Kernels [channels · taps, 1, *kernel] that each select an element (tap) of a window."""
     taps = math.prod(kernel)
     require_room(taps, taps, channels)
     unit = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
@@ -102,7 +102,10 @@ def crop_uncovered(x: Value, fitted: Window) -> Value:
 def convolve_transposed(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """Adjoint [N, C, *into] of ``convolve``, applied to dy [N, M, ...] with w [M, C/group, ...]."""
+    """Apply the adjoint of ``convolve`` with kernels w [M, C/group, ...] to dy [N, M, ...].
+
+    The result is [N, C, *into].
+    """
     fitted = view.fitted(into, dy.shape[2:])
     if dy.op.provider == "cuda" and fitted.begins != fitted.ends:
         return _convolve_transposed_evenly(dy, w, fitted, into, group)
@@ -115,9 +118,9 @@ def _convolve_transposed_evenly(
 ) -> Value:
     """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
 
-    If the end padding is shorter, ``output_padding`` makes up the difference; cuDNN requires
-    ``output_padding`` below the stride. Surplus elements are cut off. Elements that no window
-    contains are zeros.
+    If the end padding is shorter than the begin padding, ``output_padding`` makes up the
+    difference. cuDNN requires ``output_padding`` below the stride. Surplus elements are cut off.
+    Elements that no window contains are zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]

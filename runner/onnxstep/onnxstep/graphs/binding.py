@@ -69,11 +69,11 @@ def bind_dimensions(
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
     tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that read a
-    sequence are replaced by nodes that read its tensors. A size is a positive integer. A size may
-    also be 0, such as the number of past tokens of a decoder, unless all inputs have the dimension.
-    Inputs with a dimension of size 0 become empty constants. Raises ModelError for an unknown name,
-    an invalid size, an unbound dimension, contradicting shapes, and a tensor whose shape depends on
-    data.
+    sequence are replaced by nodes that read its tensors. A size is a positive integer. If at least
+    one input lacks the dimension, the size may also be 0, such as the number of past tokens of a
+    decoder. Inputs with a dimension of size 0 become empty constants. Raises ModelError for an
+    unknown name, an invalid size, an unbound dimension, contradicting shapes, and a tensor whose
+    shape depends on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -192,7 +192,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the only node with the operator that onnx's error names; None for several nodes."""
+    """Label of the node whose operator onnx's error names; None unless exactly one node has it."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None

@@ -42,7 +42,7 @@ def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) ->
 
 
 def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
-    """The error for an unknown name, with the choices and the nearest of them."""
+    """The error for the unknown ``name``; its message lists choices and suggests the nearest."""
     names = list(choices)
     near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -130,7 +130,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why a tensor that the exporter folded is not a weight; "" if its origin does not tell."""
+    """Why a tensor that the exporter folded is not a weight; "" if its origin gives no reason."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
@@ -268,7 +268,7 @@ def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether every row has at least three numbers with equal steps between them."""
+    """Whether rows have three or more numbers, and the same nonzero step between all neighbours."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False

@@ -58,9 +58,10 @@ class _Kernel:
 
 @dataclass(frozen=True, slots=True)
 class HostNode:
-    """A node without a CUDA kernel: its operator, the types of its inputs, and its bytes.
+    """A node without a CUDA kernel, with the types of its inputs and the bytes of its values.
 
-    ``size_bytes`` counts inputs and outputs, which would be copied; None if a size is unknown.
+    ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU; None if a
+    size is unknown.
     """
 
     name: str
@@ -94,10 +95,10 @@ class KernelCheck:
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
-    If an operator without a kernel is a function in ONNX, its body replaces it, as in ONNX Runtime.
-    Nodes that depend only on constants are skipped, because they are computed when a session opens.
-    Shape arithmetic is also skipped: nodes that read and write only integers and booleans of at
-    most one dimension and 1,024 bytes.
+    If an operator without a kernel is a function in ONNX, the function body replaces the node, as
+    in ONNX Runtime. Nodes that depend only on constants are skipped, because they are computed when
+    a session opens. Shape arithmetic is also skipped: nodes that read and write only integers and
+    booleans of at most one dimension and 1,024 bytes.
     """
     judged = list(_judged(model))
     functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}
@@ -117,8 +118,8 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
     """Whether the operator of ``schema`` has a CUDA kernel for the type ``elem_type``.
 
-    Also True if ``schema`` lacks the type, and for operators without any kernel: constants, and
-    functions, whose bodies replace them.
+    Also True if ``schema`` does not allow the type, and if the operator has no kernel at all. Such
+    operators are constants, or functions that are replaced by their bodies.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -165,7 +166,7 @@ def _types(
     kernels: Sequence[_Kernel],
     values: _Values,
 ) -> Iterator[tuple[str, str]]:
-    """Yield each type constraint of the operator, and the type of the node's constrained values."""
+    """Yield, for each input and output, the name of its type constraint and the value's type."""
     if schema is not None:
         formals = [[(f.type_str, f.name) for f in side] for side in (schema.inputs, schema.outputs)]
     else:

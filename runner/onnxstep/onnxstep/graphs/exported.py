@@ -83,7 +83,7 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an initializer of a traced file has the name of an attribute that is not a buffer.
+    """Whether ``name``, an initializer of a traced file, is a module attribute but not a buffer.
 
     In traced files, typed numbers are Constant nodes, and folded tensors have names such as
     ``onnx::Add_7``.
@@ -97,7 +97,7 @@ def is_traced(model: onnx.ModelProto) -> bool:
 
 
 def tells_origins(model: onnx.ModelProto) -> bool:
-    """Whether the nodes have metadata about their origin, as the dynamo exporter writes."""
+    """Whether the nodes have the metadata about origins that the dynamo exporter writes."""
     return any(node.metadata_props for node in model.graph.node)
 
 
@@ -145,7 +145,10 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each merged tensor; the model if there is none."""
+    """Copy of the model with an initializer for each merged tensor.
+
+    Returns the model itself if no tensor was merged.
+    """
     origins = merged(model)
     if not origins:
         return model

@@ -127,7 +127,7 @@ def _folded_nodes(
 def _written_out(
     node: onnx.NodeProto, values: _GraphValues, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes that replace ``node``, if it is an If or reads a sequence.
+    """The folded nodes that replace ``node``, if it is an If or creates or reads a sequence.
 
     None for other nodes, and if the replacement is unknown. Nodes that create sequences stay,
     because some of their readers may stay.
@@ -254,7 +254,7 @@ class _GraphValues:
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
         """Cache key of the types of a node's outputs; None if the key would be too large.
 
-        Models with many layers contain many equal nodes.
+        Models with many layers contain many equal nodes, whose types are inferred only once.
         """
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None

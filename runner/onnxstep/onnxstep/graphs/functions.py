@@ -53,7 +53,7 @@ def check_calls(model: onnx.ModelProto) -> None:
 
 
 def _cost(nodes: Sequence[onnx.NodeProto], costs: Mapping[_Key, int]) -> int:
-    """Cost of nodes (about their bytes), with nested graphs and bodies of called functions."""
+    """Approximate bytes of ``nodes``, including nested graphs and bodies of called functions."""
     called = sum(_COST_OF_A_NODE + costs.get(_call_key(node), 0) for node in nested_nodes(nodes))
     return int(called + sum(node.ByteSize() for node in nodes))
 

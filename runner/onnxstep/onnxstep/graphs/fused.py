@@ -40,7 +40,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Parts:
-    """The nodes that replace a fused node; new values are named after its first output."""
+    """Nodes that replace a fused node; new names begin with the name of its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self.elem_type = node, opset, elem_type
@@ -62,7 +62,7 @@ class _Parts:
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
     def cast(self, x: str, before: int, after: int) -> str:
-        """Name of the value x cast to the type ``after``; ``x`` if ``before`` is the same type."""
+        """Cast x to the type ``after`` if ``before`` differs; return the result's name."""
         return x if before == after else self.add("Cast", x, to=after)
 
 
@@ -114,14 +114,14 @@ def _simplified_layer_normalization(parts: _Parts) -> None:
 
 
 def _layer_normalization(parts: _Parts) -> None:
-    """Emit (x - mean) · r · scale + bias with r = 1 / √(variance + ε); further outputs: mean, r."""
+    """Emit (x - mean) · r · scale + bias, mean and r, with r = 1 / √(variance + ε)."""
     x = _wide(parts)
     mean = _mean(parts, x, parts.output(1))
     _normalized(parts, parts.add("Sub", x, mean), place=2)
 
 
 def _wide(parts: _Parts) -> str:
-    """The node's input, cast to the type in which mean and variance are computed."""
+    """Cast the node's input to the type of mean and variance; return the name of the result."""
     return parts.cast(parts.node.input[0], parts.elem_type, _statistics(parts))
 
 

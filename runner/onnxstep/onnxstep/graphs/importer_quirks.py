@@ -191,7 +191,7 @@ def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
     """Remove constant biases of zeros from convolutions, in place; return the model.
 
     PyTorch's exporter writes a bias of zeros for each convolution without a bias. ONNX Runtime's
-    CUDA provider adds a bias in a pass of its own.
+    CUDA provider adds a bias in an extra pass.
     """
     zeros = {
         node.output[0]
@@ -209,7 +209,7 @@ def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
 def drop_constant_shapes(model: onnx.ModelProto) -> None:
     """Remove the declared shapes of Constant nodes' outputs, in place.
 
-    onnxruntime-genai's builder declares scalars for constants that are vectors of length 1.
+    onnxruntime-genai's builder declares some constant vectors of length 1 as scalars.
     """
     for graph in graphs(model):
         origins = {

@@ -244,7 +244,7 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
 
 
 def _confined(folder: Path, location: str, name: str) -> Path:
-    """The regular file ``location`` inside the folder; ModelError for any other location."""
+    """Path of the regular file ``location`` in ``folder``; else raises ModelError."""
     where = f"tensor {name!r}: external data: expected a file inside the model's folder"
     if _escapes(location):
         raise ModelError(f"{where}, named relative to it, got {location!r}")

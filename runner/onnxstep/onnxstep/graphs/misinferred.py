@@ -3,9 +3,9 @@
 With ``ceil_mode`` the last window of a pooling node can start in the end padding. PyTorch, ONNX
 Runtime and ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a
 pooling node has both ``pads`` and ``auto_pad``, inference uses ``pads``, but ONNX Runtime uses
-``auto_pad``. An STFT is one-sided by default, but inference assumes that it is not. If an Einsum
-label has length 1 in an operand, this operand is broadcast to the label's length in the other
-operand; inference uses the first length of the label.
+``auto_pad``. An STFT is one-sided by default, but inference assumes that it is not. If an
+Einsum label has length 1 in an operand, runtimes broadcast this operand to the label's length in
+other operands. Inference uses the label's length in the first operand that has the label.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that slice each axis from -begin to stop, followed by the name of the result."""
+    """Nodes that slice the spatial axes from -begin to stop, and lastly the result's name."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],

@@ -135,7 +135,7 @@ def few_bits_count(model: onnx.ModelProto) -> int:
 
 
 def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
-    """Number of quantized values that each tensor of quantization scales applies to, by name."""
+    """For each tensor of quantization scales, by name, the number of values that it scales."""
     codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for node in model.graph.node:
@@ -148,7 +148,7 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """The first value of each parameter, then of each state tensor, by name; reproducible.
+    """First values by name: parameters, then running statistics; equal seeds give equal values.
 
     Tensors that ``exported.separated`` restores come last. Stored values are returned unchanged.
     Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises CapabilityError if memory

@@ -3,10 +3,10 @@
 For inference the parameters become half. For training they stay fp32 (master weights), and each
 step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
 decoder's cache becomes half. All other fp32 values become fp16 or bf16, with two exceptions: values
-of the operators in ``WIDE`` (or in ``WIDE_IN_TRAINING`` for training), and angles of sines and
-cosines that depend on no float input. In bf16, operators without a CUDA kernel in ONNX Runtime also
-stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a provider has
-kernels for fp16.
+of the operators in ``WIDE`` (or in ``WIDE_IN_TRAINING`` for training), and angles (arguments of
+sines and cosines) that depend on no float input. In bf16, operators without a CUDA kernel in ONNX
+Runtime also stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a
+provider has kernels for fp16.
 """
 
 from __future__ import annotations
@@ -128,9 +128,8 @@ def in_half_precision(
 
     ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Parameters become half, so a run need
     not cast them. Inputs and outputs in ``cache`` (input name to output name) and the inputs
-    ``scales`` also become half. Data inputs, other carried state and other outputs stay fp32.
-    Constants beyond the range of the type are clipped. Raises ModelError for a graph with branches
-    or loops.
+    ``scales`` also become half. All other float inputs and outputs stay fp32. Constants beyond the
+    range of the type are clipped. Raises ModelError for a graph with branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
@@ -209,7 +208,7 @@ class _Rewriting:
         self._used: dict[str, onnx.TensorProto] = {}
 
     def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """Declare the inputs in ``halved`` and the outputs in ``half_outputs`` as half."""
+        """Declare ``halved`` inputs and ``half_outputs`` as half; record types of float inputs."""
         for value in graph.input:
             if value.name in self._floats:
                 kind = self._half if value.name in self._halved else _FLOAT
@@ -305,7 +304,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Values that a sine or cosine depends on and that depend on no float input."""
+    """Sines and cosines that depend on no float input, and the values that they depend on."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()

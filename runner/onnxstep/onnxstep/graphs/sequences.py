@@ -30,10 +30,11 @@ def note_sequence(
     types: Mapping[str, onnx.TypeProto],
     arrays: Arrays,
 ) -> list[onnx.NodeProto]:
-    """Record in ``sequences`` the tensors of the sequence that a node creates.
+    """Record in ``sequences`` the tensors of the sequence that ``node`` creates; return new nodes.
 
-    If the node splits a tensor, returns nodes that compute the parts. ``types`` and ``arrays`` are
-    the known types and constant values. Raises LookupError if the tensors cannot be determined.
+    If ``node`` splits a tensor, the new nodes compute the parts; else there are none. ``types`` and
+    ``arrays`` are the known types and constant values. Raises LookupError if the tensors cannot be
+    determined.
     """
     [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
@@ -50,7 +51,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """Nodes that replace ``node``, a reader of a sequence, and read the sequence's tensors.
+    """Nodes that replace ``node``: they read the tensors of the sequence that ``node`` reads.
 
     Raises LookupError if the sequence's tensors are unknown.
     """

@@ -55,7 +55,7 @@ def require_end(call: Callable[[], object], call_name: str) -> None:
 
 
 def can_copy() -> bool:
-    """Whether this process can be copied, and is no copy itself."""
+    """Whether this process can be copied, and is not itself a copy."""
     return not _copy.here and hasattr(os, "fork")
 
 

@@ -52,7 +52,7 @@ def lower(
     frozen: Collection[str],
     resumable: bool = False,
 ) -> Forward:
-    """The forward pass with the nodes that a training step executes.
+    """Convert BatchNormalization to training form, and replace slow nodes by faster nodes.
 
     ``carried`` and ``frozen`` name tensors as in ``train_on_batches``. ``resumable`` is explained
     in ``StepOptions``.

@@ -67,7 +67,8 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
 def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model in which GELU by erf is ONNX Runtime's Gelu node.
 
-    The gradient of the single node takes fewer passes than those of the nodes that it replaces.
+    The gradient of the single node takes fewer passes than the gradients of the nodes that it
+    replaces.
     """
     fused = with_halving_last(model)
     graph = _Graph(fused.graph)

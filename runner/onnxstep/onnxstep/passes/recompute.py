@@ -31,8 +31,9 @@ _SMALLER = 32
 
 
 def recompute_segments(op: Builder, forward_nodes: int) -> None:
-    """Let the backward nodes, all after the first ``forward_nodes``, read recomputed values.
+    """Let the backward nodes read recomputed values instead of stored values.
 
+    The first ``forward_nodes`` nodes are the forward pass, and all later nodes the backward pass.
     The graph stays unchanged if no cut saves memory.
     """
     forward, backward = op.nodes[:forward_nodes], op.nodes[forward_nodes:]
@@ -50,7 +51,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """The nodes of a forward pass, the values that the backward pass reads, and their bytes."""
+    """Nodes of a forward pass, and the values that the backward pass reads, with their bytes."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
@@ -266,7 +267,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 
 
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """For each of ``_MOST_CUTS`` parts with equally many bytes, the cheapest place to cut."""
+    """The cheapest place to cut in each of ``_MOST_CUTS`` parts, which have equally many bytes."""
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
         part = before[place] * _MOST_CUTS // max(1, before[-1])
@@ -278,7 +279,7 @@ def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
 def _cuts_within(
     limit: int, tried: Sequence[int], alive: Sequence[int], before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The cheapest cuts among ``tried`` with segments of at most ``limit`` bytes, or None."""
+    """The cheapest cuts among ``tried`` that keep every segment within ``limit`` bytes, or None."""
     ends = [0, *tried, len(before) - 1]
     costs: list[float] = [0]
     previous = [0]

@@ -1,11 +1,11 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
 Dropout is rewritten in the model. BatchNormalization is first converted to inference form in the
-model, and then to training form in the Builder. The training form has batch statistics and carried
-running statistics. PyTorch's exporters write a BatchNormalization without running statistics as
-nodes that compute the statistics of the batch; these nodes stay. Plain operators compute the
-training form, because ONNX Runtime's CUDA provider has no kernel for it. The training form is
-differentiated as a single node, by the formula in ``rules.batch_normal``.
+model, and then to training form in the Builder. The training form normalizes by batch statistics
+and passes running statistics to the next step. PyTorch's exporters write a BatchNormalization
+without running statistics as nodes that compute the statistics of the batch; these nodes stay.
+Plain operators compute the training form, because ONNX Runtime's CUDA provider has no kernel for
+it. The training form is differentiated as a single node, by the formula in ``rules.batch_normal``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
 
 
 def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of a model with inactive Dropout and with BatchNormalization by running statistics."""
+    """Copy of a model without active Dropout; BatchNormalization uses the running statistics."""
     plain = copied(model)
     for node in plain.graph.node:
         if is_standard(node, "Dropout"):
@@ -194,7 +194,7 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """``proto`` in training form, with momentum 0 and the batch statistics as further outputs."""
+    """``proto`` in training form: momentum is 0, and the batch statistics are further outputs."""
     node = helper.make_node(
         proto.op_type,
         proto.input,

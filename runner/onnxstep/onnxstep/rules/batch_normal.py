@@ -31,7 +31,7 @@ def batch_normalization(
 
     The mean μ and the variance σ² are inputs of the node or statistics of the batch. The gradients
     with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY. ``_by_given`` and
-    ``_by_batch`` compute the other gradients. X and Y are [N, C, ...], all others [C].
+    ``_by_batch`` compute the other gradients. X and Y are [N, C, ...]; all other tensors are [C].
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
@@ -99,9 +99,9 @@ def _by_batch(
 
 
 def _times(value: Value, factor: Value) -> Value:
-    """The product of a gradient and a factor for each channel.
+    """Multiply a gradient by a factor for each channel, and note both in the builder.
 
-    The builder remembers gradient and factor. The gradient of a convolution then multiplies the
+    The gradient of a convolution then multiplies the
     kernels by the factor instead, because kernels are smaller than a batch.
     """
     product = value * factor.cast(value.elem_type)

@@ -48,7 +48,7 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of LayerNormalization of the sum input + skip (+ bias), which is also an output."""
+    """Gradient of LayerNormalization of s = input + skip (+ bias), where s is another output."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 
@@ -57,7 +57,7 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of γ s divided by the root mean square of the sum s = input + skip (+ bias)."""
+    """Gradient of y = γ s / √(mean(s²) + ε), with the sum s = input + skip (+ bias)."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
     return ds, ds, d_gamma, ds
 
@@ -67,8 +67,8 @@ def _through_sum(
 ) -> tuple[Value, Value]:
     """Gradients with respect to the sum s and the scale γ of a skip normalization.
 
-    ``dy`` is the gradient with respect to the output y, and ``received`` are the gradients with
-    respect to the mean, the inverse deviation r and s. With x̂ = (s - mean) · r and rows of n
+    ``dy`` is the gradient with respect to the output y. ``received`` are the gradients with respect
+    to the outputs mean, r (inverse deviation) and s. With x̂ = (s - mean) · r and rows of n
     elements, dr/ds is -r² x̂ / n. ``bias`` is the index of the bias input, which is added to s.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
@@ -165,7 +165,7 @@ def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Rotate the incoming gradient back by the same angles, with RotaryEmbedding."""
+    """Rotate the incoming gradient back by the forward pass's angles, with RotaryEmbedding."""
     _require_fixed_angles(node, 2, 3)
     _, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto) | {"domain": DOMAIN}

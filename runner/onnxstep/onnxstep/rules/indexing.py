@@ -52,7 +52,7 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
 def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Split the result's gradient between the data and the updates that overwrite elements."""
+    """Gradients of the data, and of the updates that ScatterElements writes into the data."""
     places, axis = node.input(1), node.attribute("axis") % dy.rank
 
     def read(x: Value) -> Value:
@@ -66,7 +66,7 @@ def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ScatterND", versions=(11, 13, 16, 18))
 def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Split the result's gradient between the data and the updates that overwrite blocks."""
+    """Gradients of the data, and of the updates that ScatterND writes into the data."""
     places = node.input(1)
 
     def read(x: Value) -> Value:

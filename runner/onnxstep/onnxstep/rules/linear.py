@@ -174,7 +174,7 @@ class Equation:
 
 
 def parse(text: str, ranks: Sequence[int]) -> Equation:
-    """Parse an Einsum equation for operands of ``ranks``; ModelError if they do not fit.
+    """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
     An ellipsis is replaced by unused letters, aligned at the last axis of the ellipsis. An equation
     without an arrow gets a result: the ellipsis, then the letters that occur once, in alphabetical

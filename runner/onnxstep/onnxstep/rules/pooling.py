@@ -43,7 +43,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether MaxUnpool can compute the gradient of this MaxPool, on the CPU provider only.
+    """Whether the provider is the CPU and MaxUnpool can compute the gradient of this MaxPool.
 
     MaxUnpool is faster than a scatter (benchmarks/rules/max_pool.py).
     """
@@ -76,7 +76,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
 
 
 def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of elements of each window along ``axis``; padding counts with count_include_pad."""
+    """Number of elements of each window along ``axis``; count_include_pad includes padding."""
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)

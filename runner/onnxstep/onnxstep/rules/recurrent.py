@@ -181,14 +181,14 @@ class _Parts:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """Candidate's bias of x Wᵀ (side 0), of h Rᵀ (side 1) or their sum; None without biases."""
+        """Sum of the candidate's biases of ``sides`` (0: x Wᵀ, 1: h Rᵀ); None without biases."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
         """Gradients of a direction's inputs from the gradients of values inside the GRU.
 
         ``d_gates`` and ``dn`` are the gradients of the arguments of gates and candidate. ``dh0`` is
-        the gradient of the first hidden state, and ``dq`` of the candidate's term h Rᵀ + b'.
+        the gradient of the first hidden state, and ``dq`` is that of the candidate's h Rᵀ + b'.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(

@@ -1,7 +1,7 @@
 """Gradient of Resize.
 
-Resize is linear in every mode, and works on each axis separately. There is no rule for each mode.
-Instead, the backward pass applies Resize to unit vectors. The result is the matrix of the resize
+Resize is linear in every mode, and works on each axis separately. No mode therefore needs a rule of
+its own: the backward pass applies Resize to unit vectors. The result is the matrix of the resize
 along an axis, which the runtime computes once as a constant.
 """
 
@@ -49,7 +49,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repeats(node: Node) -> list[int] | None:
-    """Factors by which Resize repeats elements along the spatial axes; None in all other cases."""
+    """Factors of a Resize that only repeats elements along the spatial axes; None for others."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]

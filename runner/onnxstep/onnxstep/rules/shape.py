@@ -136,7 +136,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the incoming gradient; add the gradients of copies to the originals."""
+    """Cut the padding off the incoming gradient; copied elements get their copies' gradients."""
     if node.wants(2):
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads(node)
@@ -147,7 +147,7 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """First selected index, counted from the front, and step of a Slice along each axis."""
+    """For each axis, the first index that a Slice selects, counted from the front, and the step."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
@@ -188,7 +188,7 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Add the gradients of copies in the padding to those of the copied elements, along ``axis``.
+    """Along ``axis``, add the gradients of padding elements to those of the elements they copy.
 
     A constant 0/1 matrix says which padded position copies which element.
     """
