@@ -33,7 +33,7 @@ STEP = 1e-5
 
 @dataclass(frozen=True)
 class Case:
-    """An operator with inputs of given shapes; the float inputs are differentiated.
+    """An operator with attributes and inputs, as a case for the gradient check.
 
     ``shapes`` maps each differentiated input to its shape; ``fixed`` has the constant inputs.
     ``inputs`` is the order of all inputs (default: ``shapes``, then ``fixed``). ``low`` and
@@ -136,7 +136,10 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
 
 
 def check(case: Case, seed: int) -> None:
-    """Assert the chain rule for each input of a case, in float64 and in float32 on ONNX Runtime."""
+    """Assert the chain rule for each differentiated input, and check ONNX Runtime's outputs.
+
+    The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32.
+    """
     rng = np.random.default_rng(seed + 1)
     inputs = draw(case, seed)
     exact = model_of(case, opset=case.exact_opset)

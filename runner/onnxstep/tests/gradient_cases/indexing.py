@@ -1,4 +1,4 @@
-"""Gradient cases of reading and writing at indices, at least one for each branch of a rule."""
+"""Gradient cases of Gather, Scatter and TopK operators, at least one for each branch of a rule."""
 
 from __future__ import annotations
 

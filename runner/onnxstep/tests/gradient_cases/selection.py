@@ -1,4 +1,4 @@
-"""Gradient cases of comparing and choosing, at least one for each branch of a rule."""
+"""Gradient cases of Where, Max, Min and Clip, at least one for each branch of a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient cases of cutting and joining, at least one for each branch of a rule."""
+"""Gradient cases of Concat, Split, Slice and Pad, at least one for each branch of a rule."""
 
 from __future__ import annotations
 
