@@ -1,4 +1,4 @@
-"""Small models as PyTorch's exporters write them: tensors are merged, folded or marked."""
+"""Small models as PyTorch's exporters write them, with merged, folded or annotated tensors."""
 
 from __future__ import annotations
 

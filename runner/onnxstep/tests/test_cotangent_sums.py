@@ -1,4 +1,4 @@
-"""An embedding that is also the last layer gets the sum of both gradients."""
+"""The gradient of an embedding that is also the last layer is the sum over both uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient cases of ONNX Runtime's own operators, at least one for each branch of a rule."""
+"""Test cases of ONNX Runtime's own operators that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

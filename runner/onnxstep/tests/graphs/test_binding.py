@@ -249,7 +249,7 @@ def test_an_input_shorter_than_its_window_is_named() -> None:
 
 
 def test_shapes_that_do_not_fit_name_their_node() -> None:
-    """If a MatMul's inner sizes differ, the error gives its name and the shapes of its inputs."""
+    """If a MatMul's inner sizes differ, the error has the node's name and the inputs' shapes."""
     model = parsed(
         "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
     )

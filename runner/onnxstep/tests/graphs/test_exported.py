@@ -1,4 +1,4 @@
-"""Metadata of PyTorch's exporters tell merged tensors, origins of tensors, and layers of nodes."""
+"""Metadata of PyTorch's exporters reveal merged tensors, tensors' origins and nodes' layers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """``folded`` lists a tensor's parameters, buffers and operators; ``slice_2`` is a slice."""
+    """``folded`` lists a tensor's parameters, buffers and operators: ``slice`` for ``slice_2``."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],
