@@ -1,4 +1,4 @@
-"""Test cases of Gather, Scatter and TopK operators that cover all branches of the gradient rules."""
+"""Test cases of Gather, Scatter and TopK that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

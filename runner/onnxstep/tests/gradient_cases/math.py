@@ -1,4 +1,4 @@
-"""Test cases of arithmetic and elementary functions that cover all branches of the gradient rules."""
+"""Test cases of arithmetic and elementary functions for all branches of the gradient rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test cases of rearranging and repeating elements that cover all branches of the gradient rules."""
+"""Test cases of moving and repeating elements that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

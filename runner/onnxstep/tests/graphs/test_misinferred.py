@@ -87,7 +87,7 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """Binding gives random pools the shapes and values that ONNX Runtime computes without binding."""
+    """Bound random pools have the shapes and values of the unbound pools in ONNX Runtime."""
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)
