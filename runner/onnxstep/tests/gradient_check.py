@@ -39,7 +39,7 @@ class Case:
     ``inputs`` is the order of all inputs (default: ``shapes``, then ``fixed``). ``low`` and
     ``high`` bound the random inputs, to avoid kinks and poles. ``reference_flaw`` says why the
     reference evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot.
-    ``exact_opset`` is the opset of the float64 model if the operator supports doubles only there.
+    ``exact_opset`` is the opset of the float64 model if it must differ from ``opset``.
     ``output_shape`` is the shape of the first output if it depends on data. ``outputs`` is the
     number of outputs, or their names, with "" for an omitted output.
     """
