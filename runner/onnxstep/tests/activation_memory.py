@@ -1,4 +1,4 @@
-"""Memory of the intermediate values of a model whose nodes run in the order of the graph."""
+"""Peak memory of a model's intermediate values if the nodes run in the order of the graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxstep.graphs.tensors import static_shape, value_types
 
 
 def value_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """Bytes of each declared value, by name."""
+    """Size in bytes of each tensor whose type ``model`` declares, by tensor name."""
     return {
         name: math.prod(static_shape(kind) or ())
         * onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type).itemsize
@@ -21,7 +21,7 @@ def value_bytes(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def running_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """The nodes that depend on more than constants, so that a runtime cannot fold them."""
+    """The nodes that read at least one value that is not constant; a runtime cannot fold them."""
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
     for node in model.graph.node:

@@ -1,4 +1,4 @@
-"""Hypothesis settings of all tests: every run draws the same examples, unless a profile is set."""
+"""Hypothesis settings of all tests: runs draw the same examples, except in profile ``explore``."""
 
 from __future__ import annotations
 

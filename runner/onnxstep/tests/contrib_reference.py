@@ -1,7 +1,7 @@
 """ONNX Runtime's own operators in numpy, as defined in its ContribOperators.md.
 
-onnx's reference evaluator has none of these operators. Tests of the gradient cases also compare the
-outputs with those of ONNX Runtime.
+onnx's reference evaluator has none of these operators. The gradient tests also compare outputs of
+these numpy operators with ONNX Runtime's.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Contributed(OpRun):
 
 
 class Gelu(Contributed):
-    """The operator x Φ(x) for the distribution function Φ of the standard normal distribution."""
+    """Gelu: x Φ(x), where Φ is the distribution function of the standard normal distribution."""
 
     def _run(self, x: Array) -> Any:
         return (x * (1 + np.vectorize(math.erf, otypes=[x.dtype])(x / math.sqrt(2))) / 2,)
 
 
 class FastGelu(Contributed):
-    """The tanh approximation of Gelu."""
+    """The tanh approximation of Gelu, applied to x + bias."""
 
     def _run(self, x: Array, bias: Array | None = None) -> Any:
         x = x if bias is None else x + bias
@@ -39,7 +39,7 @@ class FastGelu(Contributed):
 
 
 class SkipLayerNormalization(Contributed):
-    """LayerNormalization of x + skip; also returns the mean, the inverse deviation and the sum."""
+    """LayerNormalization of x + skip + bias; also returns mean, 1 / deviation and that sum."""
 
     def _run(
         self,
@@ -75,7 +75,7 @@ class SkipSimplifiedLayerNormalization(Contributed):
 
 
 class RotaryEmbedding(Contributed):
-    """Rotary embedding; ``positions`` are those of all tokens, or that of the first token."""
+    """Rotary embedding; ``positions`` has each token's position, or only the first token's."""
 
     def _run(
         self,
@@ -108,7 +108,7 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal attention without past keys; without ``key``, x has queries, keys and values."""
+    """Causal attention without past keys; if ``key`` is None, x holds queries, keys and values."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

@@ -1,4 +1,4 @@
-"""Compare training steps for CUDA with plain steps, both on ONNX Runtime's CPU provider."""
+"""Compare training steps for CUDA with portable steps, both on ONNX Runtime's CPU provider."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxstep.graphs.cuda_kernels import check_kernels
 
 
 def assert_alike_on_cuda(plain: onnx.ModelProto, cuda: onnx.ModelProto) -> None:
-    """Assert that ``cuda`` has CUDA kernels for all nodes, and computes the same as ``plain``."""
+    """Assert that ``cuda`` has CUDA kernels for all nodes and computes the outputs of ``plain``."""
     assert not check_kernels(cuda).on_host
     rng = np.random.default_rng(7)
     feeds = {

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class BatchNormalization(OpRun):
-    """Use only running statistics outside training, unlike onnx before opset 14."""
+    """Use only running statistics outside training, which onnx fails to do before opset 14."""
 
     op_domain = ""
 
@@ -82,7 +82,7 @@ class GlobalMaxPool(OpRun):
 class ConvTranspose(OpRun):
     """Multiply each element by the kernel and add the products where they overlap.
 
-    onnx fails for many groups, and for pads that follow from an output shape.
+    onnx fails for groups of more than one channel, and if ``output_shape`` determines the pads.
     """
 
     op_domain = ""

@@ -1,4 +1,4 @@
-"""Small models as PyTorch's exporters write them, with merged, folded or marked tensors."""
+"""Small models as PyTorch's exporters write them, with merged, folded or annotated tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) -> onnx.ModelProto:
-    """A model as the tracing exporter writes it, which computes y from x, both float[8, 4]."""
+    """A model of ``nodes``, as the tracing exporter writes it, from x to y, both float[8, 4]."""
     ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8, 4]) for name in "xy"]
     initializers = [
         numpy_helper.from_array(np.asarray(a, np.float32), name) for name, a in tensors.items()
@@ -28,7 +28,7 @@ def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) ->
 
 
 def merged() -> onnx.ModelProto:
-    """Two layers with separate norms, whose equal scales and biases the exporter merged."""
+    """Two layers with a norm each; the exporter merged the norms' equal scales and biases."""
     return traced(
         [
             helper.make_node("Identity", ["0.norm.weight"], ["1.norm.weight"]),
@@ -66,10 +66,10 @@ def without_identities() -> onnx.ModelProto:
 def optimised(
     origins: Mapping[str, Sequence[str]], tensors: Mapping[str, ArrayLike]
 ) -> onnx.ModelProto:
-    """A model as the dynamo exporter writes it, which adds ``tensors`` to a product one by one.
+    """A model as the dynamo exporter writes it: y is a matrix product plus all ``tensors``.
 
-    ``origins`` has, for each folded tensor, the values from which the exporter computed it. All
-    other tensors are marked as parameters.
+    ``origins`` maps each folded tensor to the names of the values from which the exporter computed
+    it. Tensors that are not in ``origins`` are marked as parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

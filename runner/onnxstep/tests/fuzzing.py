@@ -2,12 +2,12 @@
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
-FIRST is the number of the first mutation, and COUNT how many run. A mutation overwrites, removes or
-repeats bytes, inserts bytes of another file, or changes fields of a message that can still be
-parsed. Every second mutation gives the node of a gradient case an attribute that its operator may
-not allow. The test runs in its own process, so that a crash is visible. A file may take at most ten
-seconds of CPU time and one gibibyte of additional memory. An audit hook checks that only files
-inside the model's folder are opened.
+FIRST is the number of the first mutation, and COUNT is the number of mutations. A mutation
+overwrites, removes or repeats bytes, inserts bytes of another file, or changes fields of a message
+that can still be parsed. Every second mutation gives the node of a gradient case an attribute that
+its operator may not allow. The test runs in its own process, so that a crash is visible. A file may
+take at most ten seconds of CPU time and one gibibyte of additional memory. An audit hook checks
+that only files inside the model's folder are opened.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _FUNCTIONS = '<domain: "local", opset_import: ["" : 21]> twice (a) => (b) { b = 
 
 
 def corpus() -> list[bytes]:
-    """Files to damage: committed models, models of many operators, and one with external data.
+    """Files to damage: committed models, models of many operators, a model with external data.
 
     The model with external data refers to a file ``data.bin`` in its folder.
     """
@@ -104,7 +104,7 @@ def corpus() -> list[bytes]:
 
 
 def operators() -> dict[str, list[bytes]]:
-    """Models with a single node by operator, from all cases in ``gradient_cases``."""
+    """Serialized models by operator; each model is one case of ``gradient_cases`` with one node."""
     models: dict[str, list[bytes]] = collections.defaultdict(list)
     for case in CASES:
         model = _with_weights(model_of(case, onnx.TensorProto.FLOAT))
@@ -165,7 +165,7 @@ def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes
 
 
 def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
-    """Change a field of the model, so that the result can still be parsed."""
+    """Change a field of the model in ``data``; return ``data`` itself if it cannot be parsed."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -263,7 +263,7 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """Text "a training step" for a file that works, or else the stage that refused the file.
+    """Return "a training step" if ``path`` gives one, or else "refused at" and the stage's name.
 
     Raises AssertionError for an error of more than one line; other exceptions pass through.
     """
@@ -290,7 +290,7 @@ def _refused(stage: str, message: str) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """Count the results of ``count`` mutations; an unexpected exception ends the run."""
+    """Count the outcomes of ``count`` mutations; an unexpected exception ends the run."""
     files, models = corpus(), operators()
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -331,7 +331,7 @@ def _resident_bytes(key: str) -> int:
 
 
 def _watched(folder: Path) -> list[str]:
-    """A list that collects the paths opened outside the folder, except Python's own modules."""
+    """A list that collects paths opened outside ``folder``, except Python's own modules."""
     opened: list[str] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -346,7 +346,7 @@ def _watched(folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Run the mutations that the command line names, and print the number of each result."""
+    """Run the mutations that the command line names, and print how often each outcome occurred."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
     # Python's own handler would wait for the library that computes.
     faulthandler.register(signal.SIGPROF, chain=True)

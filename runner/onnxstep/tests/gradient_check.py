@@ -33,13 +33,13 @@ STEP = 1e-5
 
 @dataclass(frozen=True)
 class Case:
-    """An operator with inputs of given shapes; the float inputs are differentiated.
+    """An operator with attributes and inputs, as a case for the gradient check.
 
     ``shapes`` maps each differentiated input to its shape; ``fixed`` has the constant inputs.
     ``inputs`` is the order of all inputs (default: ``shapes``, then ``fixed``). ``low`` and
     ``high`` bound the random inputs, to avoid kinks and poles. ``reference_flaw`` says why the
     reference evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot.
-    ``exact_opset`` is the opset of the float64 model if the operator supports doubles only there.
+    ``exact_opset`` is the opset of the float64 model if it must differ from ``opset``.
     ``output_shape`` is the shape of the first output if it depends on data. ``outputs`` is the
     number of outputs, or their names, with "" for an omitted output.
     """
@@ -136,7 +136,10 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
 
 
 def check(case: Case, seed: int) -> None:
-    """Assert the chain rule for each input of a case, in float64 and in float32 on ONNX Runtime."""
+    """Assert the chain rule for each differentiated input, and check ONNX Runtime's outputs.
+
+    The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32.
+    """
     rng = np.random.default_rng(seed + 1)
     inputs = draw(case, seed)
     exact = model_of(case, opset=case.exact_opset)

@@ -12,7 +12,7 @@ from onnx import parser
 
 
 def model_of_text(graph: str, opset: int = 21, functions: str = "") -> onnx.ModelProto:
-    """A model from the text of its graph, validated by onnx's checker."""
+    """A model of ``graph`` and ``functions`` in ONNX's text form, validated by onnx's checker."""
     header = f'<ir_version: 10, opset_import: ["" : {opset}, "local" : 1]>'
     model = parser.parse_model(f"{header}\n{graph}\n{functions}")
     onnx.checker.check_model(model)

@@ -62,7 +62,7 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
 
 
 def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
-    """Train the model ``name`` on two random batches in turn; return the step and all losses."""
+    """Train the model ``name`` on two random batches in turn; return the step and every loss."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
     session = onnxruntime.InferenceSession(
@@ -110,7 +110,7 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index of the node that reads each value, directly or by an Unsqueeze."""
+    """Operator and input index of each value's first reader; Unsqueeze nodes are skipped."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):

@@ -100,7 +100,7 @@ class Stepping:
 
 
 def run(evaluator: ReferenceEvaluator, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """All outputs by name, without numpy's warnings of overflow."""
+    """All outputs of ``evaluator`` by name, computed without numpy's warnings of overflow."""
     with np.errstate(all="ignore"):
         answers = evaluator.run(None, dict(feeds))
     return dict(zip(evaluator.output_names, map(np.asarray, answers), strict=True))

@@ -1,4 +1,4 @@
-"""LoRA adapters have no effect at first, are trained alone, and act like a change of the weight."""
+"""LoRA adapters start without effect, are the only trained tensors, and act as weight changes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _data() -> dict[str, Array]:
 
 
 def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
-    """Train only the adapters with Adam; return the losses of the steps and the last adapters."""
+    """Train only the adapters with Adam; return the loss of each step and the trained adapters."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
     values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
     losses = []
@@ -113,7 +113,7 @@ def test_patterns_choose_the_weights() -> None:
     [(0, ["*"], "lora rank: expected a positive integer"), (1, ["x.*"], "lora target 'x.*'")],
 )
 def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message: str) -> None:
-    """A rank below 1, and a pattern that matches no weight of a product, are refused."""
+    """A rank below 1, and a pattern that matches no weight of a matrix product, are refused."""
     with pytest.raises(ModelError, match=message.replace("*", r"\*")):
         with_adapters(_model(), rank, patterns=patterns)
 
@@ -127,7 +127,7 @@ def _codes() -> tuple[Array, Array, Array]:
 
 
 def _product(form: str) -> onnx.ModelProto:
-    """A model of two products, with a float weight and with a weight stored in the ``form``."""
+    """A model of two matrix products; the second weight is stored in the given ``form``."""
     codes, scales, weights = _codes()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
@@ -166,7 +166,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """Losses and trained adapters are equal for quantized weights and for equal float weights."""
+    """Losses and adapters for quantized weights equal those for the same weights as floats."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -176,7 +176,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Quantization scales are not trained, and their reported size is the number of weights."""
+    """Quantization scales are not trained; their reported size is the number of scaled weights."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

@@ -23,12 +23,12 @@ UNDEFINED = ("test_attention_",)
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[Verdict]:
-    """The verdict for every node test of the suite, which takes half a minute."""
+    """The verdicts for all node tests of the suite; computing them takes half a minute."""
     return [judge(case) for case in suite()]
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """The reasons of all verdicts with this answer, by the name of the test."""
+    """The reasons of all verdicts whose answer is ``answer``, by the name of the test."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 

@@ -77,7 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step uses the blocked layout and equals a portable step within rounding."""
+    """A CPU step uses the blocked layout, and its results are close to those of a portable step."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A depthwise CPU step uses the blocked layout and equals a portable step."""
+    """A depthwise CPU step uses the blocked layout, and its results equal a portable step's."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -131,7 +131,7 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
     ],
 )
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
-    """A convolution that does not fill blocks stays in the plain layout, with equal results."""
+    """Convolutions unsuited to the blocked layout stay in the plain layout, with equal results."""
     expected, _ = stepped(model, None)
     got, used = stepped(model, "cpu")
     assert DOMAIN not in {domain for domain, _ in used}

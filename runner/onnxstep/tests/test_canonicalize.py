@@ -1,4 +1,4 @@
-"""Models in unusual but valid forms have right gradients, and invalid equations are refused."""
+"""Models in unusual valid forms have right gradients; malformed Einsum equations are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONES = np.ones_like(X)
 
 
 def test_the_default_domain_under_its_long_name() -> None:
-    """A model that calls the default domain "ai.onnx" instead of "" has an equal gradient."""
+    """A model that names the default domain "ai.onnx" instead of "" has the right gradient."""
     model = model_of_text("g (float[1,3] x) => (float[1,3] y) { y = Mul(x, x) }")
     del model.opset_import[:]
     model.opset_import.append(helper.make_opsetid("ai.onnx", 18))
@@ -43,7 +43,7 @@ def test_an_operator_without_a_rule_is_differentiated_through_its_body(
 
 
 def test_a_body_that_depends_on_types_is_expanded() -> None:
-    """ONNX's losses, whose function bodies depend on the input types, have gradients."""
+    """SoftmaxCrossEntropyLoss, whose function body depends on types, has the right gradient."""
     model = model_of_text(
         "g (float[1,3] x, int64[1] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }"
     )
@@ -113,7 +113,7 @@ def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["ij,.j->ij", "i>j,j->ij", "ij,j-", b"\xfe,j", "ij,j->i->j"])
 def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
-    """Equations on which onnx's inference would loop endlessly are refused."""
+    """Malformed Einsum equations, for which onnx's inference would not end, are refused."""
     model = model_of_text(
         'g (float[2,3] x, float[3] w) => (float[2,3] y) { y = Einsum <equation = "ij,j"> (x, w) }'
     )

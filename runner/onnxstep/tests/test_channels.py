@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize batches in few passes, and equal portable steps."""
+"""Steps for CUDA normalize batches in few passes over the batch, and equal portable steps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) ->
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """A CUDA step has two BatchNormalizations, and one Mul but no Sub of the batch's shape."""
+    """A CUDA step has two BatchNormalizations; only one Mul and no Sub has the batch's shape."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1
@@ -72,7 +72,7 @@ def test_normalization_on_cuda_takes_few_passes() -> None:
 
 
 def _large_values() -> set[str]:
-    """Values with the shape of the normalized batch in the step for CUDA."""
+    """Names of the values in the CUDA step that have the shape of the normalized batch."""
     graph = step_of(normalizing(), cuda=True).graph
     shape = [5, 4, 6, 6]
     return {

@@ -1,4 +1,4 @@
-"""Activation checkpointing cuts the forward pass where a step needs the least memory."""
+"""``cheapest_cuts`` cuts the forward pass so that activation checkpointing needs least memory."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
 
 
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
-    """The report counts the numbers of parameters and of state, and names the .npz file."""
+    """The report counts elements of parameters and optimizer state, and names the .npz file."""
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
     )
@@ -225,7 +225,7 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze take patterns, and a doubt about merged tensors is printed to stderr."""
+    """--wrt and --freeze take patterns, and a warning about merged tensors is printed to stderr."""
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
     arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")

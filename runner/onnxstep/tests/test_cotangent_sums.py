@@ -1,4 +1,4 @@
-"""An embedding that is also the last layer gets the sum of both gradients."""
+"""The gradient of an embedding that is also the last layer is the sum over both uses."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: st
 def test_columns_are_summed_by_a_product_on_the_cpu(
     provider: Provider, products: int, shape: tuple[int, ...]
 ) -> None:
-    """The gradient of a bias is a sum over all other axes, which a CPU step takes by MatMul."""
+    """A bias's gradient is a sum over all axes but the last; a CPU step computes it by MatMul."""
     text = ",".join(map(str, shape))
     model = model_of_text(
         f"g (float[{text}] x, float[4] b) => (float[{text}] y) {{ y = Add(x, b) }}"

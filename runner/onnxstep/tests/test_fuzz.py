@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent
 
 
 def fuzz(first: int, count: int) -> dict[str, int]:
-    """Test ``count`` mutated files in a process; return how often each outcome occurs."""
+    """Test ``count`` mutated files in a new process; return how often each outcome occurs."""
     command = [sys.executable, "-W", "ignore", "-m", "fuzzing", str(first), str(count)]
     process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS)
     assert process.returncode == 0, process.stderr[-2000:]

@@ -59,7 +59,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """Products that are no GELU, and a GELU whose factor another node reads, are not rewritten."""
+    """Products that are no GELU, and a GELU with a part that another node reads, do not change."""
     assert with_halving_last(model) == model
 
 

@@ -1,4 +1,4 @@
-"""The loss scale grows and shrinks, and a step with infinite gradients changes nothing else."""
+"""The loss scale grows and shrinks, and a step with infinite gradients skips the update."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ HEAVY = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 
 
 def types(step: TrainingStep) -> dict[str, int]:
-    """The element type of every declared value of a step."""
+    """The element type of every declared value of a step, by name."""
     return {
         value.name: value.type.tensor_type.elem_type for value in declared_values(step.model.graph)
     }
@@ -56,7 +56,7 @@ def test_a_normalized_convolutional_network_learns_as_in_fp32(precision: str) ->
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_products_are_half_and_sums_are_not(precision: str) -> None:
-    """Products have the type of ``precision``, but reductions, softmax and the loss are fp32."""
+    """Matrix products and convolutions are 16-bit; reductions, softmax and the loss are fp32."""
     step = training_step(convolutional(), StepOptions(optimizer="adam", precision=precision))  # type: ignore[arg-type]
     onnx.checker.check_model(step.model, full_check=True)
     value_types = types(step)

@@ -53,7 +53,7 @@ def test_the_terms_of_a_loss_add_up() -> None:
 
 
 def test_the_gradient_of_several_terms_is_their_slope() -> None:
-    """Central differences of the loss along the gradient agree with the gradient."""
+    """The loss's central difference along the gradient equals the gradient's squared norm."""
     data = {"target": TARGET, "target_2": WIDE}
     gradient = {n: -m for n, m in moved([MAIN, SIDE], data).items() if n != "loss"}
     graph = evaluation_graph(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])

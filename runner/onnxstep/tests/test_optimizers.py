@@ -1,4 +1,4 @@
-"""Each optimizer follows its formula in float64 over many steps."""
+"""Each optimizer's updates agree with its formula, evaluated in float64, over many steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray
 
 
 def decayed(w: Array, g: Array, decay: float) -> Array:
-    """The gradient plus PyTorch's weight decay."""
+    """The gradient ``g`` plus ``decay`` times the weights, as PyTorch defines weight decay."""
     return g + decay * w
 
 
@@ -90,7 +90,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
-    """A model that updates a parameter, and the values that it passes to the next update."""
+    """A model that updates a parameter, and the values that one update passes to the next."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")
     rate = op.input("rate", (), TensorProto.FLOAT)

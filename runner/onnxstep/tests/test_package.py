@@ -1,4 +1,4 @@
-"""The package has the listed public names, and its module of errors is fast to import."""
+"""The package has the listed public names; importing its errors loads neither onnx nor numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnxstep
 
 
 def test_every_name_is_there() -> None:
-    """Every listed name can be imported from its module, and no other name exists."""
+    """Each name in ``__all__`` exists and has a module; other names raise AttributeError."""
     assert all(getattr(onnxstep, name) is not None for name in onnxstep.__all__)
     listed = [name for names in onnxstep._MODULES.values() for name in names]
     assert sorted(listed) == onnxstep.__all__

@@ -111,7 +111,7 @@ def reshape(graph: Drawn, x: str) -> None:
 
 
 def rearrangement(graph: Drawn, x: str) -> None:
-    """Append a concatenation of x with itself, its first row, or a Gather that repeats a row."""
+    """Append a Concat of x with x, a Slice of x's first row, or a Gather that repeats a row."""
     shape = graph.shapes[x]
     if not shape or shape[0] > 8:
         return

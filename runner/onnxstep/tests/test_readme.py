@@ -14,7 +14,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 
 def test_the_tutorial_trains_to_the_stated_accuracy() -> None:
-    """The tutorial's code, run from the repository's root, reaches the accuracy that it states."""
+    """The tutorial's code, run from the repository's root, reaches the README's stated accuracy."""
     pytest.importorskip("sklearn")
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     stated = re.search(r"at least (\d+) %", README)

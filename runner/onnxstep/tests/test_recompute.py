@@ -18,7 +18,7 @@ RNG = np.random.default_rng(3)
 
 
 def numbers(*shape: int) -> str:
-    """Random numbers in the text form of an initializer."""
+    """Random numbers for a tensor of ``shape``, in the text form of an initializer."""
     return ", ".join(f"{v:.4f}" for v in RNG.standard_normal(np.prod(shape)) / WIDTH**0.5)
 
 
@@ -65,7 +65,7 @@ def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
 
 
 def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Inputs of a step: data from a fixed seed, the model's parameters, and first states."""
+    """Inputs of a step: data from a fixed seed, the model's parameters, and initial states."""
     rng, initial = np.random.default_rng(5), materialise(model)
     carried = {c.input: initial.get(c.input, np.full(c.shape, c.fill)) for c in step.carried}
     values = {**carried, step.learning_rate: np.array(0.01)}
@@ -81,7 +81,7 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("middle", CHAINS.values(), ids=CHAINS)
 def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
-    """Recomputing keeps loss and updates within rounding and saves a quarter of the peak memory."""
+    """Recomputing changes loss and updates by rounding only, and saves a quarter of peak memory."""
     model = chain(middle)
     plain, again = steps(model)
     onnx.checker.check_model(again.model, full_check=True)
@@ -126,7 +126,7 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """Floats from 4-bit weights are recomputed, which saves memory and keeps the results."""
+    """Dequantized 4-bit weights are recomputed, which saves memory and keeps the results."""
     width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"

@@ -262,7 +262,7 @@ RECURRENT = """g (float[8,4] x, float[8,3] h) => (float[8,3] logits, float[8,3] 
 
 
 def test_recurrent_state_is_carried_to_the_next_step() -> None:
-    """A carried input is state instead of data, and the step returns its next value."""
+    """With ``carry``, an input is state, not data, and the step returns the state's next value."""
     model = model_of_text(RECURRENT)
     step = training_step(model, StepOptions(output="logits", carry={"h": "next"}))
     assert step.inputs == ("x",)

@@ -1,4 +1,4 @@
-"""BatchNormalization trains as in PyTorch: with batch statistics and running statistics.
+"""BatchNormalization trains as in PyTorch: it uses batch statistics and updates running ones.
 
 benchmarks/batch_normalization_against_pytorch.py wrote PyTorch's reference numbers, in float64.
 """
@@ -69,7 +69,7 @@ def drawn() -> tuple[dict[str, Array], Array, Array]:
 
 
 def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
-    """The network with stored weights, in the form that exporters write."""
+    """The model of ``text`` in ``dtype``, with the values that ``drawn`` returns as weights."""
     kind = {np.float32: "float", np.float64: "double"}[dtype]
     header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
     model = onnx.parser.parse_model(header + text.replace("TYPE", kind))
@@ -132,7 +132,7 @@ def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
 
 
 def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
-    """Files in training form and in inference form give equal steps and evaluations."""
+    """Files with BatchNormalization in training or inference form give equal losses."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)

@@ -92,5 +92,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """A CPU step keeps an LSTM with other activations or sequence lengths, with equal results."""
+    """A CPU step keeps LSTM nodes with sequence lengths or unusual activations; results agree."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

@@ -1,4 +1,4 @@
-"""Operators of old opsets compute the same after the conversion to a newer opset."""
+"""Converting a model of an old opset to a newer opset keeps the results of its operators."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_computed_scales_grow_an_image() -> None:
 
 
 def test_a_branch_is_upgraded_too() -> None:
-    """An operator in a branch of an If computes the same after the conversion."""
+    """An operator in a branch of an If gives equal results before and after the conversion."""
     branches = ", ".join(
         f"{name} = {name} () => (float[2,3,4] {name}_y) {{ {name}_y = {call} }}"
         for name, call in (

@@ -135,7 +135,7 @@ def test_dropout_in_training_form_uses_the_forward_mask() -> None:
 
 @pytest.mark.parametrize("mode", [True, False])
 def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
-    """A training mode that is fed at run time applies to the gradient too."""
+    """If Dropout's training mode is fed at run time, the gradient follows this mode too."""
     model = model_of_text(
         "g (float[64] x, bool mode) => (float[64] y) <float ratio = {0.25}> "
         "{ y = Dropout(x, ratio, mode) }"

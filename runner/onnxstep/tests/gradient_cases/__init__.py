@@ -1,4 +1,4 @@
-"""The cases of all gradient rules, with a module for each family, as in `onnxstep.rules`."""
+"""The cases of all gradient rules; each operator family has a module, as in `onnxstep.rules`."""
 
 from gradient_cases import (
     activation,

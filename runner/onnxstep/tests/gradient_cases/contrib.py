@@ -1,4 +1,4 @@
-"""Gradient cases of ONNX Runtime's own operators, at least one for each branch of a rule."""
+"""Test cases of ONNX Runtime's own operators that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case whose inputs have the order of ``places`` (default: ``shapes``, then constants)."""
+    """A case whose inputs have the order of ``places`` (default: ``shapes``, then ``fixed``)."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:

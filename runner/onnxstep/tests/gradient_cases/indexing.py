@@ -1,4 +1,4 @@
-"""Gradient cases of reading and writing at indices, at least one for each branch of a rule."""
+"""Test cases of Gather, Scatter and TopK that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

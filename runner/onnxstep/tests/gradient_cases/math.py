@@ -1,4 +1,4 @@
-"""Gradient cases of arithmetic and elementary functions, at least one for each branch of a rule."""
+"""Test cases of arithmetic and elementary functions for all branches of the gradient rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient cases of reductions, at least one for each branch of a rule."""
+"""Test cases of reductions that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

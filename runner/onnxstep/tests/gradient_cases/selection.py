@@ -1,4 +1,4 @@
-"""Gradient cases of comparing and choosing, at least one for each branch of a rule."""
+"""Test cases of Where, Max, Min and Clip that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

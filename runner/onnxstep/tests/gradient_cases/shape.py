@@ -1,4 +1,4 @@
-"""Gradient cases of rearranging and repeating elements, at least one for each branch of a rule."""
+"""Test cases of moving and repeating elements that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient cases of cutting and joining, at least one for each branch of a rule."""
+"""Test cases of Concat, Split, Slice and Pad that cover all branches of the gradient rules."""
 
 from __future__ import annotations
 

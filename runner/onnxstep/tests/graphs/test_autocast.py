@@ -1,4 +1,4 @@
-"""Two tables and ONNX's schemas decide which inputs of an operator may be fp16 or bf16."""
+"""Two tables and ONNX's schemas decide which inputs and outputs may be fp16 or bf16."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """All operators in the tables exist, and more stay fp32 in training than in inference."""
+    """The tables name only ONNX operators; ``WIDE_IN_TRAINING`` has those of ``WIDE`` and more."""
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 
 
 def test_the_schema_of_the_opset_decides() -> None:
-    """Conv supports bfloat16 at opset 22 but not at 18, where it supports fp16."""
+    """At opset 18, Conv's inputs may be fp16 but not bf16; at opset 22, its output may be bf16."""
     node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
     assert allowed_inputs(node, schema("Conv", 18), FP16) == [True] * 3
     assert allowed_inputs(node, schema("Conv", 18), BF16) == [False] * 3

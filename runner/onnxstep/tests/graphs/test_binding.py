@@ -1,4 +1,4 @@
-"""Binding replaces symbolic dimensions by sizes, and errors name dimensions or nodes."""
+"""``bind_dimensions`` replaces symbolic dimensions by sizes; its errors name dimension or node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 
 
 def parsed(text: str) -> onnx.ModelProto:
-    """A model written in ONNX's text form."""
+    """A model of opset 18 whose graph is ``text``, in ONNX's text form."""
     return onnx.parser.parse_model(HEADER + text)
 
 
@@ -49,7 +49,7 @@ def test_dimensions_are_listed_once_in_graph_order() -> None:
 
 
 def test_nameless_dimension_is_called_by_input_and_axis() -> None:
-    """A dimension without a name can be bound under the name ``input[axis]``."""
+    """A dimension without a name is bound under its input's name and axis, such as ``x[0]``."""
     model = parsed("g (float[?, 4] x) => (float[?, 4] y) { y = Relu(x) }")
     model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
     assert symbolic_dimensions(model) == ("x[0]",)
@@ -73,7 +73,7 @@ def test_shapes_computed_in_the_graph_are_followed() -> None:
 
 
 def test_nested_graphs_are_bound_too() -> None:
-    """Shapes declared in a branch get the size of the outer dimension."""
+    """Both branches of an If get the size of the dimension that they declare."""
     model = parsed("""
     g (bool c, float[batch] x) => (float[batch] y) {
         y = If (c) <
@@ -104,7 +104,7 @@ def test_unknown_dimension_names_the_nearest() -> None:
 
 
 def test_static_model_has_nothing_to_bind() -> None:
-    """A model without symbolic dimensions is bound without sizes, and refuses a size."""
+    """A model without symbolic dimensions binds without sizes, and giving a size is an error."""
     model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     assert shapes(bind_dimensions(model, {}))["y"] == [2]
     with pytest.raises(ModelError, match="leave it out"):
@@ -112,7 +112,7 @@ def test_static_model_has_nothing_to_bind() -> None:
 
 
 def test_unbound_dimensions_are_listed_with_an_example() -> None:
-    """The message lists unbound dimensions and shows example sizes for all dimensions."""
+    """The error lists dimensions without a size and shows example sizes for all dimensions."""
     with pytest.raises(ModelError) as caught:
         bind_dimensions(parsed(TWO), {"batch": 5})
     assert "without a size: 'steps';" in str(caught.value)
@@ -133,7 +133,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """A cache of length 0 is removed from the inputs, and a Concat with it has x's length."""
+    """An input of length 0 is removed, and a Concat of this input and x has the length of x."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -240,7 +240,7 @@ def test_a_long_range_of_a_file_is_refused() -> None:
 
 
 def test_an_input_shorter_than_its_window_is_named() -> None:
-    """The error for an input shorter than the Conv's kernel names node, input and remedy."""
+    """If an input is shorter than a Conv's kernel, the error gives node, input shape and remedy."""
     model = parsed(
         "g (float[1,2,t] x, float[3,2,5] w) => (float[1,3,u] y) { c = Conv (x, w) y = Relu (c) }"
     )
@@ -249,7 +249,7 @@ def test_an_input_shorter_than_its_window_is_named() -> None:
 
 
 def test_shapes_that_do_not_fit_name_their_node() -> None:
-    """The error names the first node that ONNX refuses, with the shapes of its inputs."""
+    """If a MatMul's inner sizes differ, the error has the node's name and the inputs' shapes."""
     model = parsed(
         "g (float[n,3] x, float[4,2] w) => (float[n,2] y) { a = Relu (x) y = MatMul (a, w) }"
     )
@@ -259,7 +259,7 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
 
 @pytest.mark.parametrize("opset", [11, 18])
 def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
-    """The computed shape replaces a wrong declared shape with a warning, as in ONNX Runtime."""
+    """As in ONNX Runtime, a computed shape replaces a wrong declared shape; a warning is given."""
     model = onnx.parser.parse_model(
         f'<ir_version: 7, opset_import: ["" : {opset}]> '
         "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "

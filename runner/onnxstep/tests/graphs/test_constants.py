@@ -77,13 +77,13 @@ UNTRAINED = {
 
 @pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
 def test_weights_are_trained(nodes: str, value: object) -> None:
-    """A weight is not a constant, whether it has initial or trained values."""
+    """``constants`` omits weights, whether they have initial or trained values."""
     assert constants(model_with(nodes, a=value)) == {}
 
 
 @pytest.mark.parametrize(("nodes", "value"), UNTRAINED.values(), ids=UNTRAINED)
 def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> None:
-    """Bounds, shapes, angles and numbers that look typed by hand are constants."""
+    """``constants`` lists bounds, masks, angles and numbers that look typed by hand."""
     assert list(constants(model_with(nodes, a=value))) == ["a"]
 
 
@@ -97,7 +97,7 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """PyTorch's marks of buffers and parameters take precedence over the numbers of a tensor."""
+    """PyTorch's marks tell which tensors are parameters; ``as_parameters`` overrides the marks."""
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}
@@ -114,7 +114,8 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
     """A scalar of a traced export is trained if it has the name of an attribute of the module.
 
-    Constants of the program, embedding scales and masks are not trained.
+    Constants of the program, embedding scales and masks are not trained. Without the name of the
+    producer, no scalar is trained.
     """
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
@@ -148,7 +149,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A folded tensor is a constant if it comes from no parameter or repeats a parameter."""
+    """A folded tensor is a constant if it comes from no parameter or repeats a parameter's rows."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

@@ -35,7 +35,7 @@ def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_shapes_pass_through_contributed_operators() -> None:
-    """Shapes that are computed from the output of a contributed operator are known."""
+    """Binding infers shapes that depend on outputs of ONNX Runtime's own operators."""
     shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
     assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
     assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
@@ -80,7 +80,7 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
 
 
 def test_a_contradicting_declaration_does_not_count() -> None:
-    """The computed shape replaces a wrong declared shape with a warning, as in ONNX Runtime."""
+    """As in ONNX Runtime, a computed shape replaces a wrong declared shape; a warning is given."""
     text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
     with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
         bound = bind_dimensions(parser.parse_model(text), {})

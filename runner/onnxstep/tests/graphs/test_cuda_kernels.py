@@ -1,4 +1,4 @@
-"""A table of CUDA kernels tells which nodes stay on the CPU, and steps for CUDA avoid them."""
+"""A table of CUDA kernels tells which nodes would run on the CPU; steps for CUDA avoid them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CONVOLVED = "g (float[1,2,4,4] x, float[2,2,3,3] w) => (float[1,2,n,n] y) "
     ],
 )
 def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list[str]) -> None:
-    """``on_host`` lists the operator if no kernel fits the types and attributes of its node."""
+    """``check_kernels`` lists a node in ``on_host`` if no kernel fits its types and attributes."""
     check = check_kernels(infer_shapes(model_of_text(graph, opset)))
     assert [node.operator for node in check.on_host] == on_host
 
@@ -81,7 +81,7 @@ def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
-    """A model that scales x and convolves it, so that a step needs the Conv's input gradient."""
+    """A model of a Conv of x times a parameter, so that a step needs the Conv's input gradient."""
     channels = 4 if group == 2 else kernel**2
     model = model_of_text(
         f"g (float[2,{channels},{size},{size}] x, float[{channels},1,1] s, "
@@ -111,7 +111,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """Unlike the plain step, a CUDA step has kernels for all nodes, and its results are equal."""
+    """The plain step has nodes without CUDA kernels; the CUDA step has none, and equal results."""
     model = convolution(size, kernel, attributes)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model
@@ -130,7 +130,10 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """A CUDA step has a Gemm for each kernel element: patches would take twice as long."""
+    """A CUDA step has a Gemm for each element of the Conv's kernel, nine more than the plain step.
+
+    On CUDA, extracting patches of x would take twice as long.
+    """
     model = convolution(8, 3, attributes, group=1)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model

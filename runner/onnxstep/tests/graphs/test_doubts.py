@@ -1,4 +1,4 @@
-"""Each doubt about the trained tensors names tensors and a remedy."""
+"""``doubts`` warns of tensors that may be trained or untrained by mistake, and gives a remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORIGIN = ["wpe.weight", "slice_1", "val_1"]
 
 
 def sentences_of(model: onnx.ModelProto) -> list[str]:
-    """The doubts about a model if a step trains all its parameters."""
+    """The sentences that ``doubts`` yields if a step trains all parameters of ``model``."""
     return list(
         doubts(model, [parameter.name for parameter in parameters(model)], untrained(model))
     )
@@ -55,7 +55,7 @@ CASES = {
 
 @pytest.mark.parametrize(("model", "phrases"), CASES.values(), ids=CASES)
 def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) -> None:
-    """The doubt is a sentence with all ``phrases``; without ``phrases`` there is no doubt."""
+    """``doubts`` yields one sentence with all ``phrases``, or none if ``phrases`` is empty."""
     sentences = sentences_of(model)
     assert len(sentences) == bool(phrases)
     for word in phrases:
@@ -63,7 +63,7 @@ def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) 
 
 
 def test_layers_that_an_optimizer_merged() -> None:
-    """If the exporter's optimizer ran, a bias that two layers read gives a doubt."""
+    """If the exporter's optimizer ran, ``doubts`` warns of a bias that two layers read."""
     model = optimised({"val_1": ["1.weight"]}, {"val_1": ROWS, "0.bias": ROWS[0]})
     model.graph.node[1].input[1] = "0.bias"
     [sentence] = sentences_of(model)

@@ -1,4 +1,4 @@
-"""Metadata of PyTorch's exporters reveal merged tensors, origins of tensors, and layers."""
+"""Metadata of PyTorch's exporters reveal merged tensors, tensors' origins and nodes' layers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """Tensors count as merged, not tied, if all numbers are equal or equal operators read them."""
+    """``merged`` lists tensors that the exporter merged, and omits tensors that the module ties.
+
+    It assumes merging if all elements are equal, or if the same operator reads both tensors.
+    """
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),
@@ -48,7 +51,7 @@ def test_only_what_was_merged_comes_apart(
 
 @pytest.mark.parametrize("change", ["another producer", "a node of the program", "an output"])
 def test_other_identities_stay(change: str) -> None:
-    """An Identity stays if it is an output, or another exporter or the module itself wrote it."""
+    """An Identity stays if it writes a graph output, or another exporter or the module made it."""
     model = merged_file()
     if change == "another producer":
         model.producer_name = "tf2onnx"
@@ -67,7 +70,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """``folded`` lists parameters, buffers, and operators without the numbers in their names."""
+    """``folded`` lists a tensor's parameters, buffers and operators: ``slice`` for ``slice_2``."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],

@@ -1,4 +1,4 @@
-"""Folding turns computed shapes into numbers and changes nothing else."""
+"""Folding evaluates nodes of shapes and small constants, and does not change results."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_part_of_a_shape() -> None:
     ],
 )
 def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
-    """Only fast functions of small constants are evaluated."""
+    """Random, large and slow nodes, and calls of local functions, are not evaluated."""
     text = f"g (float[1] x) => (float[n] y) {{ {body} }}"
     functions = '<domain: "local", opset_import: ["" : 21]> own (a) => (b) { b = Neg(a) }'
     model = model_of_text(text, functions=functions)
@@ -83,7 +83,7 @@ def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
 
 @pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
 def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) -> None:
-    """An If whose condition depends on a rank becomes its branch, even if both use equal names."""
+    """An If on the rank of x becomes the chosen branch, even if both branches use equal names."""
     shape = ",".join("1" * rank)
     model = model_of_text(
         f"g (float[{shape}] x) => (float[n] y) <int64[1] two = {{2}}, int64[1] flat = {{-1}}> "
@@ -113,7 +113,7 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
-    """Thirty nested Ifs whose values have equal names get short names."""
+    """Folding 30 nested Ifs with values of equal names gives names below 500 characters."""
     branch = "{ o = Relu(x) }"
     for _ in range(29):
         then_branch, else_branch = (

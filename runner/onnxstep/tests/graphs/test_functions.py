@@ -17,7 +17,7 @@ TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
 
 
 def functions(count: int, body: str) -> onnx.ModelProto:
-    """A model with functions f0, f1, … with ``body``, in which NEXT is the next function."""
+    """A model with ``count`` functions; NEXT in ``body`` is the next one, or Relu in the last."""
     texts = [
         f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
         + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")

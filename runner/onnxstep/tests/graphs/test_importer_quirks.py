@@ -97,7 +97,7 @@ def test_minus_one_is_an_open_dimension() -> None:
 
 
 def test_what_only_the_checker_demands_is_completed() -> None:
-    """The loader adds a missing graph name and operator version, and raises an old IR version."""
+    """The loader adds a missing graph name and opset import, and replaces an old IR version."""
     model = onnx.parser.parse_model(
         '<ir_version: 3, opset_import: ["" : 13, "com.microsoft" : 1]> '
         "g (float[2] x) => (float[2] y) <float[2] w = {3, 4}> "
@@ -149,7 +149,7 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An input with an initializer is a parameter, and after conversion to fp16 is not fed."""
+    """An input with an initializer is a parameter, and conversion to fp16 removes the input."""
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
         "{ a = Mul(x, w) y = Mul(a, v) }"

@@ -83,7 +83,7 @@ def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
     ],
 )
 def test_attributes_that_would_end_the_process_are_refused(node: str, fault: str) -> None:
-    """Attributes with which onnx's inference would crash are refused by node and attribute."""
+    """If an attribute would crash onnx's inference, the error names the node and the attribute."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[a,b] y) <int64[2,1] i = {0, 1}> "
         f"{{ h = Mul(x, w) y = {node.replace('(x', '(h')} }}"

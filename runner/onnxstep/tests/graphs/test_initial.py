@@ -74,7 +74,7 @@ def test_constant_is_its_scale() -> None:
 @pytest.mark.parametrize("distribution", ["uniform", "normal", "constant"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 3, 5)])
 def test_any_shape_is_drawn(distribution: str, shape: tuple[int, ...]) -> None:
-    """Scalars, empty tensors and odd sizes get finite values of their shape."""
+    """``draw`` gives finite values of any shape, also for scalars and empty tensors."""
     values = draw(Initial(distribution, 1.0, 0), shape, FLOAT)
     assert values.shape == shape
     assert np.isfinite(values).all()

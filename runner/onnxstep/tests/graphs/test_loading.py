@@ -46,7 +46,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """Lengths at which a file can be cut and is still a valid model, with less metadata."""
+    """Lengths to which ``data`` can be cut so that a valid model with less metadata remains."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:

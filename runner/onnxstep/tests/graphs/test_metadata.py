@@ -33,7 +33,7 @@ def test_list_is_read() -> None:
 
 
 def test_ordinary_file_has_no_list() -> None:
-    """A file without a list gives None, which differs from an empty list."""
+    """``listed_parameters`` gives None without a list, and an empty dict for an empty list."""
     assert listed_parameters(onnx.ModelProto()) is None
     assert listed_parameters(model_with("{}")) == {}
 
@@ -57,7 +57,7 @@ def test_ordinary_file_has_no_list() -> None:
     ],
 )
 def test_wrong_value_is_named(key: str, value: Any) -> None:
-    """The message names the parameter and the key, and says which value is expected."""
+    """The error for a wrong value names the parameter, the key and what is expected."""
     text = json.dumps({"w": GOOD | {key: value}})
     with pytest.raises(ModelError, match=rf"'w': {key}: expected"):
         listed_parameters(model_with(text))
@@ -96,7 +96,7 @@ JSON = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(st.fixed_dictionaries({"distribution": JSON, "scale": JSON, "seed": JSON}) | JSON)
 def test_any_json_is_read_or_refused(entry: Any) -> None:
-    """Every JSON value is read or raises ModelError, and no other exception."""
+    """Every JSON value is read or raises ModelError with one line; no other exception occurs."""
     try:
         outcome: object = listed_parameters(model_with(json.dumps({"w": entry})))
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""Bound shapes equal ONNX Runtime's for nodes whose shapes onnx infers differently."""
+"""``bind_dimensions`` gives ONNX Runtime's shapes to nodes whose shapes onnx infers otherwise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnxstep.graphs.binding import bind_dimensions
 
 
 def pool(op_type: str, opset: int, lengths: list[int], **attributes: Any) -> onnx.ModelProto:
-    """A model of a single pool over two channels."""
+    """A model of a single ``op_type`` node over two channels with spatial sizes ``lengths``."""
     graph = helper.make_graph(
         [helper.make_node(op_type, ["x"], ["y"], **attributes)],
         "pool",
@@ -87,7 +87,7 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """Bound random pools have the shapes and the values that ONNX Runtime computes."""
+    """Bound random pools have the shapes and values of the unbound pools in ONNX Runtime."""
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)

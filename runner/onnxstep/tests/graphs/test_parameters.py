@@ -43,7 +43,7 @@ B = {"distribution": "constant", "scale": 0, "seed": 2}
 
 
 def listing(text: str, listed: Any) -> onnx.ModelProto:
-    """A model in ONNX's text form whose metadata lists parameters."""
+    """Parse ``text`` as a model, and write the list of parameters ``listed`` into its metadata."""
     model = onnx.parser.parse_model(HEADER + text)
     onnx.helper.set_model_props(model, {METADATA_KEY: json.dumps(listed)})
     return model

@@ -27,7 +27,7 @@ FLOAT = onnx.TensorProto.FLOAT
 
 
 def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
-    """A model with a stored scale, bias, mean and variance."""
+    """A model whose nodes are ``body``, with a stored scale, bias, mean and variance."""
     return model_of_text(f"g (float[8,3] x) => ({outputs}) {WEIGHTS} {{ {body} }}")
 
 
@@ -51,7 +51,7 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A tensor with a use besides mean or variance is no statistic; Identity does not count."""
+    """A mean or variance that nodes also use otherwise is no statistic; an Identity is allowed."""
     assert running_statistics(stored(body)) == expected
 
 
@@ -62,7 +62,7 @@ def test_a_statistic_that_is_an_output_is_none() -> None:
 
 
 def test_a_statistic_inside_a_local_function_is_found() -> None:
-    """A layer inside a local function, where some exporters put it, has statistics too."""
+    """A BatchNormalization in a local function, as some exporters write it, has statistics too."""
     model = model_of_text(
         f"g (float[8,3] x) => (float[8,3] y) {WEIGHTS} {{ y = local.layer(x, s, b, m, v) }}",
         functions='<domain: "local", opset_import: ["" : 21]> layer (x, s, b, m, v) => (y) '

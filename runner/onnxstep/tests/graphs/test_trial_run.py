@@ -1,4 +1,4 @@
-"""A copy of the process detects calls that crash or do not end, and this process continues."""
+"""``require_end`` tries a call in a copied process, and refuses calls that crash or do not end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _spin() -> None:
 
 
 def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that exceeds the limit on CPU time is refused; the error has its name and a remedy."""
+    """A call that exceeds the CPU time limit is refused; the error names the call and a remedy."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     with pytest.raises(ModelError, match="the check does not end within 1 s; export"):
         require_end(_spin, "the check")

@@ -1,4 +1,4 @@
-"""Write docs/operators.md, for the command `make operators`."""
+"""Write docs/operators.md; the command `make operators` runs this module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oracle.support import runs_on_the_cpu
 
 
 def main() -> None:
-    """Judge all tests of the suite, which takes half a minute, and write the page."""
+    """Judge all tests of the suite, which takes half a minute, and write docs/operators.md."""
     verdicts = [judge(case) for case in suite()]
     PATH.write_text(page(verdicts, runs_on_the_cpu(verdicts)), encoding="utf-8")
 

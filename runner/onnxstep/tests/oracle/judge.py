@@ -48,7 +48,7 @@ _LARGE = 20_000
 
 
 class Answer(enum.StrEnum):
-    """Kinds of results of a test."""
+    """Possible results of a test of the suite."""
 
     CHECKED = "differentiated and checked"
     ZERO = "derivative always zero"
@@ -64,7 +64,8 @@ class Answer(enum.StrEnum):
 class Verdict:
     """The result of a test of the suite, with the reason.
 
-    ``agreed`` lists the evaluators whose gradient is right, ``absent`` those that failed to run it.
+    ``agreed`` lists the evaluators whose gradient is right. ``absent`` lists evaluators that failed
+    to run the gradient graph or computed other outputs.
     """
 
     case: SuiteCase
@@ -120,7 +121,7 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Evaluators to try in order for the forward pass in float64, each with a name and its model.
+    """Evaluators for the float64 forward pass, in the order to try; each has a name and a model.
 
     The last model is the forward part of the gradient graph, in which function bodies replace
     operators without a rule.
@@ -172,7 +173,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """Inputs near the test's inputs at which the model is smooth, with the slopes there."""
+    """Change the test's inputs slightly until the model is smooth there; also return the slopes."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -265,8 +266,8 @@ def errors(
 ) -> Iterator[str]:
     """Yield a line for each input whose projected gradient differs from its slope.
 
-    The allowed difference is the sum of the slope's noise, ``tolerance`` times the norm of the
-    terms of slope or gradient, and ``floor`` times the norm of the terms of u · f.
+    The allowed difference is the sum of the slope's noise, ``tolerance`` times the larger norm of
+    the slope's and the gradient's terms, and ``floor`` times the norm of the terms of u · f.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

@@ -1,4 +1,4 @@
-"""The page docs/operators.md: the state of each operator, and the results of ONNX's suite."""
+"""The page docs/operators.md: whether each operator has a gradient, and ONNX's test results."""
 
 from __future__ import annotations
 

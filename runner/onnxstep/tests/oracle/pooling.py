@@ -1,8 +1,8 @@
 """A fast AveragePool for onnx's reference evaluator.
 
 The evaluator's own operator loops over windows in Python. On the two largest inputs of the suite,
-these loops take as long as all other tests. The evaluator's operator still computes windows that
-are padded, dilated or cut off.
+these loops take as long as all other tests together. The evaluator's operator still computes
+windows that are padded, dilated or cut off.
 """
 
 from __future__ import annotations

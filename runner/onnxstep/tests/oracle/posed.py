@@ -1,7 +1,7 @@
 """Prepare a test of ONNX's suite for differentiation.
 
-Float inputs become float32 (float64 for differences) and change slightly, away from ties and kinks.
-All other inputs become constants of the model.
+Float inputs become float32 (float64 for finite differences) and change slightly, away from ties and
+kinks. All other inputs become constants of the model.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model, declared at a recent opset if its operators did not change until then."""
+    """Copy of ``model``; an older opset becomes 16 if the operators did not change until then."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)

@@ -47,7 +47,7 @@ def _convert_node(node: onnx.NodeProto, elem_type: int) -> None:
 
 
 def _spell_as_tensor(node: onnx.NodeProto) -> None:
-    """Write ``value_float`` and ``value_floats``, which are always float32, as tensors."""
+    """Replace the float32 attributes ``value_float`` and ``value_floats`` by tensors."""
     for attribute in node.attribute:
         if attribute.name in ("value_float", "value_floats"):
             tensor = numpy_helper.from_array(

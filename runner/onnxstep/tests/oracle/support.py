@@ -13,7 +13,7 @@ from oracle.suite import SuiteCase
 
 
 def runs_on_the_cpu(verdicts: Iterable[Verdict]) -> Mapping[str, bool]:
-    """Whether ONNX Runtime loads a test of the operator, for each operator without a rule."""
+    """For each operator without a gradient rule, whether ONNX Runtime loads any of its tests."""
     loads: dict[str, bool] = {}
     for verdict in verdicts:
         if verdict.answer is Answer.NO_RULE:

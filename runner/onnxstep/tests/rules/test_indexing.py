@@ -13,7 +13,7 @@ EMBEDDING = "g (float[7,3] w, int64[2,4] ids) => (float[2,4,3] y) { y = Gather(w
 
 @pytest.mark.parametrize("opset", [13, 16, 21])
 def test_an_embedding(opset: int) -> None:
-    """A row that is read several times gets the sum of the gradients; other rows get zeros."""
+    """The gradient of a row is the sum over all reads of the row, and 0 for rows never read."""
     rng = np.random.default_rng(3)
     ids = np.array([[0, 5, 5, -7], [6, 2, 5, -1]])
     u = rng.standard_normal((2, 4, 3)).astype(np.float32)

@@ -72,7 +72,7 @@ def gradients(case: Case, inputs: list[Array], cotangent: Array | None = None) -
 
 
 def shapes_of(inputs: list[Array]) -> dict[str, tuple[int, ...]]:
-    """The shapes of the inputs, by the names x0, x1, …."""
+    """Shapes of ``inputs``, by the names x0, x1 and so on."""
     return {f"x{index}": x.shape for index, x in enumerate(inputs)}
 
 

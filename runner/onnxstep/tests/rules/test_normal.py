@@ -1,6 +1,6 @@
 """Gradients of normalizations that are differentiated through ONNX's function bodies.
 
-The bodies use float32 for every type, so the tests compare with the formula in float32.
+The bodies compute in float32 for every type, so the expected gradients are float32 too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Normalize x by mean and deviation; also return the gradient of x for the gradient g."""
+    """Normalize ``x`` over ``axes``; also return x's gradient for the result's gradient ``g``."""
     spread = x.std(axes, keepdims=True)
     unit = (x - x.mean(axes, keepdims=True)) / spread
     along = unit * (g * unit).mean(axes, keepdims=True)
@@ -28,7 +28,7 @@ def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array,
 
 @pytest.mark.parametrize("axes", [(0, 2), (1,)])
 def test_mean_variance_normalization(axes: tuple[int, ...]) -> None:
-    """The gradient of MeanVarianceNormalization over different axes equals the formula."""
+    """MeanVarianceNormalization has the gradient that ``unit_and_gradient`` computes."""
     model = model_of_text(
         "g (float[3,2,4] x) => (float[3,2,4] y) "
         f"{{ y = MeanVarianceNormalization <axes = [{', '.join(map(str, axes))}]> (x) }}",
@@ -40,7 +40,7 @@ def test_mean_variance_normalization(axes: tuple[int, ...]) -> None:
 
 
 def test_group_normalization() -> None:
-    """The gradient of GroupNormalization with a scale and a bias per channel equals the formula."""
+    """GroupNormalization's gradients of input, scale and bias equal those computed in numpy."""
     model = model_of_text(
         "g (float[2,6,2,2] x, float[6] s, float[6] b) => (float[2,6,2,2] y) "
         "{ y = GroupNormalization <num_groups = 3, epsilon = 0.0> (x, s, b) }"

@@ -60,7 +60,7 @@ def test_a_reset_before_the_product_is_refused() -> None:
 
 @pytest.mark.parametrize("state", ["y_h", "y_c"])
 def test_a_loss_of_one_final_state_alone(state: str) -> None:
-    """Omitting outputs of an LSTM gives the same gradients as zero cotangents for them."""
+    """Omitting outputs of an LSTM gives the same gradients as zero cotangents of these outputs."""
     rng = np.random.default_rng(3)
     shapes = {"x": (3, 2, 2), "w": (1, 8, 2), "r": (1, 8, 2), f"{state}_cotangent": (1, 2, 2)}
     feeds = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}

@@ -30,7 +30,7 @@ def run_at(
     model: onnx.ModelProto,
     fixed: dict[str, NDArray[Any]],
 ) -> list[NDArray[Any]]:
-    """All outputs at an optimization level of ONNX Runtime; inputs not in ``fixed`` are random."""
+    """All outputs of ``model`` at optimization ``level``; inputs not in ``fixed`` are random."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
     session = onnxruntime.InferenceSession(
@@ -45,7 +45,7 @@ def run_at(
 def test_a_step_through_bicubic_positions_runs_at_every_level(
     level: onnxruntime.GraphOptimizationLevel,
 ) -> None:
-    """At every optimization level, a step through DINOv2's bicubic Resize gives equal results."""
+    """A step through DINOv2's bicubic Resize gives equal results at all optimization levels."""
     model = onnx.load(FAULTS / "cubic.onnx")
     step = training_step(model, StepOptions(loss="mse")).model
     expected = run_at(PLAIN, step, materialise(model))
@@ -67,7 +67,7 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
 def test_what_breaks_when_transposed_is_kept_from_it(
     attributes: str, channels: int, inputs_kind: str
 ) -> None:
-    """Gradients stay right if ONNX Runtime would wrongly move a Transpose across the Resize."""
+    """Optimized and unoptimized gradients agree: no Transpose is wrongly moved past the Resize."""
     lead = (
         ""
         if "axes" in attributes

@@ -84,6 +84,6 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     ],
 )
 def test_what_is_refused(graph: str, demand: str) -> None:
-    """Pads that are fed, and negative pads in a mode that copies elements, are refused by name."""
+    """If pads are fed, or are negative in a mode that copies elements, the error names the node."""
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model_of_text(graph), ["x"])
