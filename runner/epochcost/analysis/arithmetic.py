@@ -1,8 +1,8 @@
 """Count a model's operations for one example, and estimate the memory that a workload needs.
 
 Counting operations in a graph needs the package onnx, but no runtime. The exact memory of a
-training step can be counted only in a graph that contains the backward pass. `epochcost plan
---verbose` shows that memory.
+training step can be counted only in a graph that contains the backward pass. The command
+`epochcost plan --verbose` shows that memory.
 """
 
 from __future__ import annotations

@@ -192,10 +192,10 @@ class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. For each file, ``limits`` has the end of a batch-size sweep,
-    ``trainings`` the trainings to an accuracy, and ``reported`` an imported run. ``cache`` is a
-    folder of computed values that many builds share; None disables the cache. ``folders`` contain
-    the results, and ``docs`` contains the file of prediction errors.
+    count for the declared machine. For each file, ``limits`` tells where a sweep of batch sizes
+    ended, ``trainings`` has the trainings to an accuracy, and ``reported`` an imported run.
+    ``cache`` is a folder of computed values that many builds share; None disables the cache.
+    ``folders`` contain the results, and ``docs`` contains the file of prediction errors.
     """
 
     catalogue: Catalogue
