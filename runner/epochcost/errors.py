@@ -3,7 +3,7 @@
     EpochcostError
     ├── InputError             exit 1   wrong specs, models, results or values of arguments
     │   ├── SpecError          exit 1   one or more faults in TOML specs, each with its line
-    │   ├── ModelError         exit 1   a model that cannot be read, given shapes or differentiated
+    │   ├── ModelError         exit 1   a model that is unreadable or lacks shapes or gradients
     │   └── ResultError        exit 1   a stored result that cannot be read
     ├── UsageError             exit 2   arguments that contradict each other
     └── CapabilityError        exit 3   this machine lacks something that the command needs

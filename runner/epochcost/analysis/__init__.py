@@ -1,7 +1,8 @@
 """Answer questions about results, published figures and prices, as typed rows.
 
-Stored results and published timings become observations. Observations with prices become rows, each
-with its kind of evidence. Answers, differences, budgets and rooflines are computed from rows. The
-command line, the site, the dataset and the comment on a pull request all use this package. It
-contains no page, chart or Markdown.
+Stored results, published timings and predictions become observations. Observations with prices
+become rows, each marked as measured, published or predicted. Answers, budget verdicts and
+differences between revisions are computed from rows, and rooflines from observations. The command
+line, the site, the dataset and the comment on a pull request all use this package, which contains
+no page, chart or Markdown.
 """

@@ -1,4 +1,4 @@
-"""Compute time and cost of real trainings to a target accuracy, from ``results.trainings``."""
+"""Compute time and cost of measured trainings to a target accuracy, from ``results.trainings``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all epochs of its recipe."""
+        """Whether every repeat ran all epochs of its recipe, because none met the target."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property
@@ -68,7 +68,7 @@ class AccuracyTraining:
 
     @property
     def cost(self) -> Spread | None:
-        """Cost of one training at the machine's price; None without a price."""
+        """Cost of one training: mean and spread over ``counted`` repeats; None without a price."""
         if self.price is None:
             return None
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])

@@ -60,8 +60,8 @@ def times_of(
 ) -> Times:
     """Find times of ``workloads`` (ids) in ``precision``.
 
-    If ``precision`` is None, known times of any precision count, and predictions are in each
-    machine's usual precision. Raises the errors of ``predict_times``.
+    If ``precision`` is None, measured and published times of any precision count, and predictions
+    are in each machine's usual precision. Raises the errors of ``predict_times``.
     """
     timed = [
         work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
@@ -83,10 +83,10 @@ def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A question for the cheapest machine: it names a model, the kind of work, limits and software.
+    """A question for the cheapest or fastest machine for work with a model, within limits.
 
-    An inference processes ``examples`` examples of ``tokens`` tokens each. The default of
-    ``tokens`` is the number in the model's spec.
+    Inference processes ``examples`` examples of ``tokens`` tokens each. If ``tokens`` is None, the
+    model's spec gives the number of tokens.
     """
 
     model: str
@@ -114,9 +114,10 @@ class Demand:
     def millions(self, model: Model | None) -> Decimal:
         """Convert the demanded examples to millions of examples of the length in the model's spec.
 
-        A text of twice the tokens counts as two texts, although the time of attention grows faster.
-        Attention has a small share in an encoder. Raises InputError if the demand states ``tokens``
-        and the model's examples are no texts, or if the model reads fewer tokens.
+        A text of twice this length counts as two texts. The time of attention grows faster than the
+        length, but is a small share of an encoder's time. Raises InputError if the demand states
+        ``tokens`` and the model's examples are no texts, or if ``tokens`` exceeds the most tokens
+        that the model reads.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -137,7 +138,10 @@ class Demand:
         return candidate.seconds if self.limits.fastest else candidate.cost.mean
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probability that a candidate meets each limit, and both; None if its time is exact."""
+        """Probabilities that a candidate meets the deadline, the budget and both limits.
+
+        A limit that is not set has no entry. The values are None if the candidate's time is exact.
+        """
         time, within = candidate.key.job.work.time, {}
         if self.limits.deadline_seconds is not None:
             within["deadline"] = _draws(candidate, "time") <= float(self.limits.deadline_seconds)
@@ -202,7 +206,7 @@ class CheapestAnswer:
     def switch_points(self) -> tuple[SwitchPoint, ...]:
         """Values of inputs (a price, say) at which the choice and the runner-up cost the same.
 
-        Empty if the demand is for the fastest candidate.
+        Empty without a runner-up, or if the demand is for the fastest candidate.
         """
         rival, points = self.runner_up, []
         if rival is None or self.demand.limits.fastest:
@@ -222,7 +226,7 @@ def _machine(candidate: Candidate[Offer]) -> Machine:
 
 
 def _draws(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
-    """Draw ``DRAWS`` values of a candidate's cost or time, including starts and interruptions."""
+    """Draw ``DRAWS`` costs or times of a candidate, including machine starts and interruptions."""
     job, time = candidate.key.job, candidate.key.job.work.time
     bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
     values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]

@@ -1,7 +1,8 @@
 """Count a model's operations for one example, and estimate the memory that a workload needs.
 
-Counting operations in a graph needs the package onnx, but no runtime. The memory of a step can only
-be counted in a differentiated graph; `epochcost plan --verbose` shows that memory.
+Counting operations in a graph needs the package onnx, but no runtime. The exact memory of a
+training step can be counted only in a graph that contains the backward pass. The command
+`epochcost plan --verbose` shows that memory.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _KEPT = Keep(
 def arithmetic_of_model(
     catalogue: Catalogue, model: Model, cache: Path | None = None
 ) -> Arithmetic | None:
-    """Count a model's operations; None if the model has no graph or its graph cannot be counted."""
+    """Count a model's operations and parameters; None without a graph that can be counted."""
     return arithmetic_of_models(catalogue, [model], cache)[model.id]
 
 
 def arithmetic_of_models(
     catalogue: Catalogue, models: Iterable[Model], cache: Path | None = None
 ) -> Mapping[str, Arithmetic | None]:
-    """Count the operations of several models, by model id; faster than a call for each model."""
+    """Count operations and parameters of several models at once; the keys are model ids."""
     graphs = {
         model.id: None
         if model.graph is None
@@ -89,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached in the folder ``kept_in``. If a file of counts lies next to the graphs, its
-    counts are used without a check. A test checks the shipped file against its graphs.
+    Counts are cached in the folder ``kept_in``. If the folder of a graph has a file of counts,
+    these are used without a check. A test compares the file in ``models/`` with its graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -130,7 +131,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step computes whole passes; training with frozen parameters skips gradients."""
+    """Whether a step computes all of its passes; training skips gradients of frozen parameters."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 
@@ -145,10 +146,10 @@ def needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass: about half of the numbers that this pass moves.
-    In mixed precision, these numbers have 16 bits. Training also stores four bytes for each number
-    of the parameters, gradients and optimizer states. For inference, each of the ``count`` devices
-    stores the parameters.
+    Training stores the outputs of the forward pass: about half of the numbers that this pass reads
+    and writes. In mixed precision, these outputs have 16 bits. Training also stores four bytes for
+    each parameter, each gradient and each value of an optimizer state. For inference, each of the
+    ``count`` devices stores the parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

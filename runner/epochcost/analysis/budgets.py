@@ -34,9 +34,9 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit.
 
-    ``place`` locates the limit in its file, with the figures as the message. ``cost``, ``hardware``
-    and ``price`` belong to the cheapest row that meets the limit's conditions; they are None if
-    there is no such row.
+    ``place`` has the limit's line in its file, and a message with the allowed and the actual cost.
+    ``cost``, ``hardware`` and ``price`` belong to the cheapest row that meets the limit's
+    conditions; they are None if there is no such row.
     """
 
     study: str
@@ -104,7 +104,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether a source states an accuracy, at the row's batch size, that meets the limit."""
+    """Whether the spec, or a source at the row's batch size, states a sufficient accuracy."""
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)

@@ -133,7 +133,7 @@ class Scaling:
 
     @property
     def cheapest(self) -> VcpuPoint:
-        """The point with the number of vCPUs at which the job costs least."""
+        """The point at which the job costs least."""
         return min(self.points, key=lambda point: point.relative_cost.mean)
 
     @property
@@ -155,7 +155,10 @@ class Scaling:
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[VariantComparison, ...]:
-    """Compare ``variants`` of each job with its ``plain`` trial; ``scalings`` compares vCPUs."""
+    """Compare the ``variants`` of each job with the job's trial in default settings (``plain``).
+
+    Variants that differ only in the number of vCPUs are left to ``scalings``.
+    """
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))

@@ -22,7 +22,7 @@ class MachineEnergy:
     """Energy and emissions of a job on a machine.
 
     ``row`` is the machine's cheapest row (batch size and price plan), or its fastest row if no row
-    has a cost. ``least`` and ``most`` are the emissions on the cleanest and on the dirtiest
+    has a cost. ``least`` and ``most`` are energy and emissions on the cleanest and on the dirtiest
     declared grid. If both are None, ``unknown`` says why.
     """
 
@@ -75,7 +75,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
-    """The power that meters read, else the power that the price or the machine's spec declares."""
+    """The power that meters read, else that of the price or the spec, else why it is unknown."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         return Power.metered(observed.watts, observed.meters or "an unnamed meter")

@@ -50,7 +50,7 @@ class EstimatedRow:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, as tables and legends name it."""
+        """The kind of evidence, and whether the price is assumed, as tables name them."""
         return mark_of("estimated", self.price)
 
     @property
@@ -62,9 +62,9 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """Estimated rows of models without a timed training, by model id, the cheapest first.
 
-    Rows whose price has a ``reservation``, such as an assumed price, come last. Small models, and
-    models whose operations cannot be counted, have no entry. A model has no row on machines whose
-    accelerators it does not fit.
+    Rows whose price has a drawback (``reservation``), such as an assumed price, come last. Small
+    models, and models whose operations cannot be counted, have no entry. A model has no row on
+    machines whose accelerators it does not fit.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -82,7 +82,7 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
 
 
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
-    """Bytes that a training stores for a model's parameters, without activations.
+    """Bytes of the weights, gradients and Adam moments of a training, without activations.
 
     Returns 0 if the number of parameters is neither declared nor counted.
     """

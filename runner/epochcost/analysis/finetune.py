@@ -118,10 +118,11 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    In ``offers``, the cheapest comes first; prices with a ``reservation``, such as assumed prices,
-    come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds`` compare
-    machines, by id. ``published`` has published trainings of the same model by the same method,
-    and ``chips`` the chips of all published trainings, of any model.
+    In ``offers``, the cheapest comes first; prices with a drawback (``reservation``), such as
+    assumed prices, come last. ``memory`` has the parts of a device's memory on the chosen machine.
+    ``odds`` compares the costs on all machines, by machine id. ``refused`` has the machines that
+    cannot train. ``published`` has published trainings of the same model by the same method, and
+    ``chips`` the chips of all published trainings, of any model.
     """
 
     demand: TrainingDemand
@@ -149,7 +150,7 @@ class FinetuneAnswer:
 
 
 class TuningMarket:
-    """Answer questions about trainings of a project's decoders, and read published rows once."""
+    """Answer questions about training a project's decoders; read published trainings only once."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._catalogue = inputs.catalogue

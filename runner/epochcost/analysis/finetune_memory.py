@@ -3,9 +3,9 @@
 The memory has these parts, in bytes: weights, adapters, gradients, optimizer states and
 activations. Each part says how it is counted. Sharding (ZeRO stage 3, FSDP) divides weights,
 gradients and states over the devices; without sharding each device stores all of them. Activations
-follow Korthikanti et al. 2022 (arXiv 2205.05198), for gated feed-forward layers and fused
-attention, which stores no scores. Weights of 4 bits follow Dettmers et al. 2023 (arXiv 2305.14314,
-section 3): every 64 weights share a scale, and the scales are quantised too.
+are counted as in Korthikanti et al. 2022 (arXiv 2205.05198), for gated feed-forward layers, and for
+fused attention, which stores no scores. Weights of 4 bits are counted as in Dettmers et al. 2023
+(arXiv 2305.14314, section 3): every 64 weights share a scale, and the scales are quantised too.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Counts:
 
     ``embeddings`` is the number of parameters of embeddings and head, ``adapters`` that of adapters
     of rank 1 on every matrix of all layers. For each token, a layer stores ``attention_width``
-    numbers between the matrices of attention, and ``active_width`` numbers in the feed-forward
-    layers of all experts that the token uses.
+    numbers between the matrices of attention. ``active_width`` is the total width of the
+    feed-forward layers of all experts that a token uses.
     """
 
     embeddings: int
@@ -130,9 +130,9 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
 def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
     """Yield the memory of activations for the backward pass, and of logits.
 
-    A layer stores the inputs of products, norms and activation functions for each token. A norm
-    stores its input in fp32. A gated layer stores both branches, the result of the activation
-    function and the product. 4-bit and adapted matrices store their input too.
+    For each token, a layer stores the inputs of matrix products, norms and activation functions. A
+    norm stores its input in fp32. A gated layer stores both branches, the result of the activation
+    function and the product of the branches. Frozen matrices store their inputs, as others do.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)

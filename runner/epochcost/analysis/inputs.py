@@ -1,9 +1,9 @@
-"""Read a project: its specs, its stored results, and the ratios of its times to PyTorch's.
+"""Read a project: its stored results, and the ratios of our times to other frameworks' times.
 
 If a file cannot be read, or names a model or machine without a spec, there is a warning, and all
 other files are used. Each result has its address on the site. The file of ratios has the time of
-our training step divided by PyTorch's, and of our inference divided by other runtimes'.
-benchmarks/training_step.py and benchmarks/inference.py write this file.
+our training step divided by the time of PyTorch's step, and the time of our inference divided by
+that of other runtimes. benchmarks/training_step.py and benchmarks/inference.py write this file.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class _File(BaseModel):
-    """The file of ratios (our time / PyTorch's) by model, batch size, threads and PyTorch's mode.
+    """The file of ratios between our times and those of other frameworks.
 
-    ``inference`` has ratios of our inference time to that of other runtimes, by runtime, measured
-    on ``cpu``. For each model, ``dimensions`` has the dimensions that the comparison used instead
-    of the spec's. ``gpu`` has ratios on a GPU by model, precision, batch size and mode.
+    ``models`` has our training time / PyTorch's, by model, batch size, threads and PyTorch's mode.
+    ``inference`` has our inference time / another runtime's, by model, batch size, threads and
+    runtime, measured on the CPU named ``cpu``. For each model, ``dimensions`` has the dimensions
+    that the comparison used instead of the spec's. ``gpu`` has training ratios on a GPU by model,
+    precision, batch size and mode.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,8 +66,8 @@ class StepRatio:
     """The time of our training step divided by the time of PyTorch's.
 
     ``where`` names the compared batch size or dimensions if the trial has others, such as "at batch
-    size 4". ``near`` is False if the compared batch is more than twice as large, or less than half
-    as large: then the ratio is not representative.
+    size 4". ``near`` is False if the compared batch size is over twice or under half the trial's:
+    then the ratio is not representative.
     """
 
     value: Decimal
@@ -75,7 +77,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class SlowerInference:
-    """A workload on which another runtime is faster; ``value`` is our time divided by its time."""
+    """A workload on which ``runtime`` is faster; ``value`` is our time / the runtime's time."""
 
     value: Decimal
     runtime: str
@@ -86,10 +88,11 @@ class SlowerInference:
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Our step times divided by PyTorch's in its fastest mode, by model, batch size and threads.
+    """Ratios of our step times to PyTorch's in its fastest mode.
 
-    ``slower_inference`` has the largest ratio of each model whose inference is more than 5 % faster
-    in another runtime. ``gpu`` has ratios on a GPU, by model, precision and batch size.
+    ``worst`` has ratios on a CPU, by model, batch size and threads; ``gpu`` has ratios on a GPU, by
+    model, precision and batch size. ``slower_inference`` has the largest ratio of each model whose
+    inference is more than 5 % faster in another runtime.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -122,7 +125,7 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """Read the file of ratios, empty without a file; raises ResultError for an invalid file.
+    """Read the file of ratios; no ratios without a file. Raises ResultError for an invalid file.
 
     PyTorch's fastest mode counts, so the largest ratio of all modes is used.
     """
@@ -189,10 +192,10 @@ class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. For each file, ``limits`` has the end of a batch-size sweep,
-    ``trainings`` the trainings to an accuracy, and ``reported`` an imported run. ``cache`` is a
-    folder of computed values that many builds share; None disables it. ``folders`` contain the
-    results, and ``docs`` contains the file with errors of predictions.
+    count for the declared machine. For each file, ``limits`` tells where a sweep of batch sizes
+    ended, ``trainings`` has the trainings to an accuracy, and ``reported`` an imported run.
+    ``cache`` is a folder of computed values that many builds share; None disables the cache.
+    ``folders`` contain the results, and ``docs`` contains the file of prediction errors.
     """
 
     catalogue: Catalogue
@@ -215,7 +218,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """Name a result's machine, with the host if several hosts of the kind were measured."""
+        """The machine of a result, named with its host if the kind has several measured hosts."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],

@@ -33,8 +33,9 @@ def published_machine(hardware: Hardware) -> Machine:
 def measured_machine(
     hardware: Hardware, environment: Environment, device: str, *, only_host: bool, gpu: int = 0
 ) -> Machine:
-    """The machine of a measurement; the name of a detected machine includes the chip.
+    """The machine of a measurement, with a name for readers.
 
+    If the spec lets a run detect the hardware, the name includes the chip and the number of vCPUs.
     Without ``only_host``, the name includes the host. ``gpu`` is the number of the GPU in use if
     ``device`` is ``cuda``.
     """

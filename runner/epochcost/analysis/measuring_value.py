@@ -1,10 +1,10 @@
 """Order trials on machines by the regret that measuring them is expected to save per dollar.
 
 An answer chooses a machine. The answer's regret is the extra cost of this machine compared with the
-really cheapest machine, as a share of the lower cost. A measurement reveals a part of the error of
-the predicted ratio between two costs. The measurement saves regret if the error is large enough to
-exchange the ranks of the two machines. A trial on a machine is called a cell. Each cell is chosen
-as if the cells before it had been measured.
+really cheapest machine, as a share of the lower cost. A measurement reveals a part of the error in
+the predicted ratio of two machines' costs. The measurement saves regret if this error is large
+enough to swap the ranks of the two machines. A trial on a machine is called a cell. Each cell is
+chosen as if the cells before it had been measured.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class CellsValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ways:
-    """Ways to do jobs, as arrays of n ways; ways with the same number in ``jobs`` compete.
+    """Ways to do jobs (machines under price plans), as arrays of n ways.
+
+    Ways with the same number in ``jobs`` compete.
 
     ``covariance`` [t, t] is the covariance of the errors in the logarithms of t times. ``times``
     has the index of each way's time in ``covariance``. ``costs`` are logarithms of costs, which are
@@ -98,8 +100,9 @@ class Step(NamedTuple):
 class _Rivals:
     """The cheapest way of each job against its likely rivals, as arrays of r rivals.
 
-    ``gaps`` are differences of logarithms of costs. ``known`` are the variances of the gaps' errors
-    that the measurements so far reveal. ``begins`` has the index of each job's first rival.
+    ``gaps`` are logarithms of the ratio of each rival's cost to the cheapest. ``known`` has the
+    part of the variance of each gap's error that the measurements so far reveal. ``begins`` has the
+    index of each job's first rival.
     """
 
     def __init__(self, ways: Ways) -> None:
@@ -126,7 +129,7 @@ class _Rivals:
 
 
 def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """Expected saving by measurements that reveal errors of ``gaps`` with these ``variances``.
+    """Expected saved regret if measurements reveal errors of ``gaps`` with these ``variances``.
 
     The errors have a logistic distribution, for which the expectation has a closed form.
     """
@@ -138,7 +141,7 @@ def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def steps(
     ways: Ways, dollars: Mapping[int, float], most: int, noise: float = _NOISE**2
 ) -> Iterator[Step]:
-    """Yield the next steps, which measure at most ``most`` times in all.
+    """Choose at most ``most`` of the times in ``ways`` to measure, one or two in each step.
 
     The iteration ends when no measurement saves regret. ``dollars`` has the prices of measurements
     by the index of the time; ``noise`` is the variance of a measurement. If all times of a job
@@ -166,7 +169,7 @@ def steps(
 
 
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """The largest saving of each job [jobs, k] if ``revealed`` is added to ``rivals.known``."""
+    """Each job's largest saving [jobs, k] if k sets of measurements reveal ``revealed`` [r, k]."""
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
     return values
@@ -175,7 +178,7 @@ def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
 def _revealed(
     rivals: _Rivals, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Variances [r, k] of the gaps' errors that each set of one or two measurements reveals."""
+    """Variances [r, k] of the gaps' errors that each of k ``sets`` of measurements reveals."""
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.times] - covariance[rivals.best]
     variances = covariance.diagonal() + noise
@@ -224,7 +227,7 @@ def order_by_value(
 def _cheapest_cells(
     inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
-    """The cheapest trial and machine to measure each predicted time, by the time's index.
+    """For each predicted time, by its index, the cheapest cell that would measure it.
 
     Trials in the prediction's precision are preferred, then the lowest price, then the largest
     batch.

@@ -322,7 +322,7 @@ def _from_timing(
 
 
 def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:
-    """Every model, then every workload that only published tables have."""
+    """The workloads of all models, then the workloads that only published tables have."""
     models = [Workload.of_model(model) for model in catalogue.models.values()]
     observed = dict.fromkeys(observation.workload for observation in observations)
     return (*models, *(workload for workload in observed if not workload.is_model))

@@ -45,9 +45,9 @@ class Odds(Generic[KeyT]):
 
     The probabilities are estimated from draws of the costs. For each way, ``shares`` has the
     probability that it is the cheapest (their sum is one), and ``cheaper`` the probability that it
-    is cheaper than the choice. ``ratios`` has the ends of a 90 % interval of each way's cost
-    divided by the choice's cost. ``regret`` is the mean extra cost of the choice over the cheapest
-    way, as a share of the cheapest cost.
+    is cheaper than the choice. ``ratios`` has the ends of a 90 % interval for the ratio between
+    each way's cost and the choice's cost. ``regret`` is the mean extra cost of the choice over the
+    cheapest way, as a share of the cheapest cost.
     """
 
     choice: KeyT
@@ -136,9 +136,9 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 
     ``values`` are the quantity at the low end, the mean and the high end of ``time``.
     ``drawn_times`` are logarithms of times relative to the mean. Between two of the three times,
-    the quantity is a constant times a power of the time. Beyond the ends, the exponent of the
-    nearest piece applies, limited to the range from 0 to 1. There, the quantity neither falls as
-    the time grows, nor grows faster than the time.
+    the quantity is a constant times a power of the time. Beyond the ends, the exponent between the
+    nearest two times applies, limited to the range from 0 to 1. There, the quantity neither falls
+    as the time grows, nor grows faster than the time.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -159,7 +159,7 @@ def time_draws(observed: Observation, time: Time) -> Vector:
 
 
 def normal_draws(time: Time, seed: int) -> Vector:
-    """Draws [DRAWS] of the logarithm of ``time``, relative to its mean, from its interval."""
+    """Draws [DRAWS] of log(time / mean), normal with the ``deviations`` on either side of 0."""
     below, above = deviations(time)
     normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)
@@ -173,7 +173,7 @@ def deviations(time: Time) -> tuple[float, float]:
 
 
 def seed_of_observation(observed: Observation) -> int:
-    """Compute a seed that is the same for all price plans of an observation, and for no other."""
+    """Compute a seed that differs between observations, but not between their price plans."""
     identity = (
         observed.workload.key,
         observed.machine,

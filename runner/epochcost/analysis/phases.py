@@ -102,7 +102,7 @@ class TimedDecoder:
 
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
-    """Yield the low ends of the times, then the means, then the high ends, each by length."""
+    """Yield three lists of (length, seconds): low ends, means and high ends of the times."""
     for end in map(attrgetter, ("low", "mean", "high")):
         yield [(tokens, end(step)) for tokens, step in steps]
 

@@ -1,7 +1,7 @@
 """Predict the times of unmeasured workloads from published rates, as observations.
 
-Machines with known GPUs or CPUs have predictions; for all other machines, there is a reason why
-they have none. If the pinned ONNX Runtime does not support a machine's GPU, the time with other
+Machines whose GPUs or CPUs have published rates get predictions. All other machines get a reason
+why they have none. If the pinned ONNX Runtime does not support a machine's GPU, the time with other
 software is predicted, and the observation names that software. The package ``predict`` computes the
 rates.
 """
@@ -216,7 +216,7 @@ def _asked(
 
 
 def _refusal(kind: str, profile: Profile | None) -> str:
-    """Explain why no published workload is similar to a model."""
+    """Explain why a model is not predicted: no counted graph, or too few similar workloads."""
     if profile is None:
         return "its graph is missing or cannot be counted"
     like = "recurrent model" if profile.recurrent_flops else "model of a similar size"
@@ -248,7 +248,7 @@ def _forecaster(
 
 
 def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The forecasts that are precise enough, and the reasons why machines have none."""
+    """The tasks with precise forecasts, and the machines whose forecasts are too uncertain."""
     tasks, questions = asked.tasks, [task.question for task in asked.tasks]
     forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
@@ -350,7 +350,10 @@ def _questions(
 def _tasks_of(
     model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
-    """Yield the task of a workload in our runtime, and in the nearest published program."""
+    """Yield the tasks of a workload in our runtime, and in the published program ``program``.
+
+    In our runtime, inference on CPUs also has a task with ``least_batch``.
+    """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
             yield _Task(model, place, replace(work, batch=least_batch))

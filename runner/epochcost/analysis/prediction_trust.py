@@ -1,8 +1,8 @@
 """Measure the errors of predictions and the cost of relying on them, and store both in a file.
 
-The computation takes a minute, so pages quote the file. The file contains a digest of all data and
-code on which the figures depend. The digest reveals whether the figures are out of date. The
-package ``predict`` withholds published rows from the data and predicts them.
+The computation takes a minute, so pages quote the file. The file contains a digest of the code and
+the data, except prices, on which the figures depend. The digest reveals whether the figures are out
+of date. The package ``predict`` withholds published rows from the data and predicts them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Errors of predictions for a group of published rows: withheld together, or of one class."""
+    """Prediction errors of published rows that were withheld together, or that share a class."""
 
     name: str
     errors: Errors
@@ -73,8 +73,8 @@ class Trust:
 
     ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
     the errors by withheld accelerator, model or source. ``classes`` has errors by source and mode,
-    and by precision and mode, if accelerators are withheld. ``ratios`` has the errors of ratios
-    between two withheld accelerators. ``shown`` has rows for a chart.
+    and by precision and mode, if accelerators are withheld. ``ratios`` has the errors of predicted
+    ratios between two accelerators, by what was withheld. ``shown`` has rows for a chart.
     """
 
     digest: str
@@ -110,7 +110,7 @@ def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | Non
 
 
 def read_trust(docs: Path) -> Trust | None:
-    """Read the file of errors in ``docs``, if any; raises ResultError for an invalid file."""
+    """Read the file of prediction errors in ``docs``, if any; raises ResultError if invalid."""
     path = docs / TRUST_FILE
     if not path.is_file():
         return None
@@ -128,9 +128,9 @@ def as_text(trust: Trust) -> str:
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """A fault if the errors of predictions were computed from older data or code, else None.
+    """A fault if the file of prediction errors is invalid or out of date, else None.
 
-    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no file of errors.
+    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no such file.
     """
     path = docs / TRUST_FILE
     try:
@@ -155,7 +155,7 @@ def digest(root: Path) -> str:
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
-    """Withhold accelerators, models and sources in turn and measure the errors.
+    """Withhold accelerators, generations, models and sources in turn to measure prediction errors.
 
     None if there are no rates or no prices. ``say`` gets the name of each round as progress. Raises
     InputError for a table of observations that cannot be read.

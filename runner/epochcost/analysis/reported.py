@@ -114,7 +114,7 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
     """Tokens read, tokens written and seconds.
 
-    If the run lacks a count or its seconds, the numbers are those of one second, from its rates.
+    If the run states no counts or no duration, its rates give the tokens of one second.
     """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))

@@ -62,7 +62,7 @@ def of_whole_machines(
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether ``later`` replaces ``earlier``: it has another software or spec, or no fewer rounds.
+    """Whether ``later`` replaces ``earlier``: software or spec differ, or it has no fewer rounds.
 
     The width of the confidence interval does not decide. If it did, the chosen intervals would
     contain the true mean less often than claimed.
@@ -78,7 +78,7 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 
 def doubts_about(result: Result) -> tuple[str, ...]:
-    """State how the machine differs from its spec, and why the result may not repeat."""
+    """State why to doubt a result: contradictions, instability, or weights passed as inputs."""
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     return (
         *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),

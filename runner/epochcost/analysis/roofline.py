@@ -87,24 +87,24 @@ class AchievedRate:
 
     @property
     def of_peak(self) -> float | None:
-        """The achieved share of the spec's peak operations; None if the spec states no peak."""
+        """Operations a second as a share of the spec's peak; None if the spec states no peak."""
         return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
 
     @property
     def of_measured_peak(self) -> float | None:
-        """The achieved share of the measured peak of operations; None if it was not measured."""
+        """Operations a second as a share of the host's measured peak; None without measurements."""
         peaks = [roof.peak_flops for roof in self.measured]
         return self.flops_per_second / max(peaks) if peaks else None
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """The least share of the measured bandwidth that is used; None without measurements."""
+        """Lower bound for the used share of the measured bandwidth; None without measurements."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """The least share of the spec's bandwidth that is used; None if the spec states none."""
+        """Lower bound for the used share of the spec's bandwidth; None if the spec states none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 

@@ -1,8 +1,8 @@
 """Combine each timed workload with each price plan into a row, and choose the best rows.
 
 All figures on the site come from rows: the cheapest and the fastest machine, and the cost of each
-timed workload at today's prices, with the cost's certainty and the accuracy. Figures of different
-machines are never merged, and a missing price stays missing.
+timed workload at today's prices, with the uncertainty of the cost and with the training's accuracy.
+Figures of different machines are never merged, and a missing price stays missing.
 """
 
 from __future__ import annotations
@@ -152,16 +152,17 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
-    Stacks whose cheapest answer has no ``reservation`` and a stated precision come first. Among
-    these, a measured answer precedes a published one, which precedes a predicted one. If both are
-    predicted, published programs precede our runtime, which was timed on fewer GPUs.
+    Stacks whose cheapest answer has no drawback (``reservation``) and a stated precision come
+    first. Among these, a measured answer precedes a published one, which precedes a predicted one.
+    If all answers are predicted, published programs precede our runtime, which was timed on fewer
+    GPUs.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the software stack with the surest answer; empty if no row has the goal."""
+    """The rows of the software stack with the surest answer; empty if no row has a time."""
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -177,7 +178,8 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The cheapest row of each machine in the surest software stack; the first is the answer.
 
-    Rows with a ``reservation`` compete only if all rows have one. Empty if no row has a cost.
+    Rows with a drawback (``reservation``) compete only if all rows have one. Empty if no row has a
+    cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if not row.reservation) or ranked
@@ -195,7 +197,7 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine; rows with a ``reservation`` come last.
+    """The cheapest row of each machine; rows with a drawback (``reservation``) come last.
 
     All rows must belong to one stack. Only rows in the most frequent currency are ranked.
     """
@@ -245,7 +247,7 @@ def in_usual_currency(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row with its job, whose bill can be recomputed, and the interval of its cost."""
+    """A row with the job to bill for it, and the interval of the job's cost."""
 
     row: Row
     job: PricedJob
@@ -263,8 +265,9 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
     """Make offers from those rows of a stack that may be answers, in the most frequent currency.
 
-    The job is the goal, ``repetitions`` times. Rows with a ``reservation`` compete only if all have
-    one. A candidate's time includes starting the machine and expected interruptions.
+    Each job repeats the goal ``repetitions`` times. Rows with a drawback (``reservation``) compete
+    only if all have one. A candidate's time includes starting the machine and expected
+    interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

@@ -1,9 +1,9 @@
-"""Price inference that LoadGen measured, at the rate that was reached in each scenario.
+"""Price inference at the rate that LoadGen, MLPerf's load generator, measured in a scenario.
 
 These rows are separate from rows of full batches, because requests at random times or with a bound
 on latency are another question than the cheapest million inferences. For decoders behind a serving
-engine, requests arrived at random times and the engine batched them. In contrast, times of phases
-only say what a machine could reach.
+engine, requests arrived at random times and the engine batched them. In contrast, separately timed
+prefill and decoding show only the rate that a machine could reach.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the time of each further token; None for too few requests."""
+        """A percentile of the answers' mean time per further token; None for too few requests."""
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:

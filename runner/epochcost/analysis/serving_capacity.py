@@ -1,8 +1,8 @@
 """Predict how many requests a second a machine answers, and with how many copies of the model.
 
-Each copy of the model gets the number of devices with which the whole machine answers most
-requests. Nine tenths of a copy's memory, minus its weights, limit its number of sequences.
-``predict.decoders`` predicts the times of the phases.
+Each copy of the model gets the number of devices with which the whole machine answers the most
+requests. The cache gets nine tenths of the memory of a copy's devices, minus the weights, and so
+limits the sequences at once. ``predict.decoders`` predicts the times of prefill and decoding.
 """
 
 from __future__ import annotations
@@ -136,7 +136,10 @@ class ServedModel:
         return self.form.parameters * BITS[self.precision] / 8
 
     def cached_bytes(self, devices: int) -> float:
-        """Bytes of a token in the caches of ``devices``; devices beyond ``heads`` store copies."""
+        """Bytes of a token in the caches of ``devices`` devices.
+
+        If there are more devices than ``heads``, several devices store copies of a head.
+        """
         held_by_all = max(1.0, devices / self.heads)
         return self.form.cached_numbers_per_token * BYTES_OF_16_BITS * held_by_all
 
@@ -191,14 +194,15 @@ class Layout:
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Number of tokens of each prompt that an earlier request has left in the cache.
 
-        Besides each sequence that is being served, the cache stores one prompt for a later request.
+        With each sequence that is being served, the cache also stores a prompt for a later request,
+        as far as there is room.
         """
         spare = max(0.0, self.room / sequences - requests.tokens)
         return min(float(requests.cached_share) * requests.prompt, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield layouts of a model on 1, 2, 4, ... devices; ``room`` is negative if it does not fit."""
+    """Yield layouts on 1, 2, 4, ... devices; ``room`` is negative if the model does not fit."""
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
@@ -266,7 +270,7 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Move an interval's end (relative to the mean) outward by the spread at full load."""
+    """Move an interval's end (relative to the mean) outward: full load adds uncertainty."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 

@@ -2,7 +2,7 @@
 
 The times of prefill and decoding were measured on some machines with our runtime, and are predicted
 for all others. ``tokens`` computes the cost at a rate of requests, ``serving_capacity`` the
-capacity of machines. Prices with a ``reservation``, such as assumed prices, rank last.
+capacity of machines. Prices with a drawback (``reservation``), such as assumed prices, rank last.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class TokenAnswer:
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The odds that the first competing way is the cheapest; None without ways.
+        """The odds that the first competing machine or API is the cheapest; None without ``ways``.
 
         Ways with a ``reservation`` compete only if all ways have one.
         """
@@ -313,7 +313,10 @@ class TokenMarket:
 
 
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
-    """Answers to the usual requests, by model id, for each decoder that has an answer."""
+    """Answers to requests of a typical length, by model id, for each decoder that has an answer.
+
+    Shorter requests follow if no machine answers the first.
+    """
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():
         for requests in _USUAL if model.decoder else ():

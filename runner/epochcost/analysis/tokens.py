@@ -155,7 +155,10 @@ def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: i
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The number of machines for ``per_second`` requests if each is busy at most ``MOST_BUSY``."""
+    """The number of machines for ``per_second`` requests a second.
+
+    Each machine is busy for at most the share ``MOST_BUSY`` of the time.
+    """
     return machines_for_load(per_second, request_seconds, MOST_BUSY)
 
 
@@ -219,7 +222,7 @@ class ApiOffer:
 
     @property
     def price(self) -> ApiPrice:
-        """The API's price list, by the same name as the price plan in ``ServingOffer``."""
+        """The API's price list, under the name that ``ServingOffer`` uses for its price."""
         return self.api
 
 
@@ -228,7 +231,7 @@ def priced_offers(
 ) -> tuple[ServingOffer, ...]:
     """Price deployments under every current price, cheapest first.
 
-    Offers at a price with a ``reservation``, such as an assumed price, come last.
+    Offers at a price with a drawback (``reservation``), such as an assumed price, come last.
     """
     plans = cache(partial(hourly_plans, catalogue))
     offers = (
@@ -287,7 +290,7 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Cost of an hour of a machine that serves for a whole month; None if it cannot be billed."""
+    """Cost of an hour of a machine that serves for a month; None if the price cannot bill it."""
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda", serving=True).cost(price)

@@ -35,8 +35,8 @@ _PAST_KEYS = {CONTRIBUTED: 6}
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Number of floating-point operations of one run.
 
-    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static. Also
-    raises ModelError for a branch or loop: the graph does not say how often such a body runs.
+    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static, and
+    for a branch or loop, because the graph does not say how often its body runs.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
@@ -101,10 +101,10 @@ def _attribute(node: onnx.NodeProto, name: str) -> int:
 
 
 def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a product, in which each element of the result is a sum over the inner axis.
+    """Operations of a matrix product: each element of the result is a sum over the inner axis.
 
-    Transposes change which axis is the inner axis. ``transBatchA`` moves the first axis behind the
-    other batch axes. With ``transA`` the first axis becomes the inner axis.
+    The inner axis is the last axis of the first operand. With ``transA`` it is the last but one,
+    and with ``transA`` and ``transBatchA`` it is the first.
     """
     a = shapes[node.input[0]]
     inner = a[-1]
@@ -170,7 +170,7 @@ def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a mixture of experts, where ``k`` experts multiply each token [width]."""
+    """Operations of a mixture of experts, in which ``k`` experts process each token."""
     tokens = math.prod(shapes[node.input[0]][:-1])
     chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))

@@ -1,4 +1,4 @@
-"""Find the inputs that a step may overwrite with the values of these inputs for the next step.
+"""Find the inputs that a step may overwrite with their values for the next step.
 
 Such an input is carried: an output of each step is the input's value in the next step. The output
 may overwrite the input if every node that reads the input runs before the node that writes the
@@ -90,10 +90,7 @@ class _Step:
         return name
 
     def _readers_of(self, before: str) -> set[int]:
-        """Indices of the nodes that may read the value ``before``.
-
-        Some of these nodes may also overwrite the value.
-        """
+        """Indices of the nodes that read ``before``, or may read it after a fusion."""
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers

@@ -35,7 +35,7 @@ _ARENA_MARGIN = 1.2
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """The nodes in the order in which they run, and the values that exist before the first node.
+    """The nodes in the order in which they run, and the values that exist before the first runs.
 
     ``constants`` are the names of initializers and of values computed from them alone.
     """

@@ -19,9 +19,9 @@ class Profile:
     ``flops`` counts a multiplication and an addition as two operations. ``matrix_flops`` are the
     operations of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
     ``products`` is the number of nodes that count in ``flops``. ``moved`` counts the numbers that
-    these nodes read (without parameters) and write, and ``moved_by_grouped`` the share of grouped
-    convolutions in ``moved``. ``moved_by_others`` counts the numbers that all other nodes read and
-    write.
+    these nodes read (without parameters) and write, and ``moved_by_grouped`` those among them that
+    grouped convolutions read or write. ``moved_by_others`` counts the numbers that all other nodes
+    read and write.
     """
 
     flops: float
@@ -36,7 +36,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """A model's numbers of parameters, and the counts of its forward pass of an example.
+    """A model's number of parameters, and the operations of its forward pass for an example.
 
     ``looked_up`` counts the parameters in tables of which a step reads only some rows. ``profile``
     serves to predict times, and is None if the graph has no matrix product.

@@ -57,7 +57,7 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
 
 
 def _looked_up(graph: onnx.ModelProto) -> int:
-    """Number of parameters in tables that only Gather nodes read, which look up single rows."""
+    """Number of parameters in tables that only Gather nodes read, a few rows at a time."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     read_whole = {
         name

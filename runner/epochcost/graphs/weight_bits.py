@@ -1,10 +1,10 @@
 """Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
 Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
-reads a weight. All other nodes stay in fp32. The weights are the random numbers that the fp32 graph
-draws. A block's codes stand for 15 values, evenly spaced from minus to plus the block's largest
-magnitude. Each weight gets the nearest value. If a graph also looks up rows of a parameter, as in
-tied embeddings, the graph has the parameter in fp32 in addition to the codes.
+reads a weight. All other nodes stay in fp32. The weights are the same random numbers as in the fp32
+graph, rounded. A block's codes stand for 15 values, evenly spaced from minus to plus the block's
+largest magnitude. Each weight gets the nearest value. If a graph also looks up rows of a parameter,
+as in tied embeddings, the graph has the parameter in fp32 in addition to the codes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Product:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """The model with weights quantised to 4 bits, whose codes and scales are graph inputs.
+    """The model with weights quantised to 4 bits, and with their codes and scales as graph inputs.
 
     ``model`` must not store weights. With ``integer_activations``, the kernel rounds activations to
     8 bits, block by block. Raises ModelError if no matrix product can be quantised.
@@ -105,7 +105,7 @@ def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
 
 
 def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
-    """The bits per weight of the quantised weights in a file; empty without quantised weights."""
+    """The bits per weight of a model's quantised weights; empty without quantised weights."""
     products = (node for node in model.graph.node if node.op_type == "MatMulNBits")
     return frozenset(node_attributes(node).get("bits", 4) for node in products)
 

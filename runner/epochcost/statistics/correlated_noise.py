@@ -173,7 +173,7 @@ def _across(square: _Square, unit: Series) -> Series:
 # A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """Matrices for a round of ``number`` of the ``total`` blocks in ``rounds`` rounds."""
+    """Matrices for one of ``rounds`` rounds, which has ``number`` of all ``total`` blocks."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -213,10 +213,10 @@ def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: flo
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
     Each tail of a Student's t is approximated by a normal tail, stretched so that the two tails are
-    equal at ``level``. Newton's method solves for the square root of minus the logarithm of the
-    mixture's tail. This function is almost linear, and its curvature is such that a step from below
-    the solution never goes beyond the solution. Only the first step, which begins at a normal
-    quantile, may begin above the solution.
+    equal at ``level``. Newton's method is applied to the square root of minus the logarithm of the
+    mixture's tail. As a function of the quantile, this root is almost linear, and curved such that
+    a step from below the solution never goes beyond the solution. Only the first step, which begins
+    at a normal quantile, may begin above the solution.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

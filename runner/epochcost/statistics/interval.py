@@ -36,7 +36,7 @@ _BETWEEN_ROUNDS = 0.08
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval at the confidence level ``LEVEL``."""
+    """A confidence interval, by default at the confidence level ``LEVEL``."""
 
     low: float
     high: float
@@ -48,7 +48,8 @@ def mean_interval(
     """The confidence interval of the mean of an ordered series of positive numbers.
 
     The result is the percentile interval of the block bootstrap's means (Politis & Romano 1992),
-    scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive
+    scaled to the width of ``correlated_noise.half_width``. With several rounds, the interval also
+    covers the variance between processes and hours. ``rounds`` has the number of consecutive
     samples of each process; if ``rounds`` is empty, one process took all samples. The interval of a
     single sample is [0, inf].
 
@@ -101,7 +102,7 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _first_pairs(times: Series) -> Series | None:
-    """Sums of adjacent autocorrelations, up to the first sum that is not positive.
+    """Sums of pairs of adjacent autocorrelations, before the first sum that is not positive.
 
     None if there are many positive sums, for which the caller has a faster method.
     """

@@ -1,7 +1,7 @@
 """Quantiles, computed without a statistics library.
 
-NumPy takes a tenth of a millisecond for a quantile, longer than all other computation for a stored
-result on a page.
+NumPy takes a tenth of a millisecond for a quantile. For a result on a page, all other computation
+together takes less.
 """
 
 from __future__ import annotations

@@ -73,9 +73,9 @@ class Outliers:
 def outliers(samples: Sequence[float]) -> Outliers | None:
     """The slow outliers of a series; None without outliers, and for a series of under ten samples.
 
-    All other statistics include the outliers. An outlier exceeds the third quartile by three
-    interquartile ranges. It also exceeds the median by a tenth, so that very regular steps have no
-    outliers.
+    All other statistics include the outliers. An outlier exceeds the third quartile by more than
+    three interquartile ranges. It also exceeds the median by more than a tenth, so that very
+    regular steps have no outliers.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None

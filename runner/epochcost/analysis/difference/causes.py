@@ -48,10 +48,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under a price plan in two revisions; None for a revision without such a figure.
+    """A job's cost under a price plan in two revisions.
 
-    If the job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the
-    job was measured again without a significant change.
+    ``before`` or ``after`` is None if that revision has no such figure. If the job was measured
+    again, ``time`` compares the times of a step. ``causes`` is empty if the job was measured again
+    without a significant change.
     """
 
     before: Figure | None

@@ -58,8 +58,8 @@ class Difference:
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
     sentences on changed prices that occur in no changed cost, and on added or removed models and
-    machines. ``added`` and ``removed`` are jobs
-    whose prediction is new or gone. ``problems`` are sentences on files that could not be used.
+    machines. ``added`` and ``removed`` are jobs whose prediction is new or gone. ``problems`` are
+    sentences on files that could not be used.
     """
 
     before: str

@@ -52,7 +52,7 @@ class ResultChanges:
 
     @property
     def learned_from(self) -> str:
-        """Say which changed results predictions learn from; empty if none changed."""
+        """Count the changed results from which predictions learn; an empty text if none changed."""
         counts = (
             (len(self.added), "added"), (len(self.removed), "removed"),
             (len(self.measured_again), "measured again"),

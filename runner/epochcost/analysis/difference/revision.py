@@ -41,7 +41,8 @@ class Revision:
     """A project's inputs at a revision, and the lines of its table of figures.
 
     ``label`` is the revision's name for readers. ``rows`` are the priced training and inference
-    times, cheapest first. ``estimated`` are rows of models without a time, by model id.
+    times, with the cheapest of each workload and mode first. ``estimated`` are rows of models
+    without a time, by model id.
     """
 
     label: str

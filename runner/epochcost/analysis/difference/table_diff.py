@@ -154,7 +154,7 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Identify the job of a line with the cells ``values`` for one goal."""
+    """Identify the job of a line for one goal; ``values`` are the cells of the line."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)

@@ -1,6 +1,7 @@
 """Price a million tokens of each decoder in two revisions, on machines where costs may differ.
 
-Only predicted times are compared: to explain a changed measurement takes a result file.
+Only predicted times are compared, because the cause of a changed measurement is found only in its
+result file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from epochcost.units import plain
 
 
 def token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
-    """The costs of the requests in ``usual_answers`` to all decoders, in both revisions."""
+    """Costs of typical requests (see ``usual_answers``) to all decoders, in both revisions."""
     old, new = before.catalogue, after.catalogue
     machines = {*old.hardware, *new.hardware}
     if TokenMarket(before.inputs).evidence == TokenMarket(after.inputs).evidence:
