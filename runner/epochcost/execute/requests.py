@@ -38,7 +38,8 @@ def request_files(
     """Write the graph in the trial's precision and the prompts into ``folder``.
 
     The file ``batches`` has three arrays: ``prompts`` [PROMPTS, longest], ``prompt_tokens``
-    [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first ``prompt_tokens`` of its row.
+    [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first ``prompt_tokens`` tokens of its
+    row.
     """
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
@@ -68,7 +69,7 @@ def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, N
 
 
 def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int32]:
-    """Draw a random length for each prompt from a distribution."""
+    """Draw ``PROMPTS`` random lengths, in tokens, from a distribution."""
     if lengths.curve is None:
         tokens = np.array(lengths.tokens, np.int32)
         weights = np.array(lengths.counts or np.ones(len(tokens)), np.float64)

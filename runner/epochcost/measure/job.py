@@ -44,11 +44,12 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    Sampling ends when the mean is precise: half of its 95 % interval, divided by the mean, is at
-    most ``relative_half_width``. A precise mean needs at least ``minimum_samples`` samples,
-    ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A short series would not show
-    how the scheduler or the clock governor changes the speed. Sampling also ends after
-    ``most_samples`` samples, or when ``budget_seconds``, which include the warm-up, are spent.
+    Sampling ends when the mean is precise: half the width of its 95 % confidence interval, divided
+    by the mean, is at most ``relative_half_width``. A precise mean needs at least
+    ``minimum_samples`` samples, ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A
+    short series would not show how the scheduler or the clock governor changes the speed. Sampling
+    also ends after ``most_samples`` samples, or when ``budget_seconds``, which include the warm-up,
+    are spent.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -175,9 +176,10 @@ class Job(JobFiles):
 class Progress(_Frozen):
     """A worker's report of its progress.
 
-    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until the interval is
-    first computed. ``elapsed_seconds``, like ``budget_seconds``, counts from the start of the
-    warm-up. In the phase ``starting``, it counts from the start of the worker.
+    ``samples`` counts the steps of the phase. ``relative_half_width`` is that of the mean's
+    confidence interval, None until it is computed. ``elapsed_seconds``, like ``budget_seconds``,
+    counts from the start of the warm-up. In the phase ``starting``, it counts from the start of the
+    worker.
     """
 
     phase: Phase

@@ -45,7 +45,7 @@ class _Looks:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to test after ``count`` steps.
+        """Whether the phase tests now, after ``count`` steps, whether to end.
 
         If so, the next test is due after ``_GROWTH`` times ``count`` steps.
         """
@@ -183,5 +183,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round to nine decimal places; more digits are noise and would double a file's size."""
+    """Round ``seconds`` to nanoseconds, at least one; more digits are noise and lengthen files."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

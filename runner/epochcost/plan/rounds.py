@@ -55,8 +55,8 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        The half width for a round is √rounds times the trial's half width. If n equal rounds agree,
-        the interval of all rounds together is narrower by the factor √n than that of one round.
+        It is √rounds times the trial's half width, within a limit. The interval of n rounds
+        together is narrower by the factor √n than the interval of one round, if the rounds agree.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
