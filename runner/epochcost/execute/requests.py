@@ -84,10 +84,11 @@ _SEQUENCE = 1
 
 
 def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
-    """Make the output ``scores`` [batch, positions, …] of a model have a row for each input token.
+    """A copy of a model whose output ``scores`` has a row for each input token.
 
-    ``tokens`` is the name of the input of tokens. The Slice node that selects the last position
-    before the last product is removed. A model without this node is returned unchanged.
+    ``scores`` has the shape [batch, positions, …], and ``tokens`` is the name of the input of
+    tokens. The Slice node that selects the last position before the last product is removed. A
+    model without this node is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

@@ -166,7 +166,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the matrix product and the memory copy, after an untimed run of each operation."""
+    """Time ``TIMES`` matrix products and memory copies, after an untimed run of each operation."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     run = partial(run_on_device, work.provider, precision)

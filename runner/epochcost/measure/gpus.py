@@ -96,7 +96,7 @@ class DeviceWatch:
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
-        """Read the GPU's used memory, and the reasons why its clocks are lowered now."""
+        """Read the GPU's state: update peak memory, and add reasons why clocks are lowered now."""
         for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
         reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
@@ -175,7 +175,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether ``handle`` stands for a part of a GPU (MIG); other programs may use the rest."""
+    """Whether ``handle`` stands for a part of a GPU (MIG); other programs may use other parts."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 

@@ -65,7 +65,7 @@ def read_host(
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now; CPU times are those of ``cpus``, by default of all CPUs."""
+    """Read all counters: times of ``cpus`` (None: all CPUs), and the CPU time of ``processes``."""
     times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),

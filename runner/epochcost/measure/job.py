@@ -30,9 +30,9 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Input and output have the same type and static shape. The value is a parameter, the state of an
-    optimizer, or the state of a recurrent layer. If no first value is given, the value starts
-    filled with ``fill``. If ``in_place``, the step may overwrite the input with the output, since
-    no later node reads the input.
+    optimizer, or the state of a recurrent layer. If the job has no first value, the value starts as
+    a tensor filled with ``fill``. If ``in_place``, the step may overwrite the input with the
+    output, since no later node reads the input.
     """
 
     input: str
@@ -77,9 +77,9 @@ class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
     ``graph`` has static shapes and the scalar output ``loss``. ``batches`` is an .npz with an array
-    ``[batches, batch, ...]`` for each input that changes; the other inputs are parameters and
-    carried values. Values of ``carried`` start at zero and pass from one held-out batch to the
-    next.
+    ``[batches, batch, ...]`` for each input that changes between batches; the other inputs are
+    parameters and carried values. Values of ``carried`` start at zero and pass from one held-out
+    batch to the next.
     """
 
     graph: Path
@@ -109,7 +109,7 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
-    ``batches`` is an .npz as in ``JobFiles``. Only its first batch is compared, and ``examples`` is
+    ``batches`` is an .npz as in ``JobFiles``. Only the first batch is compared, and ``examples`` is
     the number of examples in that batch. If ``provider`` is None, the reference runs on the trial's
     provider.
     """

@@ -209,7 +209,10 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """In this context, an error about a missing kernel becomes one that names the operator."""
+    """In this context, a missing kernel raises a CapabilityError that names the operator.
+
+    For graphs in fp32, the original error is raised.
+    """
     try:
         yield
     except JobError as error:

@@ -39,7 +39,10 @@ class Samples:
 
 
 class _Looks:
-    """Decides after how many steps a phase may end; these numbers grow geometrically."""
+    """Chooses after which numbers of steps a phase tests whether to end.
+
+    These numbers grow geometrically.
+    """
 
     def __init__(self, first: int) -> None:
         self._next = first

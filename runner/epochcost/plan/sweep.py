@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The sweep's trial with this batch size, as in a plan without a sweep."""
+        """The sweep's trial with this batch size; a plan without a sweep has an equal trial."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 

@@ -189,7 +189,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """Yield a study's work for a model in a mode, except steps, with the work's batch size."""
+    """Yield a study's kinds of work for a model, except steps, each with its batch size."""
     if mode == "training":
         return
     if model.decoder is not None:

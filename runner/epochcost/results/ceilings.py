@@ -110,7 +110,7 @@ class Ceilings(HostSidecar):
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """The stored peak rates of a host with its runtime; None if missing or damaged."""
+    """Stored peak rates of the host and runtime in ``environment``; None if missing or damaged."""
     key = (hardware, provider, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment

@@ -163,7 +163,7 @@ def _remove_remains(root: Path, prefix: str) -> None:
 def locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Wait for the lock of a folder and hold it until the context or the process ends.
 
-    ``how`` is the operation of ``flock``, which may also raise instead of waiting.
+    With ``fcntl.LOCK_NB`` in ``how``, the function raises BlockingIOError instead of waiting.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

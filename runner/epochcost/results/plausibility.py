@@ -136,7 +136,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Differences of a GPU's name or memory, since GPUs of one name may differ in memory."""
+    """Differences of ``gpu`` from the spec's ``chip``: in name or, for equal names, in memory."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
