@@ -48,7 +48,7 @@ class _Looks:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether the phase tests now, after ``count`` steps, whether to end.
+        """Whether the phase should test now, after ``count`` steps, if it may end.
 
         If so, the next test is due after ``_GROWTH`` times ``count`` steps.
         """

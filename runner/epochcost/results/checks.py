@@ -274,7 +274,7 @@ CHECKS = (
 def why_unwatched(result: Result) -> str | None:
     """The reason why the duration of the sampling is unknown; None if it is known.
 
-    Without this duration, no check can compare it with the sum of the samples.
+    Without this duration, the sum of the samples cannot be checked.
     """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
