@@ -104,7 +104,7 @@ class DeviceWatch:
             self._reasons = (self._reasons or 0) | reasons
 
     def read_energy(self) -> None:
-        """Store a reading of the energy counter, at the start and at the end of the sampling."""
+        """Store a reading of the energy counter; call this when the sampling starts and ends."""
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
