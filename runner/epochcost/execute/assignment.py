@@ -142,8 +142,8 @@ class Assignment:
 class RunContext:
     """The assignment of a run, its host, and the function that receives its events.
 
-    ``fingerprint`` is a hash of the host. A trial may take ``memory_bytes`` of the host; None means
-    no limit.
+    ``fingerprint`` is a hash of the host's hardware. A trial may take ``memory_bytes`` of the
+    host's memory; None means no limit.
     """
 
     assignment: Assignment
@@ -163,7 +163,7 @@ class RunContext:
     def resumed(self, trial: Trial) -> Result | None:
         """The stored result that a resumed run keeps instead of measuring the trial again.
 
-        None if no result is stored, or if it fails the checks of results. Raises ResultError if
+        None if no result is stored, or if a check refuses the stored result. Raises ResultError if
         this run must not replace the stored result.
         """
         result = self.stored(trial)

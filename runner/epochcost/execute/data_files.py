@@ -32,10 +32,11 @@ class PlacedFile:
 
 
 def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> Iterator[PlacedFile]:
-    """Download each file of a data set that is not yet in ``folder``.
+    """Download each file of a data set that is missing in ``folder`` or contradicts its spec.
 
-    ``say`` gets a line of text before each download. Raises InputError if a file has no address or
-    contradicts its spec, and CapabilityError if it cannot be downloaded.
+    Yields every file of the data set. ``say`` gets a line of text before each download. Raises
+    InputError if a file has no address or a download contradicts its spec, and CapabilityError if a
+    file cannot be downloaded.
     """
     data = _declared_files(dataset)
     for file in data.files:

@@ -115,10 +115,10 @@ def interpreter(trial: Trial) -> Path | None:
 
 
 def install_engine(engine: str, say: Say) -> Path:
-    """Install an engine's environment unless it exists; ``say`` gets a line of text for each step.
+    """Install an engine's environment unless it exists, and return the environment's folder.
 
-    Raises CapabilityError if the environment cannot be made, for lack of disk space, of a network,
-    or of a wheel for this Python.
+    ``say`` gets a line of text for each step. Raises CapabilityError if the environment cannot be
+    made, for lack of disk space, of a network, or of a wheel for this Python.
     """
     present = find_environment(engine)
     if present is not None:

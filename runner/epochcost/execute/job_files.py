@@ -33,7 +33,10 @@ from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The inputs of ``graph``, whose shapes are fixed, that take the previous step's outputs."""
+    """The carried values of ``graph``: inputs that take the previous step's outputs.
+
+    All shapes of ``graph`` must be fixed.
+    """
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -86,8 +89,9 @@ def graph_in_precision(
 ) -> Path:
     """Write an inference graph in the trial's precision and return the path.
 
-    ``plain`` is the path of the fp32 graph's file. The rewritten graph gets a file in the same
-    folder. Arguments and errors are otherwise those of ``in_precision``.
+    ``plain`` is the path of the fp32 graph's file, which is returned if nothing changes. A
+    rewritten graph gets a file in the same folder. Other arguments and errors are those of
+    ``in_precision``.
     """
     rewritten = in_precision(trial, graph, cache)
     if rewritten is graph:
@@ -148,9 +152,9 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    In the reference, quantised weights are replaced by the numbers that they encode. The reference
-    of a decoder runs on the CPU, since the CUDA provider has no fp32 kernel for attention with a
-    cache.
+    In the reference, quantised weights are replaced by the numbers that they encode. The call
+    writes this graph next to ``plain``. The reference of a decoder runs on the CPU, since the CUDA
+    provider has no fp32 kernel for attention with a cache.
     """
     if trial.precision == "fp32":
         return None

@@ -62,7 +62,7 @@ def load_files(
 
 
 def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
-    """Write a single batch with the first examples, repeated if they are too few."""
+    """Write a single batch of ``size`` examples, repeated from the first if they are too few."""
     first = {
         name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
     }

@@ -31,7 +31,7 @@ def look_at_host() -> Conditions:
 
 
 def disturbance(change: Conditions, cpus: int) -> str | None:
-    """A phrase about the CPU time of other programs or the hypervisor; None if it is negligible."""
+    """Who else uses much of the CPU time of ``cpus`` CPUs, as a phrase; None if nobody does."""
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"

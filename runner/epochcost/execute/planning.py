@@ -82,7 +82,7 @@ def require_device(device: int | None) -> None:
     """Raise CapabilityError if CUDA shows GPUs, but none with the number ``device``.
 
     If the driver's library shows no GPU at all, this function does nothing, and the trial reports
-    the error.
+    the missing GPU.
     """
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
@@ -148,9 +148,9 @@ def without_oversized(
 def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """The id of each trial and the bytes of memory that it needs.
+    """Ids of trials, each with the bytes of memory that the trial needs.
 
-    If a batch size fits in memory, the memory of smaller batch sizes of the model is not estimated.
+    If the largest batch size of a model fits in memory, smaller batch sizes are omitted.
     """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)

@@ -38,7 +38,8 @@ def request_files(
     """Write the graph in the trial's precision and the prompts into ``folder``.
 
     The file ``batches`` has three arrays: ``prompts`` [PROMPTS, longest], ``prompt_tokens``
-    [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first ``prompt_tokens`` of its row.
+    [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first ``prompt_tokens`` tokens of its
+    row.
     """
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
@@ -68,7 +69,7 @@ def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, N
 
 
 def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int32]:
-    """Draw a random length for each prompt from a distribution."""
+    """Draw ``PROMPTS`` random lengths, in tokens, from a distribution."""
     if lengths.curve is None:
         tokens = np.array(lengths.tokens, np.int32)
         weights = np.array(lengths.counts or np.ones(len(tokens)), np.float64)
@@ -83,10 +84,11 @@ _SEQUENCE = 1
 
 
 def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
-    """Make the output ``scores`` [batch, positions, …] of a model have a row for each input token.
+    """A copy of a model whose output ``scores`` has a row for each input token.
 
-    ``tokens`` is the name of the input of tokens. The Slice node that selects the last position
-    before the last product is removed. A model without this node is returned unchanged.
+    ``scores`` has the shape [batch, positions, …], and ``tokens`` is the name of the input of
+    tokens. The Slice node that selects the last position before the last product is removed. A
+    model without this node is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

@@ -79,7 +79,10 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """The outcome of each trial by id, in order; after a failure, a trial is not measured again."""
+    """Measure sweeps and rounds; returns the outcome of each trial by id, in order.
+
+    A trial that failed is not measured again.
+    """
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
     plan = run.assignment.plan
@@ -149,7 +152,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round of a batch size, unless a resumed run has stored it already."""
+    """Measure the first round at a batch size, unless a resumed run finds it stored."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -306,7 +309,7 @@ def is_out_of_memory(error: EpochcostError) -> bool:
 
 
 def measured_point(result: Result) -> MeasuredSize:
-    """Batch size and mean step time of a sweep's result, with the time's interval."""
+    """Batch size of a sweep's result, and the mean step time with its confidence interval."""
     summary = summary_of(result.measurement)
     low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
     return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)

@@ -1,4 +1,4 @@
-"""Count the memory that a model needs from its graph, without running it.
+"""Count the memory that a model needs; the graph is read but not run.
 
 ``size_of`` counts the memory at each batch size of training and inference, from the graph that is
 built for this size. ``decoder_bytes`` counts the memory of a decoder. No weights are drawn.

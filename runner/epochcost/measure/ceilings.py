@@ -2,9 +2,9 @@
 
 The process ``python -m epochcost.measure.ceilings WORK`` gets a ``CeilingWork`` as JSON. Like a
 trial it uses ONNX Runtime: it multiplies two matrices, copies memory, and prints a JSON list of
-``Ceiling``.
-``ceilings_here`` starts this process unless peak rates of this host are stored, and stores the
-rates with the host's results. ``results.sidecar_faults`` checks submitted records.
+``Ceiling``. ``ceilings_here`` starts this process unless peak rates of this host are stored, and
+stores the rates with the host's results. ``results.sidecar_faults`` checks rates that other people
+submit.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which measures each number of threads in each precision."""
+    """Settings of the benchmark, which runs with each of ``threads`` in each of ``precisions``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -83,7 +83,7 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Peak rates of this host as machine ``hardware``, and whether this call measured them.
+    """Peak rates of this host, stored under ``hardware``, and whether this call measured them.
 
     Runs the benchmark unless a current record for this host and runtime exists below ``folder``.
     ``again`` forces the benchmark. ``device`` is CUDA's number of the GPU. Raises CapabilityError
@@ -128,7 +128,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 def _thread_counts(environment: Environment) -> tuple[int, ...]:
     """Numbers of threads to measure: one, the number of cores, and the number of logical CPUs.
 
-    Two threads of a core share its arithmetic units, so more threads are not always faster.
+    Two threads of a core share arithmetic units, so more threads are not always faster.
     """
     cores = environment.physical_cores or environment.logical_cpus
     return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
@@ -151,7 +151,10 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Measure the peak rates in each precision for which the device has a kernel."""
+    """Yield the peak rates in each precision for which the device has a kernel.
+
+    If a precision other than fp32 fails, its error goes to standard error.
+    """
     for precision in work.precisions:
         for threads in work.threads:
             try:
@@ -163,7 +166,7 @@ def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
 
 
 def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp32") -> Ceiling:
-    """Time the matrix product and the memory copy, after an untimed run of each operation."""
+    """Time ``TIMES`` matrix products and memory copies, after an untimed run of each operation."""
     tf32 = precision == "tf32"
     settings = SessionSettings(threads=threads, device=work.device, tf32=tf32)
     run = partial(run_on_device, work.provider, precision)
@@ -206,10 +209,11 @@ def run_on_device(
     output: Array,
     settings: SessionSettings,
 ) -> Callable[[], ort.OrtValue]:
-    """Make a function that runs ``operator`` in ``precision`` until its output is complete.
+    """Make a function that runs ``operator`` on ``values`` and waits for the output.
 
-    All tensors are bound beforehand, so that no allocation is timed. Only the shape of ``output``
-    is used. The function returns the operator's output on the device.
+    The operator computes in ``precision``. All tensors are bound beforehand, so that no allocation
+    is timed. Only the shape of ``output`` is used. The function returns the operator's output on
+    the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

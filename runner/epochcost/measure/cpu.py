@@ -47,7 +47,7 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """The control groups (the kernel's groups with limits) to which a process belongs.
+    """The control groups (groups with resource limits) to which a process belongs.
 
     ``membership`` is the file /proc/<id>/cgroup of the process, and ``mounted`` the folder of all
     groups.

@@ -53,7 +53,7 @@ class DecoderEngine:
 
     Opening the engine loads the model. ``start_seconds`` is the time that the engine takes to read
     its files and become ready for requests. Raises CapabilityError if the engine's package is
-    missing, or if its runtime can use other devices than the CPU.
+    missing, or if the runtime can use other devices than the CPU.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -120,7 +120,7 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer requests that arrive at the same time, without LoadGen.
+        """Answer the prompts ``numbers``, which arrive at the same time, without LoadGen.
 
         Returns the duration in seconds.
         """

@@ -90,13 +90,13 @@ class DeviceWatch:
     def in_use(self) -> bool:
         """Whether a process of the trial uses the GPU, or the GPU's used memory has grown.
 
-        In a container, the driver may list none of the trial's processes, since it shows other
-        process ids than the system. Then the growth of memory decides.
+        In a container, the driver may list processes by ids that differ from the system's. Then the
+        growth of memory decides.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
-        """Read the GPU's used memory, and the reasons why its clocks are lowered now."""
+        """Read the GPU's state: update peak memory, and add reasons why clocks are lowered now."""
         for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
             self._memory[meter] = max(present, self._memory[meter])
         reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
@@ -104,7 +104,7 @@ class DeviceWatch:
             self._reasons = (self._reasons or 0) | reasons
 
     def read_energy(self) -> None:
-        """Read the energy counter; call it at the start and at the end of the sampling."""
+        """Store a reading of the energy counter; call this when the sampling starts and ends."""
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
@@ -128,7 +128,7 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The trial's peak GPU memory in bytes, with the method of measurement; None if unknown."""
+        """How the trial's peak GPU memory was measured, and its size in bytes; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
@@ -139,7 +139,7 @@ class DeviceWatch:
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Reasons that readings gave for lowered clocks; None if the driver cannot state them."""
+        """Reasons for lowered clocks in all readings; None if the driver cannot state them."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
@@ -175,7 +175,7 @@ def pci_address(library: Library, handle: Handle) -> str | None:
 
 
 def is_part(library: Library, handle: Handle) -> bool:
-    """Whether ``handle`` stands for a part of a GPU (MIG); other programs may use the rest."""
+    """Whether ``handle`` stands for a part of a GPU (MIG); other programs may use other parts."""
     return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
 
 

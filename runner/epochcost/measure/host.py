@@ -30,13 +30,13 @@ _NANOSECONDS = 1e-9
 
 @dataclass(frozen=True)
 class HostCounters:
-    """Readings of the kernel's counters: CPU seconds, stops by a quota, and lowered clocks.
+    """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    CPU seconds are those of the watched CPUs. Only differences of two readings have a meaning.
-    ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs. The worker's parent
-    also runs on CPUs that are not watched, but uses little CPU time. ``frozen`` is the seconds of
-    stops by a quota, and ``throttled`` the number of lowered clocks. A counter that this system
-    lacks is None.
+    ``working``, ``waiting`` and ``steal`` are CPU seconds of the watched CPUs; ``waiting`` includes
+    ``steal``. ``own_seconds`` are the CPU seconds of the trial's processes on all CPUs. The
+    worker's parent also runs on CPUs that are not watched, but uses little CPU time. ``frozen`` is
+    the seconds for which a quota stopped the trial, and ``throttled`` how often heat lowered a
+    clock. A counter that this system lacks is None.
     """
 
     at: float
@@ -65,7 +65,7 @@ def read_host(
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
-    """Read all counters now; CPU times are those of ``cpus``, by default of all CPUs."""
+    """Read all counters: times of ``cpus`` (None: all CPUs), and the CPU time of ``processes``."""
     times = _system_times() if cpus is None else _times_of(cpus, system)
     return HostCounters(
         at=clock(),

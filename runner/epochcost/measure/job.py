@@ -30,9 +30,9 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Input and output have the same type and static shape. The value is a parameter, the state of an
-    optimizer, or the state of a recurrent layer. If no first value is given, the value starts
-    filled with ``fill``. If ``in_place``, the step may overwrite the input with the output, since
-    no later node reads the input.
+    optimizer, or the state of a recurrent layer. If the job has no first value, the value starts as
+    a tensor filled with ``fill``. If ``in_place``, the step may overwrite the input with the
+    output, since no later node reads the input.
     """
 
     input: str
@@ -44,11 +44,12 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    Sampling ends when the mean is precise: half of its 95 % interval, divided by the mean, is at
-    most ``relative_half_width``. A precise mean needs at least ``minimum_samples`` samples,
-    ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A short series would not show
-    how the scheduler or the clock governor changes the speed. Sampling also ends after
-    ``most_samples`` samples, or when ``budget_seconds``, which include the warm-up, are spent.
+    Sampling ends when the mean is precise: half the width of its 95 % confidence interval, divided
+    by the mean, is at most ``relative_half_width``. A precise mean needs at least
+    ``minimum_samples`` samples, ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A
+    short series would not show how the scheduler or the clock governor changes the speed. Sampling
+    also ends after ``most_samples`` samples, or when ``budget_seconds``, which include the warm-up,
+    are spent.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -76,9 +77,9 @@ class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
     ``graph`` has static shapes and the scalar output ``loss``. ``batches`` is an .npz with an array
-    ``[batches, batch, ...]`` for each input that changes; the other inputs are parameters and
-    carried values. Values of ``carried`` start at zero and pass from one held-out batch to the
-    next.
+    ``[batches, batch, ...]`` for each input that changes between batches; the other inputs are
+    parameters and carried values. Values of ``carried`` start at zero and pass from one held-out
+    batch to the next.
     """
 
     graph: Path
@@ -108,7 +109,7 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
-    ``batches`` is an .npz as in ``JobFiles``. Only its first batch is compared, and ``examples`` is
+    ``batches`` is an .npz as in ``JobFiles``. Only the first batch is compared, and ``examples`` is
     the number of examples in that batch. If ``provider`` is None, the reference runs on the trial's
     provider.
     """
@@ -175,9 +176,10 @@ class Job(JobFiles):
 class Progress(_Frozen):
     """A worker's report of its progress.
 
-    ``samples`` counts the steps of the phase. ``relative_half_width`` is None until the interval is
-    first computed. ``elapsed_seconds``, like ``budget_seconds``, counts from the start of the
-    warm-up. In the phase ``starting``, it counts from the start of the worker.
+    ``samples`` counts the steps of the phase. ``relative_half_width`` is that of the mean's
+    confidence interval, None until it is computed. ``elapsed_seconds``, like ``budget_seconds``,
+    counts from the start of the warm-up. In the phase ``starting``, it counts from the start of the
+    worker.
     """
 
     phase: Phase

@@ -62,7 +62,8 @@ class LoadGenRequest:
     """Settings for a run of LoadGen.
 
     ``queries_per_second`` is the rate of arrivals. In the scenario "offline", LoadGen prepares
-    enough samples for this rate. ``bound_seconds`` is the latency bound of a sample. If
+    enough samples for this rate. ``bound_seconds`` is the latency bound of a sample.
+    ``percentile``, a number below 1, is the latency percentile that must keep its bound. If
     ``token_bound_seconds`` is set, ``bound_seconds`` is the bound of the first token and
     ``token_bound_seconds`` the bound of every further token. If ``trace`` is set, LoadGen logs
     every sample. ``examples`` is the number of examples from which LoadGen chooses.
@@ -91,7 +92,7 @@ def missing_loadgen() -> str | None:
 
 
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
-    """Let LoadGen send queries to ``issue``, and read LoadGen's log in ``folder``.
+    """Let LoadGen send queries to ``issue``, and read and remove LoadGen's log in ``folder``.
 
     LoadGen calls ``issue`` on its own threads, so ``issue`` must not raise. Each sample is answered
     through ``Answers``. Raises CapabilityError if LoadGen is not installed.

@@ -127,9 +127,9 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
 def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
-    The result is the count of this control group if the kernel has such a count (admin-guide:
-    cgroup-v2, ``memory.events``; cgroup-v1, ``memory.oom_control``), else the count of the machine
-    (since Linux 4.13).
+    The result is the count of this process's control group if the kernel has such a count
+    (admin-guide: cgroup-v2, ``memory.events``; cgroup-v1, ``memory.oom_control``), else the count
+    of the machine (since Linux 4.13).
     """
     files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)
     matches = (_KILLS.search(read_text(file) or "") for file in files)

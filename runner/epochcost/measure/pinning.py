@@ -48,7 +48,7 @@ def pinnable_cpus() -> int:
 
 
 def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
-    """Choose ``count`` of the CPUs that this process may use, for ``threads`` threads.
+    """Choose ``count`` of the usable CPUs for a worker with ``threads`` threads.
 
     Raises CapabilityError if the platform cannot pin or has too few CPUs.
     """
@@ -82,8 +82,8 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
     """Choose CPUs as a smaller instance has them: whole cores on the fewest NUMA nodes.
 
     The CPUs are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
-    with more ``allowed`` threads come first. If the topology is unknown, the
-    CPUs with the lowest numbers are chosen. Returns the CPUs in ascending order.
+    with more ``allowed`` threads come first. If the topology is unknown, the CPUs with the lowest
+    numbers are chosen. Returns the CPUs in ascending order.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])

@@ -209,7 +209,10 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """In this context, an error about a missing kernel becomes one that names the operator."""
+    """In this context, a missing kernel raises a CapabilityError that names the operator.
+
+    For graphs in fp32, the original error is raised.
+    """
     try:
         yield
     except JobError as error:
@@ -246,10 +249,10 @@ def _prove_half(
 def _undeclared(
     wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes of ``wide``, all of which ran in fp32, that the graph does not declare as wide.
+    """Nodes in ``wide``, which ran in fp32, for which the graph does not declare fp32.
 
-    ONNX Runtime fused each node whose name the graph lacks. A fused node may replace a declared
-    node whose name is not among ``nodes``.
+    A node whose name the graph lacks results from a fusion. Such nodes are allowed if each may
+    replace a node in ``declared.wide`` that is missing from ``nodes``.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

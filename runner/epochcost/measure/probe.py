@@ -39,7 +39,7 @@ def missing_for_cuda() -> list[str]:
 
 
 def _run_on_cuda() -> None:
-    """Compute a product and a convolution on the GPU, to load and use cuBLAS and cuDNN."""
+    """Compute a matrix product and a convolution on the GPU, to load and use cuBLAS and cuDNN."""
     session = open_session(_probe_model(), "cuda", strict=True)
     matrix = np.ones((1, 1, 4, 4), np.float32)
     (result,) = session.run(None, {"x": matrix})
@@ -75,7 +75,7 @@ def _driver_faults() -> list[str]:
 
 
 def _library_faults() -> list[str]:
-    """A message about the first CUDA library that the system's loader cannot find."""
+    """A message for each library of ONNX Runtime's CUDA provider that cannot be loaded."""
     load_cuda_libraries()
     folder = Path(ort.__file__).parent / "capi"
     faults = []

@@ -39,13 +39,16 @@ class Samples:
 
 
 class _Looks:
-    """Decides after how many steps a phase may end; these numbers grow geometrically."""
+    """Chooses after which numbers of steps a phase tests whether to end.
+
+    These numbers grow geometrically.
+    """
 
     def __init__(self, first: int) -> None:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether to test after ``count`` steps.
+        """Whether the phase should test now, after ``count`` steps, if it may end.
 
         If so, the next test is due after ``_GROWTH`` times ``count`` steps.
         """
@@ -183,5 +186,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round to nine decimal places; more digits are noise and would double a file's size."""
+    """Round ``seconds`` to nanoseconds, at least one; more digits are noise and lengthen files."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

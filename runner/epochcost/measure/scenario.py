@@ -1,10 +1,11 @@
 """Measure a model under LoadGen: warm the model up, then let LoadGen send queries in a scenario.
 
-The module decides durations, counts and rates, and serves the model with a session for each batch
-size. Sessions have fixed shapes, as in trials with full batches. Fixed shapes let ONNX Runtime plan
-its memory, and also suit graphs without a symbolic batch dimension. A batch between two sizes is
-padded to the larger size. The model runs on LoadGen's own thread, or on another thread that takes
-batches of waiting samples from a queue. ``loadgen`` searches for the highest rate of arrivals.
+The module sets the duration, queries and rate of each run of LoadGen, and serves the model with a
+session for each batch size. Sessions have fixed shapes, as in trials with full batches. Fixed
+shapes let ONNX Runtime plan its memory, and also suit graphs without a symbolic batch dimension. A
+batch between two sizes is padded to the larger size. The model runs on LoadGen's own thread, or on
+another thread that takes batches of waiting samples from a queue. ``loadgen`` searches for the
+highest rate of arrivals.
 """
 
 from __future__ import annotations
@@ -219,7 +220,7 @@ class _Scenario(LoadGenTrial):
 
 
 class ServedModel:
-    """A model that runs examples by their indices and copies its outputs to the host.
+    """A model that is called with the indices of examples and copies its outputs to the host.
 
     ``placement`` proves where the nodes ran for the largest batch size. ``first_outputs`` are the
     outputs for the first examples at that batch size. Carried state is reset at each call, because
@@ -356,7 +357,10 @@ Answer = Callable[[Sequence[int]], None]
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
-    """Make a function that answers each query at once, ``most`` samples at a time."""
+    """Yield a function that answers each query at once, ``most`` samples at a time.
+
+    At its end, the context raises the first error of ``answer``.
+    """
     answers = Answers(answered)
 
     def issue(samples: Sequence[Sample]) -> None:
@@ -371,7 +375,10 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """Make a function that puts samples of a query into a queue, for another thread to answer."""
+    """Yield a function that puts samples of a query into a queue, for another thread to answer.
+
+    At its end, the context answers all waiting samples and raises the first error of ``answer``.
+    """
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)
 

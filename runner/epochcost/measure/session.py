@@ -1,7 +1,7 @@
 """Create ONNX Runtime sessions on the requested provider, without a fallback to another one.
 
 The module sets the options of sessions and providers, allocates tensors on a device and copies
-values into tensors. ``stepping`` binds the tensors, ``placement`` proves where nodes ran,
+values into tensors. ``stepping`` binds the tensors, ``placement`` proves where nodes ran, and
 ``runtime`` checks whether the machine can use CUDA.
 
 ONNX Runtime's Python interface cannot copy bfloat16 from NumPy. Instead, a graph of a single Cast

@@ -165,7 +165,7 @@ class Stepper:
     def _require_replayable(self, changing: Sequence[str]) -> None:
         """Raise PlacementError if the graph reads a changing input from host memory.
 
-        The replay of a CUDA graph would not see such a change.
+        The replay of a CUDA graph would not see a change in host memory.
         """
         hosted = [name for name in changing if self._homes[name] != self._device]
         if hosted:

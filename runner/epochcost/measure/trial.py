@@ -90,7 +90,7 @@ def start_worker(
     """Start a worker under ``python`` (None: this interpreter), on the CPUs of ``pinning``.
 
     The caller may write the job while the worker starts. The worker ends when the context or this
-    process ends, even after a crash.
+    process ends, even if this process crashes.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
@@ -144,7 +144,8 @@ def _follow(
 ) -> str | None:
     """Pass on the worker's progress until the worker closes its output.
 
-    Returns the reason why the worker could not continue, or None.
+    A worker that is silent for ``silence_seconds`` is killed. Returns the reason why the worker
+    could not continue, or None.
     """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()

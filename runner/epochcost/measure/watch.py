@@ -96,7 +96,7 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """Add the machine's conditions and energy if the whole sampling was watched."""
+        """A copy of ``measurement`` with conditions and energy if all sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen

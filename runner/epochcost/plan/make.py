@@ -37,11 +37,11 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is the installed runtime. ``missing_engines`` has a message for each engine that the
-    studies name and that is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the
-    reasons why this machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can.
-    ``cpus`` is the number of CPUs that a trial may use, and ``gpus`` the number of GPUs that CUDA
-    finds; None if unknown.
+    ``runtime`` is the installed runtime, and ``producer`` the version of epochcost.
+    ``missing_engines`` has a message for each engine that the studies name and that is not
+    installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons why this machine
+    cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can. ``cpus`` is the number of
+    CPUs that a trial may use, and ``gpus`` the number of GPUs that CUDA finds; None if unknown.
     """
 
     hardware: str
@@ -306,7 +306,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep of batch sizes, up to the smaller of an epoch's examples and ``MOST_BATCH``."""
+    """A sweep up to ``MOST_BATCH`` examples or, in training, up to an epoch if that is smaller."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")

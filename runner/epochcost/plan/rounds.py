@@ -1,9 +1,9 @@
 """Decide the order in which a run measures its trials, each in several rounds.
 
 A machine's speed drifts: the machine warms up, other programs come and go, and clocks change. So a
-run measures all trials in several rounds, and each round has its own random order. The drift then
-affects every trial. A run with a single round follows the plan's order. Two trials that differ only
-in their number of rounds are the same trial.
+run measures all trials in several rounds, and each round has its own random order. So the drift
+affects all trials alike. A run with a single round follows the plan's order. Two trials that differ
+only in their number of rounds are the same trial.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        The half width for a round is √rounds times the trial's half width. If n equal rounds agree,
-        the interval of all rounds together is narrower by the factor √n than that of one round.
+        It is √rounds times the trial's half width, within a limit. The interval of n rounds
+        together is narrower by the factor √n than the interval of one round, if the rounds agree.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The sweep's trial with this batch size, as in a plan without a sweep."""
+        """The sweep's trial with this batch size; a plan without a sweep has an equal trial."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
@@ -141,8 +141,8 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
 
-    Throughput has fallen if a smaller size has the best ``lowest_rate``, and ``highest_rate`` at
-    each of these sizes is below it by more than ``_FALLEN_SHARE``.
+    Throughput has fallen if a smaller size has the best ``lowest_rate`` and, at each of the largest
+    sizes, ``highest_rate`` is less than this rate by more than ``_FALLEN_SHARE``.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

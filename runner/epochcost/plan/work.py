@@ -63,8 +63,8 @@ STEPS = Steps()
 class Load(_Kind):
     """Inference under a scenario of MLPerf's LoadGen.
 
-    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``. Settings of
-    other scenarios are None.
+    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``. Settings that
+    ``scenario`` does not use are None.
     """
 
     kind: Literal["load"] = "load"
@@ -165,9 +165,9 @@ class Requests(spec.Requests):
 
     @property
     def usual_seconds(self) -> Decimal:
-        """Usual duration in seconds of all runs at their different rates of requests.
+        """Usual duration in seconds of all runs of LoadGen together.
 
-        Runs at low rates take longer.
+        Runs at low rates of requests take longer than this.
         """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
@@ -189,7 +189,7 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """Yield a study's work for a model in a mode, except steps, with the work's batch size."""
+    """Yield a study's kinds of work for a model, except steps, each with its batch size."""
     if mode == "training":
         return
     if model.decoder is not None:

@@ -64,7 +64,7 @@ class Ceiling(Record):
 
 
 class Ceilings(HostSidecar):
-    """Peak rates of a host, measured in ``environment``, by ascending number of threads.
+    """Peak rates of the host in ``environment``, in ascending order of the number of threads.
 
     ``contradictions`` are differences between the host and the spec of ``hardware``.
     """
@@ -85,13 +85,13 @@ class Ceilings(HostSidecar):
 
     @property
     def highest_flops(self) -> MeasuredRate:
-        """FLOP/s in fp32 with the number of threads that is fastest."""
+        """The highest FLOP/s in fp32 over all numbers of threads."""
         single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
         return _highest(single, lambda ceiling: ceiling.flops)
 
     @property
     def highest_copy_bytes(self) -> MeasuredRate:
-        """Bytes per second of the memory copy with the number of threads that is fastest."""
+        """The highest bytes per second of the memory copy over all numbers of threads."""
         return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ class Ceilings(HostSidecar):
 def find_ceilings(
     folder: Path, hardware: str, provider: Provider, environment: Environment
 ) -> Ceilings | None:
-    """The stored peak rates of a host with its runtime; None if missing or damaged."""
+    """Stored peak rates of the host and runtime in ``environment``; None if missing or damaged."""
     key = (hardware, provider, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment

@@ -95,7 +95,7 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """A message if a host differs from the machine in its result, else None.
+    """A message if the host in ``environment`` is not the machine ``hardware``, else None.
 
     Differences that the result itself states (``stated``) are accepted.
     """
@@ -274,7 +274,7 @@ CHECKS = (
 def why_unwatched(result: Result) -> str | None:
     """The reason why the duration of the sampling is unknown; None if it is known.
 
-    Samples can only be compared with a known duration.
+    Without this duration, the sum of the samples cannot be checked.
     """
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)

@@ -70,7 +70,7 @@ _FLAT = {("trial", "session"), ("trial", "work")}
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
     """Parse the bytes of a file into a record strictly: neither "2" nor 2.0 is an integer.
 
-    Raises pydantic's ValidationError.
+    Raises pydantic's ValidationError if the bytes are no valid record.
     """
     return kind.model_validate_json(data, strict=True)
 

@@ -161,7 +161,10 @@ def _remove_remains(root: Path, prefix: str) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Lock a folder for this process; the kernel unlocks the folder when the process ends."""
+    """Wait for the lock of a folder and hold it until the context or the process ends.
+
+    With ``fcntl.LOCK_NB`` in ``how``, the function raises BlockingIOError instead of waiting.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, how)

@@ -103,7 +103,7 @@ def _write(file: Path, data: str) -> None:
 
 @functools.cache
 def _make_room(folder: Path) -> None:
-    """Delete the oldest files if there are too many files.
+    """Delete the oldest half of the files if there are more than ``_MOST_KEPT``.
 
     Each process deletes files of a folder at most once.
     """

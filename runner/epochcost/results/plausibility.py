@@ -136,7 +136,7 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Differences of a GPU's name or memory, since GPUs of one name may differ in memory."""
+    """Differences of ``gpu`` from the spec's ``chip``: in name or, for equal names, in memory."""
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -223,7 +223,7 @@ def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
-    """Upper bound of the bytes per second, reads plus writes, on the fastest of ``chips``."""
+    """Upper bound of the bytes per second that the fastest of ``chips`` reads and writes."""
     return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
 
 
@@ -233,7 +233,7 @@ def gpus_of(
     """The GPUs that a machine may have, according to its spec.
 
     If the spec states no GPUs, the result has all accelerators in the catalogue whose name fits the
-    name in the host's driver.
+    driver's name of GPU ``device``.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None

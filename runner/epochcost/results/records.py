@@ -168,10 +168,10 @@ class Measurement(Record):
     the losses before and after the steps of a training. ``peak_memory_bytes`` is the peak memory of
     the worker's process. ``conditions`` and ``energy`` cover only the sampling phase, and are None
     if they were not read. ``agreement`` compares the outputs with fp32 if the trial has another
-    precision. ``rounds`` is empty if one process took all samples. Otherwise times and sums cover
-    all rounds, while losses and placement are from the last round. ``pinning`` is None if the
-    worker could run on every CPU. ``software`` is that of the worker. A result stores it in
-    ``environment``.
+    precision. ``rounds`` is empty if one process took all samples. Otherwise lists of times, and
+    sums such as ``wall_seconds``, cover all rounds, while losses and placement are from the last
+    round. ``pinning`` is None if the worker could run on every CPU. ``software`` is that of the
+    worker. A result stores it in ``environment``.
     """
 
     started_at: Timestamp
@@ -287,7 +287,7 @@ def _on_one_line(numbers: re.Match[str]) -> str:
 
 
 def parse_result(data: bytes, path: Path) -> Result:
-    """Parse the bytes of a result file of any version; ``path`` is for messages only.
+    """Parse the bytes of a result file of any version so far; ``path`` is for messages only.
 
     Raises DamagedResultError if the bytes are not a complete and consistent result.
     """

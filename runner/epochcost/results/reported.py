@@ -1,7 +1,7 @@
 """A run that a person measured with another tool: its record and its file.
 
 There is a file for each run: ``<hardware>/reported/<model>-<digest>-<position>.json``. The digest
-is the digest of the tool's file. So a second import of that file, for instance with another price,
+is a hash of the tool's file. So a second import of that file, for instance with another price,
 replaces the runs of the first import.
 
 History of ``reported_version``:

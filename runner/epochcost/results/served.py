@@ -1,7 +1,7 @@
 """Records of a scenario of LoadGen: its runs, with summaries and raw latencies.
 
-Percentiles are defined as in LoadGen (mlcommons/inference, loadgen/results.cc). The percentile is
-the sorted latency with the index ``floor(count × share)``, counted from zero.
+Percentiles are defined as in LoadGen (mlcommons/inference, loadgen/results.cc). The percentile for
+``share`` is the item ``floor(count × share)``, counted from zero, of the sorted latencies.
 """
 
 from __future__ import annotations

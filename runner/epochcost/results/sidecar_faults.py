@@ -81,9 +81,9 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages if a record was not measured on the machine that the record names.
+    """Messages about a record that was not measured on the machine that the record names.
 
-    The messages also report a wrong clock.
+    Other messages report a wrong clock, an edited environment, and a missing GPU.
     """
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):

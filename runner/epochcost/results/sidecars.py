@@ -25,7 +25,7 @@ Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
 
 
 class FailedSize(Record):
-    """A batch size that failed, and the last lines of its worker's output.
+    """A batch size that failed, and the first line of the error's message (``words``).
 
     ``of_memory`` says whether the batch size failed for lack of memory.
     """

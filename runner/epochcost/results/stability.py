@@ -74,7 +74,7 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
 
 
 def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
-    """Warn if there are more threads than CPUs: threads waiting in a busy loop slow others."""
+    """Warn if there are more threads than CPUs: threads in a busy loop slow the other threads."""
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",

@@ -89,7 +89,7 @@ class _Project:
     hosts: Counter[_Host | str] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """An earlier result with exactly the samples of ``result``, or None.
+        """Trial and machine of another, earlier result with exactly the same samples, or None.
 
         The function also stores ``result`` as an earlier result for later calls.
         """
@@ -114,8 +114,9 @@ def check_results(
     """Check the result files in ``paths``, or without paths all files below ``root``.
 
     A file that the user names is a submission, which must have been measured with the current ONNX
-    file and spec of its model. In a whole folder, older results only get a remark, and statistics
-    are computed only if ``summarised``. Raises InputError for a path without a result file.
+    file and spec of its model. In a whole folder, results of an older ONNX file or spec only get a
+    remark, and statistics are computed only if ``summarised``. Raises InputError for a path without
+    a result file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

@@ -2,7 +2,7 @@
 
 This module defines the record, its versioned JSON form, and its file in ``<hardware>/trainings/``.
 Each host has a file for each combination of model, data set, batch size and target ("aim"). New
-repeats are added to that file. The file has times only; readers compute the costs.
+repeats are added to that file. The file has times but no costs, which readers compute.
 
 History of TRAININGS_VERSION:
 1  first form.
