@@ -228,7 +228,7 @@ def misbehave(monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
     [
         ("print('garbage'); print('{'); print('{\"progress\": 1}')", "ended without a measure"),
         ("import sys; sys.stdout.buffer.write(bytes(range(256)) * 999)", "ended without a meas"),
-        ("import sys; sys.exit('no such thing')", r"exit status 1; its last lines:\n  no such"),
+        ("import sys; sys.exit('no such thing')", r"exit status 1\n  its last lines:\n  no such"),
         ("import sys; open(sys.argv[2], 'w').write('{')", "ended without a measurement"),
         ("import os; os._exit(7)", "exit status 7; it wrote no lines"),
     ],

@@ -318,14 +318,14 @@ def _questions(
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
         used = precision or usual_precision(place.device)
-        if not computes_in(place.device, used):
-            continue
         need = partial(needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
         fitting = [size for size in sizes if need(size) < memory]
         program = nearest(mode, used)
         reason = ""
-        if not fitting:
+        if not computes_in(place.device, used):
+            reason = f"does not compute in {used}"
+        elif not fitting:
             needed = memory_words(need(min(sizes)))
             reason = f"does not fit: needs {needed}, has {memory_words(memory)}"
         elif not (place.software or program):

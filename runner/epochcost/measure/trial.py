@@ -219,7 +219,7 @@ def _failure_words(
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
-    ending = f"; its last lines:{last}" if last else "; it wrote no lines"
+    ending = f"\n  its last lines:{last}" if last else "; it wrote no lines"
     return f"worker: {_ending_words(status, for_memory)}{ending}"
 
 
