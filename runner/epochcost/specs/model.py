@@ -222,7 +222,7 @@ class Model(NamedSpec):
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The inputs to which the program feeds values in a graph whose inputs are ``names``.
+        """The inputs to which the program feeds values, if a graph has the inputs ``names``.
 
         If a decoder's graph reads positions, the program feeds random numbers, because positions do
         not change the time.

@@ -140,7 +140,7 @@ def _unable(hardware: Hardware) -> str:
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | None) -> str:
-    """Explain why the machine is in no ranking: its prices or its times have reservations."""
+    """Explain why no ranking has the machine: doubts about its prices or times, or a currency."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]
