@@ -185,7 +185,7 @@ def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
     """Yield sentences about the cheapest machine and API.
 
-    They include the odds that the answer is the cheapest, and the break-even load.
+    The sentences include the odds that the answer is the cheapest, and the break-even load.
     """
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}

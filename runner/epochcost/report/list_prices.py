@@ -54,7 +54,7 @@ class Moved:
 
     @property
     def change(self) -> Decimal:
-        """The relative change of the price of an hour."""
+        """The relative change of the hourly price."""
         return self.now / self.before - 1
 
 
@@ -110,7 +110,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and amounts of the current on-demand price and of those it replaced, oldest first."""
+    """Days and hourly amounts of the on-demand price and of prices it replaced, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

@@ -76,7 +76,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the address of each chart's files, and functions that make their contents."""
+    """Yield the addresses of chart files and of the chart library, with functions to make them."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

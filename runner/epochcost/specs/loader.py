@@ -78,7 +78,7 @@ def _tree_of(path: Path) -> Path:
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
-    """Yield the spec files below a folder in the order of their names.
+    """Yield the spec files below a folder, ordered by name.
 
     Yields a fault for each file or folder that should not be there.
     """

@@ -131,7 +131,7 @@ def _owned(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield a script with each workload's times, and one with all price plans, by address."""
+    """Yield addresses and scripts: times of each workload and fine-tuning, and all price plans."""
     rows_by_key = _rows(report)
     tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]

@@ -140,7 +140,7 @@ def _unable(hardware: Hardware) -> str:
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | None) -> str:
-    """Explain why no ranking has the machine: doubts about its prices or times, or a currency."""
+    """Explain why no ranking has the machine: doubtful prices or times, or another currency."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]

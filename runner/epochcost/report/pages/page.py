@@ -99,7 +99,7 @@ class Report:
 
     @cached_property
     def loads(self) -> tuple[ServingRow, ...]:
-        """Every LoadGen scenario with its cost."""
+        """Every measured LoadGen scenario, with its cost."""
         return serving_rows(self.inputs)
 
     @cached_property

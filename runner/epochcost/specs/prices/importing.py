@@ -345,14 +345,14 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a stored price is old, so that it gets the later date of the table."""
+    """Whether the stored price gets the table's later date, because it is older than ``FRESH``."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
 
 
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The id of the new spec: the id of the copied spec, with the new month.
+    """The id of the new spec: the copied spec's id with the new month, or day if that id is used.
 
     If the new price has another plan or region than the copied spec, the id names the new plan and
     region.
