@@ -117,7 +117,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells of a serving trial's row: latency, "-" for the interval, rate, queries and p99."""
+    """Cells of a serving trial's row: mean latency, "-" for its interval, rate, queries, p99."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")

@@ -228,7 +228,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._end()
 
     def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
-        """Move the new site to its place, unless the strict build is about to fail."""
+        """Move the new site to its place, unless warnings will make a strict build fail."""
         config.site_dir = str(self._place)
         if config.strict and self._warnings.counts:
             return

@@ -135,7 +135,7 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """Make a program for a model copy's seconds to the first token and between two tokens.
+    """Make a program for one model copy: seconds to the first token and between two tokens.
 
     The input ``step`` is the time to decode a token of each sequence, ``alone`` the time to decode
     a token of a single sequence, both with an empty cache.
@@ -172,7 +172,7 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """Make a program for the cost of a million tokens from the interval of a request's seconds."""
+    """Make a program for the cost of a million tokens from low, mean and high request seconds."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))

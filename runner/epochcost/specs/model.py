@@ -80,7 +80,7 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """A graph input whose value is an output of the previous step or run, at first zero."""
+    """A graph input, at first zero, that reads an output of the previous step or run."""
 
     input: Text = key("The graph's input that reads the state; the state starts at zero.", "h0")
     output: Text = key("The graph's output that the next step or run reads as this input.", "hn")

@@ -36,7 +36,7 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A machine or an API, and its cost of a million tokens at each rate in ``RATES``."""
+    """A machine or an API, and its cost of a million tokens at each request rate in ``RATES``."""
 
     name: str
     costs: tuple[float, ...]

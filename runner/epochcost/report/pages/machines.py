@@ -28,7 +28,7 @@ from epochcost.statistics import group_by
 class JobHere:
     """The lowest cost of a job on a machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of compared machines; ``odds`` say which is probably the cheapest.
+    ``machines`` is the number of compared machines; ``odds`` has their odds of being the cheapest.
     """
 
     workload: Workload
