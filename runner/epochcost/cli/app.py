@@ -1,6 +1,7 @@
 """The `epochcost` program: find and run its commands, and turn errors into messages.
 
-A command's module is imported when the command runs, so no command needs the packages of another.
+A command's module is imported when the command runs, so no command needs the packages
+of another command.
 Every expected failure raises an EpochcostError. The program prints the error's message on standard
 error and exits with the error's code. Users never see a traceback.
 """
@@ -97,7 +98,7 @@ def load_command(name: str) -> Any:
 
 
 def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
-    """Set the class of an app's commands, and show each docstring's example below the help."""
+    """Give all commands the class ``cls``, and show each docstring's example below the help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")

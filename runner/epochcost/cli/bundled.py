@@ -61,9 +61,9 @@ def own_catalogue() -> Catalogue:
 
 
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
-    """Read specs, stored results and computed figures of the project that a command reads.
+    """Read the project's specs, its stored results and the values computed from them.
 
-    Computed values are cached in the user's cache folder. A line is printed for each file that
+    The computed values are cached in the user's cache folder. A line is printed for each file that
     cannot be read. Raises as ``load_catalogue`` and ``read_inputs`` do.
     """
     # Imported here, because shells that complete a model's name read specs only.

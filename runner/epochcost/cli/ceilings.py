@@ -1,4 +1,4 @@
-"""`epochcost ceilings`: measure this machine's peak rates, and store them for its roofline."""
+"""`epochcost ceilings`: measure and store this machine's peak FLOP/s and bytes/s (its roofline)."""
 
 from __future__ import annotations
 

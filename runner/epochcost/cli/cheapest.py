@@ -153,7 +153,10 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Yield the rows and machines that are not compared; without ``show_all``, their number."""
+    """Yield two lists: the rows that are not compared, and the machines without a time.
+
+    Without ``show_all``, yield the length of each list and the reasons.
+    """
     unpriced = answer.offers.unpriced
     counts = Counter(_reason(row, reason) for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -250,7 +253,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield sentences on how often the choice keeps the limits, and how often it is the best."""
+    """Yield the odds of keeping the limits, the odds of being the best, and the closest rival."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -309,7 +312,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe an input's change to ``switch.value``, in percent, or as a factor if 2 or more."""
+    """Describe how far an input must change to reach ``switch.value``: in percent or a factor."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
@@ -320,7 +323,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer, with each machine's odds and the probability that the choice meets the limits."""
+    """The answer, with each machine's odds of being the best, and the odds that limits are kept."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

@@ -147,7 +147,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _show_results(checked: ResultsCheck, *, named: bool) -> None:
-    """Print each fault, statistics of results named by the user, and remarks for reviewers."""
+    """Print faults and remarks for reviewers; with ``named``, also a summary of each result."""
     for fault in checked.faults:
         typer.echo(str(fault))
     for submission in checked.submissions if named else ():

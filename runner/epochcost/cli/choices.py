@@ -1,4 +1,4 @@
-"""Parse limits, and print tables of choices and omitted machines, for several commands."""
+"""Parse limits of time and cost, and print choices and omitted machines, for several commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print a table of choices, and the options that show ``hidden`` rows and omitted columns."""
+    """Print choices, and the options that show omitted columns and the ``hidden`` other rows."""
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:

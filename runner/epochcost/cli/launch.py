@@ -130,7 +130,7 @@ def launch(
 
 
 def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
-    """The cheapest target with ``accelerator``; if its accelerator has another name, prints it."""
+    """Find the cheapest target with ``accelerator``; print its accelerator if the name differs."""
     target = cheapest_target(catalogue, accelerator)
     form = form_of(catalogue, target)
     if form.casefold() != accelerator.casefold():
@@ -157,7 +157,7 @@ def _measure(
 
 
 def _cells(catalogue: Catalogue, targets: Iterable[Target], request: RunRequest) -> list[Cell]:
-    """The trials and sweeps to measure on each kind of machine; InputError if there are none."""
+    """The trials and sweeps to measure on each kind of machine; raises InputError if none."""
     cells: list[Cell] = []
     reasons: list[str] = []
     for target in {target.kind: target for target in targets}.values():
@@ -208,7 +208,7 @@ def _currency(engines: Sequence[Engine]) -> str:
 def _by_value(
     inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], most: int
 ) -> list[Cell]:
-    """Choose at most ``most`` cells, the highest expected gain per dollar first; print reasons."""
+    """Choose up to ``most`` cells, those that improve answers most per dollar first; print why."""
     dollars = _most_of_a_cell(engines)
     measurable = {
         MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells
@@ -222,7 +222,7 @@ def _by_value(
 
 
 def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:
-    """The highest cost of measuring a cell, by kind of machine."""
+    """The highest possible cost of a trial or sweep, by machine and execution provider."""
     costs = [(each.target.kind, each.tariff.most()) for each in engines]
     return dict(sorted(costs))  # the highest is the last of its kind
 
@@ -230,9 +230,9 @@ def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decim
 def _show_plan(
     engines: Sequence[Engine], cells: Sequence[Cell], done: int, most: Decimal | None
 ) -> None:
-    """Print the targets and the highest cost of measuring their cells.
+    """Print the targets and the highest possible cost of their trials and sweeps.
 
-    Targets with the same kind of machine share cells.
+    Targets with the same kind of machine share trials and sweeps.
     """
     currency, counts = _currency(engines), Counter(cell.kind for cell in cells)
     rows = []

@@ -117,8 +117,8 @@ def price(
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.
 
-    By default, the plan is on demand and billed by the second. The price is in USD, of today, and
-    of the machine's provider.
+    By default, the plan is on demand and billed by the second, and the price is today's price in
+    USD from the machine's provider.
 
     Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --region us-east-1
     --source "the provider's list"
@@ -149,7 +149,7 @@ def price(
 
 
 def _current(values: Mapping[str, Any]) -> Price | None:
-    """The current price of the plan in ``values``; None if there is none, or several.
+    """The current price of the plan in ``values``; None unless exactly one exists.
 
     Raises InputError if the plan has a current price in a region, but ``values`` has no region.
     """
@@ -246,7 +246,7 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
 
 
 def _detected() -> dict[str, Any]:
-    """Facts that were detected on this machine, by the keys of a hardware spec."""
+    """Values of a hardware spec that were detected on this machine, by key."""
     # Imported here: no other command of this file needs the measuring packages.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
@@ -365,7 +365,7 @@ def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict
 def _copied(graph: Path) -> list[Path]:
     """Copy a graph and its external data to models/, unless they are there; return the new copies.
 
-    Raises InputError, and copies nothing, if another model's file has one of the names.
+    Raises InputError, and copies nothing, if models/ has a different file of the same name.
     """
     copies = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))

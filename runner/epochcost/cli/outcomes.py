@@ -98,7 +98,7 @@ def show_doubts(results: Sequence[Result]) -> None:
 
 
 def served_words(trial: Trial, served: ServingRecord) -> str:
-    """Format the latency and rate of a serving trial in a line."""
+    """Format a serving trial in a line: its rate of requests or samples, and its latencies."""
     run = served.run
     if run is None:
         count = len(served.runs)
@@ -117,7 +117,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells of a serving trial's row: latency, "-" for the interval, rate, queries and p99."""
+    """Cells of a serving trial's row: mean latency, "-" for its interval, rate, queries, p99."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")
@@ -199,7 +199,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """Yield this machine's answer, as on the site, and the cheapest machine at a list price."""
+    """Yield the cost of a job on this machine, and on the cheapest machine at a list price."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     fastest, _ = min(timed, key=lambda pair: pair[1])
     best = next(iter(contenders([row for row, _ in timed], goal)), fastest)

@@ -264,7 +264,7 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
 
 
 def _show_memory(catalogue: Catalogue, names: Sequence[str]) -> None:
-    """Print the memory of each model's batch sizes, and whether it fits this machine."""
+    """Print the memory that each batch size of a model needs, and whether this machine has it."""
     room = room_bytes()
     with counting(Console(stderr=True)) as on_counted:
         sizes = model_sizes(catalogue, names, on_counted)

@@ -73,7 +73,7 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs`` and print their number, and how many of ``drafted`` specs are not written."""
+    """Write ``specs`` unless ``dry_run``; print how many they are, and how many were doubted."""
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)

@@ -59,7 +59,7 @@ class UsageOptions:
     ] = None
 
     def usage(self) -> Usage:
-        """Make a usage of the options; raises InputError for an invalid time or number."""
+        """Make a ``Usage`` from the options; raises InputError for an invalid time or number."""
         moved = parse_decimal(self.egress_gb or "0", "egress-gb")
         seconds_used = parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
@@ -179,7 +179,7 @@ def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
 
 
 def _rate(rate: Decimal, currency: str) -> str:
-    """Format a rate with all decimals of the price list, or fewer if there are many."""
+    """Format a rate with all of its decimals, or rounded if it has too many."""
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))

@@ -71,7 +71,7 @@ class Comment:
     """The data of a comment; every field is empty if nothing changes and no check fails.
 
     ``failed`` is the check that found faults, or empty. ``before`` and ``after`` name the
-    revisions. The keys of ``parts`` are the keys of TITLES, and ``faults``.
+    compared revisions. The keys of ``parts`` are keys of TITLES, or ``faults``.
     """
 
     failed: str = ""
@@ -82,14 +82,14 @@ class Comment:
 
 
 def part(rows: Iterable[Sequence[str]]) -> Part:
-    """Make a part of rows (a text for each column), cut to the limits of a comment."""
+    """Make a ``Part`` from rows (a text for each column), cut to the limits of a comment."""
     every = list(rows)
     first_rows = tuple(tuple(bounded(text) for text in row) for row in every[:MOST_ROWS])
     return Part(first_rows, min(len(every) - len(first_rows), MOST_COUNTED))
 
 
 def faults_part(output: str) -> Part:
-    """Make a part of a comment from the lines that a check printed."""
+    """Make a ``Part`` from the lines that a check printed."""
     return part((line,) for line in output.splitlines() if line.strip())
 
 
@@ -221,7 +221,7 @@ def _item(texts: Sequence[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """Make a code span of a text; Markdown removes the spaces at its ends."""
+    """Make a code span of a text, with a space at each end, which Markdown removes."""
     return f"` {bounded(text)} `"
 
 

@@ -88,7 +88,7 @@ def import_(
 
 
 def show_reported(rows: Sequence[ReportedRow], *, wide: bool) -> None:
-    """Print reported runs as a table, followed by reasons to doubt them."""
+    """Print a table of runs that other tools reported, then the reasons to doubt each run."""
     print_table(_HEADER, [_cells(row) for row in rows], drop=_DROP, wide=wide)
     for row in rows:
         for doubt in row.doubts:

@@ -126,7 +126,7 @@ def _kept_words(latest: Mapping[str, Event], total: int) -> str:
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
-    """Print the failures; exit with 3 if the machine caused all of them, else with 1."""
+    """Print failures, if any; exit with their exit code, or with 1 if their codes differ."""
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return

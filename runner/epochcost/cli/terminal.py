@@ -38,9 +38,9 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """A function that completes text in a shell to ids of a kind of spec.
+    """Make a function that completes text in a shell to ids of a kind of spec.
 
-    ``kind`` is the name of a folder, whose files are named by their ids. So no spec is read.
+    The ids are the names of the files in the folder ``kind``. So no spec is read.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -166,9 +166,9 @@ def print_table(
 ) -> tuple[str, ...]:
     """Print rows under a header, with the first column aligned left and the others right.
 
-    The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe): columns in ``drop``
-    are omitted, in that order, until the table fits. Then cells are wrapped. ``wide`` prints all
-    columns and whole lines. Returns the omitted columns.
+    The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe). Columns in ``drop``
+    are omitted, in that order, until the table fits. If it still does not fit, cells are wrapped.
+    ``wide`` prints all columns and whole lines. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -192,7 +192,7 @@ def print_table(
 
 
 def _too_many(widths: Mapping[str, int], drop: Sequence[str], room: int) -> list[str]:
-    """Choose the fewest columns of ``drop``, in its order, without which the table fits."""
+    """Choose columns to omit: as few as make the table fit, from the start of ``drop``."""
     left_out = []
     for name in drop:
         if _whole({name: widths[name] for name in widths if name not in left_out}) <= room:

@@ -175,7 +175,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
 
 
 def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
-    """Select the cheapest machines and APIs, and all machines with measured prefill and decode."""
+    """Select the cheapest machines and APIs, and all machines with measured times."""
     sound = [way for way in answer.ways if not way.price.reservation] or answer.ways
     first = sound[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]
@@ -183,7 +183,10 @@ def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
 
 
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
-    """Yield sentences about the cheapest machine and API, the odds, and the break-even load."""
+    """Yield sentences about the cheapest machine and API.
+
+    The sentences include the odds that the answer is the cheapest, and the break-even load.
+    """
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
     parts = ", ".join(f"{share(part)} {name}" for name, part in shares.items() if part)
@@ -302,7 +305,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _kept(served: ServedDecoder) -> str:
-    """Describe a served decoder: the highest rate within the bounds, start-up time and energy."""
+    """Describe a served decoder: its highest rate within latency bounds, start-up time, energy."""
     load, highest = served.requests, served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))

@@ -1,8 +1,8 @@
 """Write the site's answers as static JSON for programs: `api/v1/` and its JSON Schema.
 
-Within a version, documents only get new keys. A breaking change gets a new version. The answers
-are the same as on the pages: every machine that can do a job, at its cheapest price plan. The
-module `dataset` writes the table of all results.
+Within a version, documents gain keys but lose none. A breaking change gets a new version. The
+answers are the same as on the pages: every machine that can do a job, at its cheapest price plan.
+The module `dataset` writes the table of all results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class Interval(_Part):
-    """A mean and its interval; if there is no interval, both ends equal the mean."""
+    """A mean and its uncertainty interval; without an interval, both ends equal the mean."""
 
     low: float
     mean: float
@@ -93,7 +93,7 @@ class ModelEntry(_Part):
 
 
 class Models(_Part):
-    """`models.json`: all models and published tables."""
+    """`models.json`: all models, and the workloads that only a published table has."""
 
     models: list[ModelEntry]
 
@@ -153,7 +153,7 @@ def api_files(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def schema() -> dict[str, object]:
-    """The JSON Schema of all documents, each under `$defs` by its name."""
+    """The JSON Schema of all documents; `$defs` has each document's schema by name."""
     _, definitions = models_json_schema(
         [(document, "serialization") for document in DOCUMENTS], title="epochcost, version 1"
     )

@@ -1,7 +1,7 @@
 """Escape text from specs and results for Markdown, HTML and page titles.
 
-Jinja passes every string that a template prints through `markdown_text` (``finalize``). This
-function replaces punctuation that has a meaning in Markdown or HTML by numeric entities. Both
+Jinja calls `markdown_text` (``finalize``) on every string that a template prints. This function
+replaces punctuation that has a meaning in Markdown or HTML by numeric entities. Both
 languages show such an entity as the character.
 """
 

@@ -19,7 +19,7 @@ _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine with its cheapest on-demand list price of an hour in US dollars.
+    """A machine and its cheapest on-demand list price, in US dollars per hour.
 
     ``hour`` is None if there is no such price; ``as_of`` is the day of the price.
     """
@@ -54,7 +54,7 @@ class Moved:
 
     @property
     def change(self) -> Decimal:
-        """The relative change of the price of an hour."""
+        """The relative change of the hourly price."""
         return self.now / self.before - 1
 
 
@@ -82,7 +82,7 @@ def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
 def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Listed]:
     """The machine ``hardware`` and the cheapest machines with the same accelerators.
 
-    Empty if ``hardware`` has no price, or if no other machine with a price has them.
+    Empty if ``hardware`` has no price, or if no other machine with these accelerators has one.
     """
     names = {chip.name for chip in hardware.accelerators}
     chips = ({chip.name for chip in machine.hardware.accelerators} for machine in machines)
@@ -94,7 +94,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """For each common GPU, the machine with the cheapest hour of a GPU; the dearest GPU first.
+    """The cheapest machine per GPU hour for each GPU that many machines have, dearest first.
 
     Machines with a single GPU are preferred. Prices much older than the newest are left out.
     """
@@ -110,7 +110,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and amounts of the current on-demand price and of those it replaced, oldest first."""
+    """Days and hourly amounts of the on-demand price and of prices it replaced, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

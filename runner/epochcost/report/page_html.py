@@ -1,6 +1,6 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-In HTML, a link to a page of the site has the path of the page's source, relative to the root:
+In HTML, a link to a page of the site is the path of the page's source in the docs folder:
 ``href="site:machines/a.md"``. After the Markdown has become HTML, this module replaces the path by
 an address.
 
@@ -76,7 +76,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the address of each file with a drawing, and a function that draws it."""
+    """Yield the addresses of chart files and of the chart library, with functions to make them."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

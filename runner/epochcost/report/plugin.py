@@ -88,7 +88,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add the report's page frame to the theme, and let MkDocs build in a new folder."""
+        """Add the report's templates to the theme, and let MkDocs build in a new folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -119,7 +119,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._links = frozenset(fault.path for fault in faults)
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
-        """Build the report and add its pages and files; set the navigation if there is none."""
+        """Build the report and add its pages and files; set the navigation if there is none.
+
+        Files of the docs folder that the site must not publish are removed.
+        """
         project, cache = (
             self._path(config, path) for path in (self.config.root, self.config.cache)
         )
@@ -225,7 +228,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._end()
 
     def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
-        """Move the new site to its place, unless the strict build is about to fail."""
+        """Move the new site to its place, unless warnings will make a strict build fail."""
         config.site_dir = str(self._place)
         if config.strict and self._warnings.counts:
             return

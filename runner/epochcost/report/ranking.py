@@ -86,7 +86,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """The machines for a goal of a workload, cheapest first; then those with a ``reservation``.
+    """The machines for a goal of a workload: cheapest first, those with a ``reservation`` last.
 
     ``beside`` has the rankings of the same goal in other software.
     """
@@ -140,7 +140,7 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price, unless this is ``cheapest``; else None."""
+        """The cheapest machine with a confirmed price; None if it is ``cheapest`` or missing."""
         if not self.cheapest.price.unconfirmed_words:
             return None
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)
@@ -226,7 +226,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
-    """Rank the machines with an estimated full training; None if there are none."""
+    """Rank the machines with an estimated full training; None if no machine has one."""
     machines = tuple(
         Contender(
             hardware=row.hardware.id,

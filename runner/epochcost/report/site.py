@@ -127,7 +127,7 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """Yield a page for each figure, with only the figure and a link to the page that has it."""
+    """Yield the address and HTML of a page for each figure, with a link to the figure's page."""
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():

@@ -1,10 +1,11 @@
 """Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
-For a decoder with measured times, the script has the formulas of `analysis.tokens` for each number
-of sequences. For a decoder with predicted times, there is a file for each precision. The file has
-the coefficients of the time to read a prompt, and the times to decode a token for 1, 2, 4, …
-sequences, by kind of device, number of devices and software. A browser program, shared by all
-decoders, adds the times by the formula of `predict.decoders` and computes the cost.
+For a decoder with measured times, the script has the formulas of `analysis.tokens` for each
+measured number of sequences. For a decoder with predicted times, there is a file for each
+precision. The file has the coefficients of the time to read a prompt, and the times to decode a
+token for 1, 2, 4, … sequences, by kind of device, number of devices and software. A
+browser program, shared by all decoders, adds the times by the formula of `predict.decoders` and
+computes the cost.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SHARE = symbol("share")
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield the scripts of each decoder and a script that all decoders share, by address.
 
-    If ``names`` is None, all decoders with measured times or an answer have scripts.
+    ``names`` are the decoders' ids; None means all decoders with measured times or an answer.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -134,7 +135,7 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """Make a program for a model copy's seconds to the first token and between two tokens.
+    """Make a program for one model copy: seconds to the first token and between two tokens.
 
     The input ``step`` is the time to decode a token of each sequence, ``alone`` the time to decode
     a token of a single sequence, both with an empty cache.
@@ -171,14 +172,17 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """Make a program for the cost of a million tokens from the interval of a request's seconds."""
+    """Make a program for the cost of a million tokens from low, mean and high request seconds."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))
 
 
 def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Make formulas for costs and number of machines from the interval of a request's seconds."""
+    """Make formulas for costs and the number of machines.
+
+    ``requests`` has the low end, mean and high end of a request's seconds.
+    """
     machines = [machines_for(_RATE, seconds) for seconds in requests]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
     turn = break_even_rate(_HOUR, symbol("api_request"))

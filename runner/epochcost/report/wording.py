@@ -41,12 +41,12 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """Format ``mark``, the kind of evidence and whether the price is assumed, for readers."""
+    """Format ``mark`` for readers: the kind of evidence, and whether the price is assumed."""
     return mark.replace(", price assumed", " · assumed price")
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
-    """Name the full training, with its number of epochs if all rows have the same number."""
+    """Name a full training, with its number of epochs if all known ``epochs`` are equal."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
         return "a full training"
@@ -134,7 +134,7 @@ def month_hour_words(price: Price) -> str:
 
 
 def amount_in_sentence(amount: Decimal, currency: str) -> str:
-    """Format an amount to the cent; from a hundred upward without cents."""
+    """Format an amount to the cent, or without cents from a hundred upward."""
     return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
@@ -173,7 +173,10 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Note how much slower our training step is than PyTorch's; empty if it is not slower."""
+    """Note how much slower our training step is than PyTorch's, or what was not compared.
+
+    Empty if there is nothing to note.
+    """
     if observed.kind != "measured" or observed.mode != "training":
         return ""
     ratio = observed.step_ratio

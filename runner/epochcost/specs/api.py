@@ -32,7 +32,7 @@ MILLION = 1_000_000
 
 
 class TokenPrices(Spec):
-    """Prices of a million tokens of prompts and of answers."""
+    """Prices of a million tokens, for prompts and for answers."""
 
     input_per_million: NonNegative = key("Price of a million tokens of prompts.", 0.15)
     cached_input_per_million: NonNegative | None = optional(
@@ -128,7 +128,7 @@ class ApiPrice(TokenPrices, _SoldModel):
         """The cost of a request with ``prompt`` and ``output`` tokens.
 
         The provider reads ``cached_share`` of the prompt from its cache and writes
-        ``written_share`` of the prompt to the cache.
+        ``written_share`` of the prompt to the cache. ``batch`` applies the batch discount.
         """
         prices = self.long if self.long and prompt > self.long.above_tokens else self
         tokens = Decimal(prompt), Decimal(output)

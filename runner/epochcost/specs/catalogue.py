@@ -199,8 +199,8 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    If the ``older`` price states no region, the ``newer`` price may have any region. The product
-    names of both must be equal if both state one.
+    If the ``older`` price states no region, the ``newer`` price may have any region. If both
+    state a product name, the names must be equal.
     """
     return (
         _plan(newer) == _plan(older)

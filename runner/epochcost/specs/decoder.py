@@ -23,7 +23,7 @@ _PARTS = ("key", "value")
 class Generation(Spec):
     """The lengths of prompts and caches at which a decoder's times are measured.
 
-    The prefill is timed for prompts, and the decoding of a token for caches.
+    The prefill is timed for prompts of each length, and decoding for caches of each length.
     """
 
     batch_sizes: Counts = key("Sequences in a batch.", [1, 4], default=(1, 4))

@@ -96,7 +96,10 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """The children of a syntax node that may contain keys, each with its key path."""
+        """Record the positions of a node's keys; yield the children that may have more keys.
+
+        Each child comes with its key path.
+        """
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)

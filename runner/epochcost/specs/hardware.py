@@ -1,4 +1,4 @@
-"""Machines with their CPUs, memory and accelerators; accelerators also as separate specs.
+"""Specs of machines (CPUs, memory and accelerators), and separate specs of accelerators.
 
 The module ``price`` has the costs of machines, and ``published`` has times that other people
 measured.

@@ -78,7 +78,7 @@ def _tree_of(path: Path) -> Path:
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
-    """Yield the spec files below a folder in the order of their names.
+    """Yield the spec files below a folder, ordered by name.
 
     Yields a fault for each file or folder that should not be there.
     """
@@ -138,7 +138,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The files that were checked, and their faults in the order of files and lines."""
+    """The checked files, their faults and implausible values (``doubts``), by file and line."""
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
@@ -242,7 +242,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Find accelerators that contradict specs/devices, and mark implausible prices."""
+    """Find doubtful accelerators and prices, mark such prices, fill in compute capabilities."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)

@@ -80,7 +80,7 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """A graph input whose value is an output of the previous step or run, at first zero."""
+    """A graph input, at first zero, that reads an output of the previous step or run."""
 
     input: Text = key("The graph's input that reads the state; the state starts at zero.", "h0")
     output: Text = key("The graph's output that the next step or run reads as this input.", "hn")
@@ -222,7 +222,7 @@ class Model(NamedSpec):
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The inputs to which the program feeds values in a graph whose inputs are ``names``.
+        """The inputs to which the program feeds values, if a graph has the inputs ``names``.
 
         If a decoder's graph reads positions, the program feeds random numbers, because positions do
         not change the time.

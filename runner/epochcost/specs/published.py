@@ -1,6 +1,6 @@
-"""Publications of other people: measurements, claims, and tables of measured times.
+"""Specs of published sources: measurements, claims, and tables of measured speeds.
 
-A table of times is a CSV file in the spec's folder. ``predict.rates`` reads the rows of such
+A table of speeds is a CSV file in the spec's folder. ``predict.rates`` reads the rows of such
 tables.
 """
 

@@ -147,7 +147,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings for generating examples from a seed, with a known best result of a training."""
+    """Settings for generating examples from a seed; the best possible result is known."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."

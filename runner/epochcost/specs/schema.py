@@ -99,7 +99,7 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write a single choice as ``enum`` and descriptions in Markdown, and drop empty defaults."""
+    """Replace ``const`` by ``enum``, write descriptions in Markdown, and drop empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
         del schema["const"]

@@ -107,7 +107,7 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType
 class Owned(Spec):
     """The costs of an owned machine, from which the price of an hour of use is computed.
 
-    With ``per_vcpu``, amounts and watts are for one vCPU, for machines of any size.
+    With ``per_vcpu``, amounts and watts are for one vCPU, so the plan fits any size of machine.
     """
 
     purchase: NonNegative = key(
@@ -159,8 +159,9 @@ class Component(Spec):
 
     The unit decides the quantity. A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed
     for the time of use. Moved data is billed by the gigabytes that the usage states. A run costs
-    the same whatever its duration. In ``of``, ``compute`` is the plan's ``amount`` and
-    ``commitment`` its commitment. A premium is never a percentage of another premium.
+    the same whatever its duration. The label ``compute`` in ``of`` means the plan's
+    ``amount``, and the label ``commitment`` the payments of its commitment. A premium is never a
+    percentage of another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")

@@ -214,8 +214,9 @@ _MOST_DRAWN = 20
 class CostRatio:
     """The cost of a machine relative to the cheapest machine, each at its cheapest price plan.
 
-    ``times_cost`` is the ratio of the mean costs, with a 90 % interval over joint scenarios.
-    ``cheapest`` says in how many of 100 scenarios the machine is the cheapest.
+    A scenario is a random draw of the times on all machines together. ``times_cost`` is the ratio
+    of the mean costs, with a 90 % interval over scenarios. ``cheapest`` says in how many of 100
+    scenarios the machine is the cheapest.
     """
 
     machine: MachineName
@@ -226,10 +227,7 @@ class CostRatio:
 
 
 class CostRatios(Figure):
-    """Chart each machine's relative cost as a mark with an interval.
-
-    The cheapest machine is at 1.
-    """
+    """Chart each machine's cost, divided by the cheapest machine's, as a mark with an interval."""
 
     @property
     def height(self) -> int:
@@ -237,7 +235,7 @@ class CostRatios(Figure):
         return 24 * len(self.data.rows)
 
     def layers(self, alt: Any) -> list[Any]:
-        """The line at 1, then the intervals and the marks."""
+        """The line at the ratio 1, then each machine's interval and mark."""
         order = list(dict.fromkeys(self.data.values_of("machine")))
         domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
         line, x = (

@@ -29,8 +29,8 @@ class Shown:
     """Declares how a field is shown: with which title, in which form, and where.
 
     If ``place`` is "chart", tables omit the field; if it is "table", the drawing omits it. In
-    files, the field's name ends with the unit of the form. Without ``bounds``, tables show only the
-    mean of an interval. Tables show numbers with at most ``digits`` digits.
+    files, the column's name ends with the unit of the ``form``. Without ``bounds``, tables show
+    only the mean of an interval. Tables show numbers with at most ``digits`` digits.
     """
 
     title: str

@@ -97,7 +97,7 @@ def hundredths(svg: str) -> str:
 def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Remove tooltips and labels for screen readers from a spec: the page describes the chart.
 
-    The picture stays the same, and the drawing takes two thirds of the time.
+    The picture stays the same, and drawing it takes a third less time.
     """
     layers = [
         {

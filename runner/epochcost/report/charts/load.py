@@ -36,7 +36,7 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A machine or an API, and its cost of a million tokens at each rate in ``RATES``."""
+    """A machine or an API, and its cost of a million tokens at each request rate in ``RATES``."""
 
     name: str
     costs: tuple[float, ...]
@@ -114,7 +114,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
     """Yield the APIs, and the machines that no other beats in price and speed.
 
-    Offers whose price has a reservation are left out.
+    Offers with a reason to prefer other prices (``reservation``) are left out.
     """
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):

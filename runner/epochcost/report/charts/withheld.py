@@ -1,4 +1,4 @@
-"""Chart the ratio of predicted to true time for accelerators withheld from the predictor."""
+"""Chart predicted over true times on accelerators of which the predictor saw no time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHAPES = {
 
 
 class WithheldChart(Figure):
-    """Chart marks with error bars on logarithmic axes, and a line for exact predictions."""
+    """Chart the ratio with error bars against the true time, and a line for exact predictions."""
 
     def layers(self, alt: Any) -> list[Any]:
         """The line of exact predictions, then error bars and marks."""

@@ -50,7 +50,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _curves(group: Sequence[AccuracyTraining]) -> Figure | None:
-    """Chart the trainings that ran all epochs, or all trainings if none ran all."""
+    """Chart the trainings that ran all epochs; if there are none, chart all trainings."""
     curves = [training for training in group if training.whole] or group
     return learning_curve(curves, identifier=f"learning-time-{_id(group[0])}")
 

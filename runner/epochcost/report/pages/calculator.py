@@ -3,8 +3,8 @@
 The site publishes scripts with the times of each workload, and with a program that computes the
 bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
 `odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
-times to find how likely a machine is the cheapest. Each time has a seed for its draws. Predicted
-times also have published weights.
+times to find how likely a machine is the cheapest. The scripts have a seed for the draws of each
+time. For predicted times, they also have the weights of the random numbers in a draw.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _owned(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield a script with each workload's times, and one with all price plans, by address."""
+    """Yield addresses and scripts: times of each workload and fine-tuning, and all price plans."""
     rows_by_key = _rows(report)
     tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
@@ -212,7 +212,7 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """The facts that all timings on a machine share, so that the site publishes them only once."""
+    """The usual name, vCPUs and plans of a machine's timings, published once for all timings."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -237,9 +237,9 @@ def _places(rows: Sequence[Row]) -> int:
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Collect a workload's timings by job, its epochs and data for random draws, for the browser.
+    """Collect for the browser a workload's timings by job, its epochs and data for random draws.
 
-    ``stacks`` lists the software stacks of each job, the one with the surest answer first.
+    In the result, ``stacks`` has each job's software stacks, that of the surest answer first.
     """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
@@ -258,13 +258,13 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
 
 
 def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
-    """The facts of a timing that differ from the usual facts of its machine."""
+    """The entries of a timing that differ from the ``usual`` entries of its machine."""
     defaults = usual[timing["machine"]].items()
     return dict(pair for pair in timing.items() if pair not in defaults)
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """Add the weights of a time's random draws to ``drawn``; return their seed and index."""
+    """Add the weights of a time's draws to ``drawn``; return their seed and place in ``drawn``."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))

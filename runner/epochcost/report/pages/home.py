@@ -104,7 +104,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The model shown first: the preferred one, else the one with most competing machines."""
+    """The model shown first: ``_FIRST``, else the model with most competing machines."""
     return max(
         contests,
         key=lambda workload: (

@@ -28,7 +28,7 @@ from epochcost.statistics import group_by
 class JobHere:
     """The lowest cost of a job on a machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of compared machines; ``odds`` say which is probably the cheapest.
+    ``machines`` is the number of compared machines; ``odds`` has their odds of being the cheapest.
     """
 
     workload: Workload
@@ -140,7 +140,7 @@ def _unable(hardware: Hardware) -> str:
 
 
 def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | None) -> str:
-    """Explain why the machine is in no ranking: its prices or its times have reservations."""
+    """Explain why no ranking has the machine: doubtful prices or times, or another currency."""
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]

@@ -99,7 +99,7 @@ class Report:
 
     @cached_property
     def loads(self) -> tuple[ServingRow, ...]:
-        """Every LoadGen scenario with its cost."""
+        """Every measured LoadGen scenario, with its cost."""
         return serving_rows(self.inputs)
 
     @cached_property
@@ -143,7 +143,7 @@ class Report:
 
     @cached_property
     def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
-        """Costs of trainings without a time, estimated from their operations, by model id."""
+        """Costs of trainings without a known time, estimated from operation counts, by model id."""
         return estimated_rows(self.inputs, self.rows)
 
     @cached_property
@@ -160,7 +160,7 @@ class Report:
 
     @cached_property
     def market(self) -> TokenMarket:
-        """The market of machines and APIs, which answers questions about requests to decoders."""
+        """All machines and APIs, from which the costs of requests to decoders are computed."""
         return TokenMarket(self.inputs)
 
     @cached_property

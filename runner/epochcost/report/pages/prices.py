@@ -77,7 +77,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator[OldPrices]:
-    """Group current prices older than 60 days by source; the source with most of them is first."""
+    """Group current prices older than 60 days by source, the source with most such prices first."""
     rented: list[tuple[Price | ApiPrice, str]] = [
         (price, hardware.name)
         for provider in providers

@@ -54,7 +54,7 @@ class SourceTable:
 
     @cached_property
     def columns(self) -> list[Claim]:
-        """The figures that become columns: those that at least half of the rows have."""
+        """The figures that at least half of the rows have: the columns of the page's table."""
         claims = [check.claim for row in self.timed for check in row.checks]
         counts = Counter(claim.label for claim in claims)
         first = {claim.label: claim for claim in reversed(claims)}
@@ -70,7 +70,7 @@ class SourceTable:
 
     @property
     def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that are in no column, each with its row if it has one."""
+        """The figures that are in no column of the page's table, each with its row if any."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [

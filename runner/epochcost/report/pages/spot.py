@@ -68,7 +68,7 @@ def _story(report: Report, played: Replayed) -> Story:
 
 
 def _saves(played: Replayed) -> str:
-    """Say how much spot saves compared with on demand under the best policy."""
+    """Say how much spot machines save, under the cheapest policy, compared with on demand."""
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)

@@ -141,7 +141,7 @@ def _values(
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Chart costs relative to the cheapest machine, for embedding, training or inference."""
+    """Chart costs relative to the cheapest machine's cost of embedding, training or inference."""
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if embeds(report, workload):

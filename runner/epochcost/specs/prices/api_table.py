@@ -143,7 +143,9 @@ def _value(key: str, cell: str) -> object:
 
 @dataclass(frozen=True)
 class Renewal:
-    """The new text of a table, the ids of changed rows, and the ids of rows whose file is gone.
+    """The new text of a table, and the ids of changed rows and of rows whose file is gone.
+
+    A row's file is the file in models.dev from which the row's prices come.
 
     ``doubted`` has a reason for each row whose new price is implausible. Such a row has its old
     price in ``text``.

@@ -2,8 +2,8 @@
 
 A price is compared with the previous price of its plan and with the other plans of its machine. It
 is also compared with the prices of its accelerator in other machines, and with the provider's other
-prices. Each comparison allows a fixed factor between prices: the largest factor in this repository
-in November 2026, rounded up. ``api_table`` has the rules for token prices.
+prices. Each comparison allows a fixed factor between prices: the largest factor between this
+repository's prices in November 2026, rounded up. ``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _rent(price: Price, machine: Hardware) -> _Rent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The hourly price of a rented machine, without its billing rule.
+    """The hourly price of a rented machine, before the billing rule rounds used time.
 
     None if the machine is not rented or its price is an assumption.
     """
@@ -212,7 +212,7 @@ class _Market:
         yield from _too_far_apart(rent, nearest, ratio, (most, most))
 
     def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
-        """A reason if an accelerator is too cheap or too expensive for its memory bandwidth.
+        """A reason for doubt if an accelerator's price does not fit its memory bandwidth.
 
         A provider's accelerators, old or new, cost about the same for each GB/s of bandwidth.
         """
@@ -243,7 +243,7 @@ class _Market:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """A reason if this price has no region, but a current price of the plan has one."""
+        """A reason for doubt if this price has no region, but a current one of its plan has one."""
         plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)
@@ -279,7 +279,7 @@ def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
 def _too_far_apart(
     rent: _Rent, peer: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """A reason if the price ``rent`` is implausibly far above or below the price ``peer``.
+    """A reason for doubt if the price ``rent`` is too far above or below the price ``peer``.
 
     ``ratio`` is the price ``rent`` divided by the price ``peer``. ``most`` has two factors: the
     highest allowed ratio, and the highest allowed inverse of the ratio.

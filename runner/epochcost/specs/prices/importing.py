@@ -79,7 +79,7 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """The properties that identify a price, for which a table may list only one amount.
+    """The properties that identify a price; a table may list only one amount for them.
 
     ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
     """
@@ -145,7 +145,7 @@ class _Machines:
                 self._ids[_plain_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice | Fault) -> bool:
-        """Whether the row has the requested region or no region."""
+        """Whether to use the row: False only if it names another region than the requested one."""
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
@@ -174,7 +174,7 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Find the price whose spec is copied, and the row's region, or why there is no price.
+        """Find the price whose spec is copied and the row's region, or why there is no such price.
 
         The price is the newest of the row's plan and region, or else the newest of another plan or
         region.
@@ -264,7 +264,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _amount(price: Price) -> Decimal | None:
-    """The amount of a price per hour; None for a price that consists only of components."""
+    """The amount of a price per hour; None for a price with components or an upfront payment."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -345,14 +345,14 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a stored price is old, so that it gets the later date of the table."""
+    """Whether the stored price gets the table's later date, because it is older than ``FRESH``."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
 
 
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The id of the new spec: the id of the copied spec, with the new month.
+    """The id of the new spec: the copied spec's id with the new month, or day if that id is used.
 
     If the new price has another plan or region than the copied spec, the id names the new plan and
     region.

@@ -105,7 +105,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
-    """The rows of a trace file that are not empty, each with its line number."""
+    """The non-empty rows of a trace file, each with its line number."""
     rows, source = csv_rows(path), display_path(path)
     line, header = next(rows, (1, []))
     names = [name.strip() for name in header]
