@@ -26,8 +26,8 @@ MIB = 2**20
 _OF_MEMORY = (
     "worker: MemoryError: ",
     "worker: MemoryError: Unable to allocate 3.20 GiB for an array with shape (860, 1000000)",
-    "worker: killed by SIGABRT\n  its last lines:\n  terminate called after throwing an instance of "
-    "'std::bad_alloc'",
+    "worker: killed by SIGABRT\n  its last lines:\n  terminate called after throwing an instance "
+    "of 'std::bad_alloc'",
     "worker: JobError: step.onnx: ONNX Runtime refused the graph: bad allocation",
     "worker: RuntimeException: Non-zero status code returned while running Gemm node. Failed to "
     "allocate memory for requested buffer of size 1073741824",
@@ -37,8 +37,8 @@ _OF_MEMORY = (
     "worker: RuntimeException: CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0",
     "worker: RuntimeException: CUDNN_STATUS_ALLOC_FAILED",
     "worker: RuntimeError: can't start new thread",
-    "worker: ended with exit status 1\n  its last lines:\n  OpenBLAS error: Memory allocation still "
-    "failed after 10 retries, giving up.",
+    "worker: ended with exit status 1\n  its last lines:\n  OpenBLAS error: Memory allocation "
+    "still failed after 10 retries, giving up.",
     "OSError: [Errno 12] Cannot allocate memory",
 )
 _OF_OTHERS = (
