@@ -119,11 +119,7 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` accepts the plan.
-
-    The plan's rate of interruptions must be unknown, and a maximum lifetime must leave time to
-    work.
-    """
+    """X rate of interruptions must be unknown, and a maximum lifetime must leave time to work."""
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
     lifetime = price.maximum_lifetime_seconds
@@ -267,8 +263,9 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. An interrupted start lasts an exponential time. A start that
-    is forced to end lasts its lifetime. Without interruptions, the last start ends as the
-    uninterrupted job does. With interruptions, it ends anywhere within an increment.
+    is forced to end lasts its lifetime. Without interruptions, the only start ends when the
+    undisturbed job does. With interruptions, the last start ends in the middle of an increment on
+    average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
