@@ -317,7 +317,7 @@ def rent_at(
 def rents_named(
     catalogue: Catalogue, owned: Price, identifiers: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
-    """The rented plans with the given ids; without ids, all plans of machines like the owned one.
+    """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
 
     Raises InputError if there is no plan. The error names plans of machines with other numbers of
     the same accelerators, the nearest number first.

@@ -71,7 +71,10 @@ class Work:
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """Dollars for the time, prorated or in whole hours, at ``price`` or the row's price."""
+        """Cost of the work in dollars, at ``price`` or else at the row's price.
+
+        Unless ``whole_hours``, the cost is prorated. Raises InputError without a price in USD.
+        """
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"
@@ -223,7 +226,10 @@ class ClaimCheck:
 
     @property
     def equal(self) -> bool:
-        """Whether the recomputed number equals the source's number at the printed precision."""
+        """Whether the rounded recomputed number equals the source's number.
+
+        If the source says "at least", a larger number counts as equal, too.
+        """
         if self.ours is None:
             return False
         if self.claim.relation == "at-least":
@@ -254,7 +260,7 @@ class ClaimCheck:
 
     @property
     def our_digits(self) -> str:
-        """The recomputed number with up to two more digits than the source's; else a dash."""
+        """The recomputed number with up to two more digits than the source's; a dash if unknown."""
         if self.figure is None:
             return "—"
         finer = self.figure.exact.quantize(self.claim.value.scaleb(-2), rounding=ROUND_HALF_UP)

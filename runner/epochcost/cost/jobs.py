@@ -28,7 +28,7 @@ def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
-    """Number of machines for ``per_second`` requests a second of ``request_seconds`` each.
+    """Number of machines for ``per_second`` requests a second, each of ``request_seconds``.
 
     No machine is busy for more than the share ``busy`` of the time.
     """

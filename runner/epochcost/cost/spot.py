@@ -119,7 +119,10 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """X rate of interruptions must be unknown, and a maximum lifetime must leave time to work."""
+    """Whether `interrupted_at` may be used to give the plan a rate of interruptions.
+
+    The plan's own rate must be unknown, and a maximum lifetime must leave time to work.
+    """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
     lifetime = price.maximum_lifetime_seconds
@@ -230,7 +233,7 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 
 
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
-    """Add the starts that end with the machine's lifetime, each with a checkpoint and a restart.
+    """Add to ``time`` the checkpoints and restarts of starts that end with a machine's lifetime.
 
     Let D be the lifetime and r the rate of interruptions. A start lasts D or an exponential time of
     rate r, whichever is shorter. So r / (exp(r D) - 1) starts per second of running end with the
@@ -263,7 +266,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. An interrupted start lasts an exponential time. A start that
-    is forced to end lasts its lifetime. Without interruptions, the only start ends when the
+    is forced to end lasts its lifetime. Without interruptions, the last start ends when the
     undisturbed job does. With interruptions, the last start ends in the middle of an increment on
     average.
     """
