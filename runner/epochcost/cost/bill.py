@@ -1,4 +1,4 @@
-"""Make all bills for the use of machines under a price plan, rented or owned.
+"""Make all bills for the use of rented or owned machines under a price plan.
 
 The bill of a job that may be interrupted is the expected bill. docs/decisions/0005-bills.md
 explains bills.
@@ -42,13 +42,13 @@ def quote(
 ) -> Quote:
     """Bill a usage under a price plan as a separate job, not as a part of a longer job.
 
-    ``billing`` replaces the plan's billing rule. An owned machine has no rule, since every second
-    costs the same. If the plan's machines can be interrupted, each machine runs a separate job and
-    the result is the expected bill. Unless ``credited`` is False, the plan's free credit pays
-    first. Amounts are Decimal with 18 decimals (halves to even), so that ``Quote.total`` is exactly
-    the sum of the lines. Raises InputError if the plan has no price for the egress or an amount
-    overflows. Also raises InputError for a plan per vCPU if ``usage.vcpus`` is None or the usage is
-    accelerated.
+    ``billing`` replaces the plan's billing rule. An owned machine has no billing rule, since every
+    second of use costs the same. If the plan's machines can be interrupted, each machine runs a
+    separate job and the result is the expected bill. Unless ``credited`` is False, the plan's free
+    credit pays first. Amounts are Decimal with 18 decimals (halves to even), so that
+    ``Quote.total`` is exactly the sum of the lines. Raises InputError if the plan has no price for
+    the egress or an amount overflows. Also raises InputError for a plan per vCPU if ``usage.vcpus``
+    is None or the usage is accelerated.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 
@@ -67,7 +67,7 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
 
 
 def in_constant_use(price: Price) -> Price:
-    """The plan with a utilisation of 1, so that its bills charge no idle hours."""
+    """A copy of the plan with a utilisation of 1, so that bills charge no idle hours."""
     parts = {"owned": price.owned, "commitment": price.commitment}
     update = {
         name: part.model_copy(update={"utilisation": Decimal(1)})

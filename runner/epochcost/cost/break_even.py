@@ -3,8 +3,8 @@
 The monthly costs of owning and renting are linear in the owned machine's hours of use. Most of an
 owned machine's cost does not depend on these hours. A rented machine costs nothing without use,
 while a commitment costs the same whatever the use. With a discount for sustained use, the rented
-cost consists of several linear pieces. This module also lists the rented plans that could replace
-an owned machine, with their speed, and states the answers as phrases.
+cost consists of several linear pieces. This module also lists the rented plans whose machines could
+replace an owned machine, and makes phrases of the results for people.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
     ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. A discount for sustained use divides each term of ``term_hours`` into equal
-    parts. Each item of ``shares`` is the share of ``per_hour`` that is charged in one part, in
-    order. Without ``shares``, all hours cost the same.
+    does in an hour. A discount for sustained use divides each period of ``term_hours`` hours into
+    equal parts. ``shares`` has the share of ``per_hour`` that is charged in each part, in order.
+    Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -131,7 +131,7 @@ class Rent:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A rented plan and its comparison with the owned plan."""
+    """A rented plan, its monthly cost, and its break-even and payback against the owned plan."""
 
     rent: Rent
     month: MonthlyCost
@@ -154,8 +154,9 @@ def compare(
 ) -> Comparison:
     """Compare an owned plan with rented plans for a number of hours of use a month.
 
-    The default for ``hours`` follows from the owned plan's utilisation. Raises InputError if the
-    plan is not owned, and as `monthly_rented`, `break_even` and `check_hours` do.
+    The default for ``hours`` follows from the owned plan's utilisation. Raises InputError if
+    ``owned`` is not a plan of an owned machine, and as `monthly_rented`, `break_even` and
+    `check_hours` do.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -248,9 +249,9 @@ def payback(
 ) -> Payback:
     """The years after which buying is cheaper than renting, for a number of hours of use a month.
 
-    The purchase is paid on the first day, and the residual value returns at the end of the
-    machine's life. Raises InputError if ``hours_per_month`` exceed a month, and as `break_even`
-    does.
+    The purchase is paid on the first day, and the residual value is received at the end of the
+    machine's life. Raises InputError if ``hours_per_month`` is more than a month has, and as
+    `break_even` does.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)
@@ -299,8 +300,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    Without ``speed``, a machine with the same accelerators has a speed of 1, and another machine
-    raises InputError.
+    If ``speed`` is None, the speed is 1 for a machine with the same accelerators. Raises InputError
+    for any other machine.
     """
     price = catalogue.price(identifier)
     if speed is not None:
@@ -316,7 +317,7 @@ def rent_at(
 def rents_named(
     catalogue: Catalogue, owned: Price, identifiers: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
-    """The rented plans with the given ids; without ids, all plans of machines like the owned one.
+    """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
 
     Raises InputError if there is no plan. The error names plans of machines with other numbers of
     the same accelerators, the nearest number first.

@@ -71,7 +71,10 @@ class Work:
         return Decimal(value)
 
     def cost(self, price: str | None = None, *, whole_hours: bool = False) -> Decimal:
-        """Dollars for the time, prorated or in whole hours, at ``price`` or the row's price."""
+        """Cost of the work in dollars, at ``price`` or else at the row's price.
+
+        Unless ``whole_hours``, the cost is prorated. Raises InputError without a price in USD.
+        """
         plan = self.prices.get(price or self.row.price or "")
         if plan is None or plan.currency != "USD":
             got = f"{plan.id} in {plan.currency}" if plan else "none"
@@ -92,9 +95,9 @@ Formula = Callable[[Claim, Work, Mapping[str, Work]], Figures]
 def _ai21_2020() -> Figures:
     """A project costs as much as twenty runs: two configurations with ten runs each.
 
-    One run of T5-11B takes 6 floating-point operations for each of 11 billion parameters and a
-    trillion tokens (Kaplan et al. 2020). An operation costs the same as in the run of 1.5 billion
-    parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
+    One run of T5-11B takes 6 floating-point operations for each parameter and token (Kaplan et al.
+    2020), with 11 billion parameters and a trillion tokens. An operation costs the same as in the
+    run of 1.5 billion parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
     """
     return {
         "fully loaded, 110 million parameters": lambda: Decimal(2500) * 2 * 10,
@@ -123,9 +126,9 @@ def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Fig
 def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """The cost is the hours × the price of an hour; the speed-up is the p2's time ÷ the p3's time.
 
-    The number of images seen is steps × batch size. The learning rate first drops after 82 epochs
-    of 45,000 images in whole steps. The steps until the accuracy is stable are stated as a multiple
-    of the step of that drop.
+    The number of images seen is steps × batch size. The learning rate first drops after 82 epochs.
+    An epoch takes 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy
+    is stable is stated as a multiple of the number of steps until that drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -223,7 +226,10 @@ class ClaimCheck:
 
     @property
     def equal(self) -> bool:
-        """Whether the recomputed number equals the source's number at the printed precision."""
+        """Whether the rounded recomputed number equals the source's number.
+
+        If the source says "at least", a larger number counts as equal, too.
+        """
         if self.ours is None:
             return False
         if self.claim.relation == "at-least":
@@ -254,7 +260,7 @@ class ClaimCheck:
 
     @property
     def our_digits(self) -> str:
-        """The recomputed number with up to two digits more than the source's number."""
+        """The recomputed number with up to two more digits than the source's; a dash if unknown."""
         if self.figure is None:
             return "—"
         finer = self.figure.exact.quantize(self.claim.value.scaleb(-2), rounding=ROUND_HALF_UP)
@@ -270,7 +276,7 @@ class RowChecks:
 
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
-    """Recompute every number that a source's table claims from the values in its row."""
+    """Recompute each number that a published table claims, from the row that has the claim."""
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []
     return tuple(

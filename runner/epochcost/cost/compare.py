@@ -168,9 +168,9 @@ def cheapest_batch(
 ) -> BatchChoice[KeyT]:
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
-    Accuracy depends on the batch size and not on the machine. A batch size counts if its accuracy
-    plus its spread is at least the best known accuracy minus the spread of that accuracy. Raises
-    InputError if the costs are in several currencies.
+    Accuracy depends on the batch size and not on the machine. A batch size reaches it if its
+    accuracy plus its spread is at least the best known accuracy minus the spread of that accuracy.
+    Raises InputError if the costs are in several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

@@ -1,4 +1,4 @@
-"""Estimate a range for the time of an untimed training from its number of operations.
+"""Estimate a range for the time of a training that nobody timed, from its operations.
 
 The time is operations ÷ (peak rate × utilisation). The utilisation of such a training is unknown,
 so the module assumes a range.
@@ -42,7 +42,7 @@ def training_flops(model: Model, forward_flops_per_example: float | None) -> Dec
     """Operations of a model's whole training; None if unknown.
 
     A declared model (without a graph) takes 6 operations for each parameter and token. By the usual
-    convention, a graph takes the operations of three forward passes for each example.
+    convention, training a graph takes the operations of three forward passes for each example.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)

@@ -66,8 +66,8 @@ def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
     Let L be the length of a stretch with its checkpoint, and r the rate of interruptions. Let F be
-    the number of seconds after a start in which an interruption makes the start free. A start in
-    the stretch j places before the last needs j L seconds more to end the job than a start in the
+    the number of seconds after a start in which an interruption makes the start free. A start that
+    is j stretches before the last stretch needs j L seconds more to end the job than a start in the
     last stretch. For stretches whose starts need less than F, the sums of exp(-r j L) and of j
     exp(-r j L) over j have closed forms.
     """

@@ -1,6 +1,7 @@
-"""Formulas of the site's calculator: cost of failures, machines for a load, request latency.
+"""Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
 
-Each formula accepts numbers, or symbols to make a program for the browser.
+Each formula accepts numbers and computes a number, or accepts symbols to make a program for the
+browser.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
-    """Number of machines for ``per_second`` requests that take ``request_seconds`` each.
+    """Number of machines for ``per_second`` requests a second, each of ``request_seconds``.
 
     No machine is busy for more than the share ``busy`` of the time.
     """
@@ -48,9 +49,9 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Program for the calculator: a training's cost, a month's cost, and the machines needed.
+    """Program for the calculator: a training's cost, a month's cost, and the number of machines.
 
-    Failed runs are included. Inputs are the cost ``total`` and the ``elapsed`` seconds of a
+    The costs include failed runs. Inputs are the cost ``total`` and the ``elapsed`` seconds of a
     successful run, the share ``failed`` of runs, and the number ``times`` of trainings in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))

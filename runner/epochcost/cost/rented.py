@@ -131,7 +131,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Machines with equal hourly charges: their number over all runs, and the charges of each."""
+    """Machines with equal hourly charges: their number in all runs, and a machine's charges."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -177,8 +177,8 @@ def _covered_and_above(
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
     """Pairs of a number of machines and their charges, for ``count`` machines at once.
 
-    There are pairs for the commitment's used machines, for its unused machines, and for machines
-    beyond the commitment.
+    The pairs are for used machines of the commitment, for idle hours of all its machines, for
+    unused machines, and for machines beyond the commitment.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
@@ -261,11 +261,11 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: one for each charge for work, then one for each other use of time.
+    """Lines of a bill: one for each charge for work, then one for each other use of billed time.
 
-    The last line subtracts ``discounted`` seconds. Each line after the work is the bill of all time
-    so far minus the sum of the earlier lines. If each line were rounded separately, a bill could
-    fall by one unit of the last decimal as time grows.
+    The last line subtracts ``discounted`` seconds. After the lines for work, the amount of each
+    line is the charge for all time so far minus the earlier amounts. If each line were rounded
+    separately, a bill could fall by one unit of the last decimal as time grows.
     """
     if not charged:
         return

@@ -136,7 +136,7 @@ def move_when_interrupted(moment: Moment) -> Indices:
 
 
 def move_when_it_pays(moment: Moment) -> Indices:
-    """Policy: move if interrupted, or if the rest of the work costs less elsewhere now."""
+    """Policy: move if interrupted, or if the move costs less than it saves at current prices."""
     job, best = moment.job, moment.cheapest
     pause = job.restart_seconds + job.move_seconds
     # A zone without machines has an infinite price; the difference of two is invalid.
@@ -393,9 +393,10 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A sort key for outcomes, best first.
+    """A key that sorts outcomes, best first.
 
-    The best outcome has the most starts whose job ends; of equal outcomes, the cheapest is best.
+    In the best outcome, the job ends from the most starts. Among equal numbers of starts, the
+    lowest mean cost is best.
     """
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

@@ -165,7 +165,7 @@ class InputInterval:
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval; ``parts`` has the interval of each uncertain input alone.
+    """A cost with its interval; ``parts`` has the interval that each input alone would cause.
 
     The widest interval comes first in ``parts``.
     """
@@ -183,13 +183,13 @@ def cost_interval(job: PricedJob) -> CostInterval:
     """The cost of a job, with an interval that covers all its uncertain inputs together.
 
     The uncertain inputs are the measured mean time within its interval, interruptions from their
-    5th to 95th percentile, and each number in the price's ``ranges``. The distances from the bill
-    to the low ends are combined as the root of the sum of squares. The distances to the high ends
-    are combined in the same way. This is right for independent deviations if the bill is nearly
-    linear in each input (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3). Bills
-    are nearly linear, apart from the steps of billed time. Sampling would need distributions that
-    no source gives for declared ranges. Raises InputError if the end of a range gives no valid
-    plan, or if the job cannot be billed.
+    5th to 95th percentile, and each number in the price's ``ranges``. Each input alone gives an
+    interval of the bill. The distances from the bill to the low ends of these intervals are
+    combined as the root of the sum of squares, and so are the distances to the high ends. This is
+    right for independent deviations if the bill is nearly linear in each input (J. R. Taylor, An
+    Introduction to Error Analysis, 1997, chapter 3). Bills are nearly linear, apart from the steps
+    of billed time. Sampling would need distributions that no source gives for declared ranges.
+    Raises InputError if the end of a range gives no valid plan, or if the job cannot be billed.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
@@ -215,7 +215,7 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The lowest and the highest bill of an input that varies over its interval.
+    """The lowest and the highest bill while one input varies over its interval.
 
     The lowest value need not give the lowest bill: a low utilisation gives a high bill.
     """

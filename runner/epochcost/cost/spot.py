@@ -119,10 +119,9 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` accepts the plan.
+    """Whether `interrupted_at` may be used to give the plan a rate of interruptions.
 
-    The plan's rate of interruptions must be unknown, and a maximum lifetime must leave time to
-    work.
+    The plan's own rate must be unknown, and a maximum lifetime must leave time to work.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -234,7 +233,7 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 
 
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
-    """Add the starts that end with the machine's lifetime, each with a checkpoint and a restart.
+    """Add to ``time`` the checkpoints and restarts of starts that end with a machine's lifetime.
 
     Let D be the lifetime and r the rate of interruptions. A start lasts D or an exponential time of
     rate r, whichever is shorter. So r / (exp(r D) - 1) starts per second of running end with the
@@ -267,8 +266,9 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. An interrupted start lasts an exponential time. A start that
-    is forced to end lasts its lifetime. Without interruptions, the last start ends as the
-    uninterrupted job does. With interruptions, it ends anywhere within an increment.
+    is forced to end lasts its lifetime. Without interruptions, the last start ends when the
+    undisturbed job does. With interruptions, the last start ends in the middle of an increment on
+    average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO

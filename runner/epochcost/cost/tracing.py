@@ -164,7 +164,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """Least whole number of steps that reach ``number``, without rounding a quotient.
+    """Least whole number of times ``step`` that reaches ``number``, without a rounded quotient.
 
     Raises InvalidOperation if the number of steps has more digits than the decimal context.
     """

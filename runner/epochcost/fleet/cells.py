@@ -1,4 +1,4 @@
-"""The cells of a launch, each a trial or a sweep on a kind of machine, and their results."""
+"""The cells of a launch, each a trial or a sweep of batch sizes, and their results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _ALL = ("*/*.json", "*/*/*.json")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """A trial, or a sweep with the trial of its smallest batch, to measure on a kind of machine."""
+    """A trial, or a sweep of batch sizes, to measure on a kind of machine.
+
+    ``trial`` of a sweep is the trial of the smallest batch size.
+    """
 
     hardware: str
     id: str
@@ -38,7 +41,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """A title of the cell for people: its trial, or the sweep."""
+        """A title of the cell for people: the trial, with "and larger" for a sweep."""
         return f"{self.trial.title}{' and larger' if self.swept else ''}"
 
     @property
@@ -48,7 +51,7 @@ class Cell:
 
 
 def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
-    """The cells of a plan for a machine, in the order of the plan."""
+    """The cells of a plan for a machine: first the trials of the plan, then the sweeps."""
     for trial in plan.trials:
         identifier = trial.id
         yield Cell(hardware, identifier, trial, plan.rounds.get(identifier, 1))

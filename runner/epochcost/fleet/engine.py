@@ -1,9 +1,9 @@
 """The interface between a launch and an engine, and the engine of machines that `ssh` reaches.
 
-An engine reaches one target, and needs a folder on it. There, each job has a folder ``jobs/NAME``
-with its ``script``, its ``log`` and, after the job's end, its ``exit`` code. So a job's state
-outlives a connection. Engines differ in the scripts that submit and cancel a job and print its
-state.
+An engine controls one target, and needs a folder there. In this folder, each job has a folder
+``jobs/NAME`` with its ``script``, its ``log`` and, after the job's end, its ``exit`` code. So a
+job's state outlives a connection. Engines differ in the scripts that submit and cancel a job and
+print its state.
 
 Each call returns in time or raises `EngineError`. `start` may take the target's ``setup_minutes``,
 `collect` and `tear_down` together ``IDLE_MINUTES``, and any other call a minute.
@@ -72,10 +72,10 @@ _STATES = {
 class Engine:
     """Access to one target, which all stations of the target may share.
 
-    This class is the engine of a machine that exists already, so the machine is neither started nor
-    given back. A job's name has letters, digits and hyphens only. ``held`` says whether the machine
-    is paid from its start to its end, or only while a job runs. Stations set ``is_up`` while they
-    hold the lock ``starting``, so that only one of them starts the target.
+    This class is the engine of a machine that exists already, so this class neither starts the
+    machine nor gives it back. A job's name has letters, digits and hyphens only. ``held`` says
+    whether the machine is paid from its start to its end, or only while a job runs. Stations set
+    ``is_up`` while they hold the lock ``starting``, so that only one of them starts the target.
     """
 
     held: ClassVar[bool] = True
@@ -117,7 +117,7 @@ class Engine:
     def poll(self, job: str) -> JobState:
         """The state of a job.
 
-        The script prints the job's exit code, "lost", or Slurm's state and reason.
+        ``state_script`` prints "running", "lost", the job's exit code, or Slurm's state and reason.
         """
         word, _, reason = self._run(self.state_script, job).strip().partition(" ")
         if word == "PENDING":

@@ -1,4 +1,4 @@
-"""Run the stations of a launch, one at a time on each machine, and end all at an interruption."""
+"""Run the stations of a launch, one at a time on each machine; an interruption ends them all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Run all ``works`` in threads; at an interruption, the works end early or do not begin.
+    """Run all ``works`` in threads; at an interruption, they end early or do not begin.
 
     Threads are daemons, so that a second interruption ends the program at once; the ledger then
     names the machines that are up.

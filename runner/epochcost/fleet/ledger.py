@@ -94,7 +94,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
 
 
 class Entries(BaseModel, frozen=True, extra="forbid"):
-    """The content of a ledger: leases by station, and bills by target."""
+    """The content of a ledger: the lease of each station, and the sum of bills of each target."""
 
     leases: dict[str, Lease] = {}
     spent: dict[str, Decimal] = {}
@@ -108,7 +108,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether no machine is up, so that no reserved money will become free."""
+        """Whether the time of all leases is over, so that no reserved money will become free."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
@@ -141,7 +141,7 @@ class Ledger:
 
 @contextmanager
 def open_ledger(root: Path, cap: Decimal | None) -> Iterator[Ledger]:
-    """The ledger for this launch alone; its file is removed unless a machine may still be up.
+    """Open the ledger for this launch alone; at the end, remove its file unless a lease is left.
 
     Raises CapabilityError if another launch of the project runs, or if the file is damaged.
     """

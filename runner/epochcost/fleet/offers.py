@@ -42,8 +42,9 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 
 
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
-    """The machine with an accelerator that SkyPilot rents at the catalogue's lowest hourly price.
+    """The target with the lowest hourly price of all machines with an accelerator.
 
+    SkyPilot must reach the machine's cloud. The prices are the current prices of ``catalogue``.
     ``accelerator`` is the name of a form, such as H100 SXM5, or of a chip, such as H100. Raises
     InputError if no machine with the accelerator has a current price.
     """

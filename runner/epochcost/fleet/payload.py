@@ -115,7 +115,7 @@ def run_script(target: Target, arguments: Sequence[str], options: str = "") -> s
 
 
 def _prelude(target: Target) -> str:
-    """Script lines that run the target's setup in the user's home, then enter its folder."""
+    """Script lines that run the target's setup in the user's home and enter the target's folder."""
     setup = (f"{{ {command}\n}} || exit" for command in target.setup)
     # Modules of clusters set PYTHONPATH for their own Python.
     return "\n".join(

@@ -1,6 +1,6 @@
 """Run scripts and copy files on a machine: this one, or another through `ssh` and `rsync`.
 
-Keys, ports and jump hosts are the user's, in ssh's own configuration. Scripts and secrets travel on
+The user's ssh configuration declares keys, ports and jump hosts. Scripts and secrets travel on
 standard input, so no process list shows them. Every failure is an EngineError with the remedy.
 """
 

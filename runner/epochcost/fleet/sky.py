@@ -1,8 +1,8 @@
 """Machines that SkyPilot rents on clouds and Kubernetes.
 
 SkyPilot's program `sky` starts a machine, gives ssh a name for it, and ends it. The ssh engine does
-the rest. A machine ends itself at a fixed time after the start of its last job, whether it is busy
-or not, so it costs at most that time if the launch is killed.
+the rest. A machine ends itself at a fixed time after the start of its last job, whether the machine
+is busy or not. So if the launch is killed, at most this time is billed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SkyEngine(Engine):
         super().start()
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start a job, and let the machine end itself after the job's limit."""
+        """Start a job, after setting the machine to end itself soon after the job's time limit."""
         self._end_in_time(self.target.limit_minutes + IDLE_MINUTES)
         super().submit(job, arguments)
 
@@ -101,7 +101,7 @@ class SkyEngine(Engine):
                 raise self._up("the machine is still up")
 
     def _end_in_time(self, minutes: int) -> None:
-        """Set the time after which the machine ends itself, and verify it.
+        """Set the minutes after which the machine ends itself, and verify the setting.
 
         `sky autostop` succeeds even if there is no such machine.
         """

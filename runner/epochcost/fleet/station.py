@@ -1,4 +1,4 @@
-"""A station measures cells on a target, one after the other: start, submit, follow, collect.
+"""A station measures cells on a target one by one: it runs a job and collects the results.
 
 A cell whose machine was lost waits to be measured again. However a cell ends, the station ends its
 job and collects its results. However the station ends, it gives the machine back.
@@ -40,10 +40,11 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` has collected files until they are checked. ``options`` are the arguments of
-    `epochcost run` for all cells. ``on_event`` gets a station's name, a cell's title, the cell's
-    new state and the reason. ``clock`` returns seconds since 1970, and ``pause`` waits some
-    seconds. ``losses`` counts the lost machines of each cell, by the cell's id.
+    ``folder`` has collected files until they are checked. ``waiting`` has the cells that no station
+    has taken. ``options`` are the arguments of `epochcost run` for all cells. ``on_event`` gets a
+    station's name, a cell's title, the cell's new state and the reason. ``clock`` returns seconds
+    since 1970, and ``pause`` waits some seconds. ``losses`` counts the lost machines of each cell,
+    by the cell's id.
     """
 
     folder: Path
@@ -210,7 +211,10 @@ class Station:
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
     def _finish(self, cell: Cell, state: JobState | None) -> None:
-        """Collect the result of a cell; ``state`` is None if the launch ends early."""
+        """Collect a cell's result, then record the cell as done or failed, or let it wait again.
+
+        ``state`` is None if the launch ends early.
+        """
         launch = self.launch
         is_lost = state is None or state.state == "lost"
         fault = ""

@@ -74,11 +74,11 @@ def step_targets(
 def training_pool(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Mapping[str, NDArray[Any]]:
-    """The batches that a trial uses in turn; their number and their bytes are limited.
+    """The batches that a trial repeats in a cycle; their number and their bytes are limited.
 
-    Raises MemoryError before the first batch is generated if ``room_bytes`` cannot hold three
-    batches: the smallest pool has two, and a third batch is generated before it is copied into the
-    pool. None means no limit.
+    Raises MemoryError before the first batch is generated if three batches take more than
+    ``room_bytes``: the smallest pool has two batches, and a third is generated before it is copied
+    into the pool. If ``room_bytes`` is None, there is no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -92,8 +92,8 @@ def held_out_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """Batches that training never sees, with ``HELD_OUT_EXAMPLES`` examples in total.
 
-    If their evaluation would exceed ``HELD_OUT_FLOPS`` operations, there are fewer batches, but at
-    least one. ``batch_flops`` is the number of operations that evaluate a batch.
+    If evaluating all these examples would exceed ``HELD_OUT_FLOPS`` operations, there are fewer
+    batches, but at least one. ``batch_flops`` is the number of operations that evaluate a batch.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     count = max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))
@@ -101,7 +101,7 @@ def held_out_pool(
 
 
 def _pool(teacher: Teacher, stream: int, batch_size: int, count: int) -> dict[str, NDArray[Any]]:
-    """Draw batches into an array [pool, batch, ...] for each input and target."""
+    """Draw ``count`` batches into an array [count, batch, ...] for each input and target."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
         batch = teacher.draw(stream, index, batch_size)
@@ -138,7 +138,8 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
     """Raise ModelError if an input indexes an axis and its declared range goes beyond the axis.
 
-    ONNX silently counts negative indices from the end; PyTorch accepts none for labels and tokens.
+    ONNX silently counts negative indices from the end; PyTorch accepts no negative labels or
+    tokens.
     """
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {

@@ -4,9 +4,9 @@ Files have the formats in which data sets are published. Members of an archive a
 file name, in whatever folder, and read without unpacking the archive to disk. The spec declares the
 shape and size of a file's contents; readers raise InputError if the file differs.
 
-Generated data sets have a known best result. No model predicts the next character of a Markov
-chain's text better than the chain's entropy permits. A declared share of the images' labels is
-wrong, in the held-out part too. The spec's seed decides all random numbers.
+Generated data sets have a known best result. No model of a Markov chain's text has an expected loss
+below the chain's entropy. A declared share of the images' labels is wrong, in the held-out part
+too. The spec's seed decides all random numbers.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file, else of the same file in a Python package."""
+    """The path of a fetched or imported data file, or of this file in a Python package."""
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
         if not path.exists():
@@ -176,7 +176,7 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
 
 
 def _split_in_order(dataset: Dataset, whole: Part, overlapping: int) -> tuple[Part, Part]:
-    """Hold out the end of a text; windows that overlap this end are not used for training."""
+    """Hold out the windows at a text's end; training leaves out windows that overlap them."""
     held_out = dataset.held_out_examples or 0
     if held_out + overlapping >= len(whole.labels):
         raise InputError(

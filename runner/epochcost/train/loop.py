@@ -67,7 +67,10 @@ def parse_target(text: str) -> Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a training: learning rate, epochs, steps between evaluations, and target."""
+    """Settings of a training.
+
+    ``evaluate_every`` is the number of steps between evaluations, and ``aim`` is the target.
+    """
 
     schedule: Schedule
     learning_rate: Decimal
@@ -80,8 +83,8 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` gets a progress, the step's number and its loss. The progress is that of the latest
-    evaluation, save or start of an epoch. The state is saved every ``save_seconds``.
+    ``on_step`` gets a progress, a step's number and the step's loss. The progress is as old as the
+    latest evaluation, save or start of an epoch. The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -93,7 +96,7 @@ class Watch:
 def train(
     recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress, watch: Watch
 ) -> Progress:
-    """Train until the recipe's end or until ``watch`` stops the training; save the last state.
+    """Train until the target, the last epoch or a stop by ``watch``; save and return the state.
 
     Raises TrainingDiverged if the training diverges; the last saved state is kept.
     """

@@ -101,7 +101,7 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """Whether each answer is right, without the answers whose label is ``IGNORED``."""
+        """Whether each answer is right; answers whose label is ``IGNORED`` are left out."""
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)
@@ -132,7 +132,10 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Scale numbers from 0 … ``largest_value`` to the field's range if that range is smaller."""
+    """Shift numbers from 0 … ``largest_value`` to the field's lowest value.
+
+    If the field's range is smaller, the numbers are first scaled down to fit it.
+    """
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)

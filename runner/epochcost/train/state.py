@@ -1,9 +1,9 @@
 """Write and read the state of a training, and export its weights.
 
 The state contains everything on which the next step depends: the weights, the optimizer's state,
-the results of evaluations so far, and the step's number. That number decides the place in the data
-and every random draw. ``cost`` prices such checkpoints. A state's file is a zip of arrays and a
-JSON document, and is replaced as a whole or not at all.
+the results of evaluations so far, and the step's number. The number of the step decides which
+examples come next, and every random draw. ``cost`` prices such checkpoints. A state's file is a zip
+of arrays and a JSON document, and is replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class SavedState:
-    """The state between two steps; ``identity`` is the digest of the training's settings."""
+    """A training's state between two steps; ``identity`` is a digest of the training's settings."""
 
     identity: str
     progress: Progress

@@ -1,12 +1,12 @@
-"""Draw synthetic data that a model can learn: inputs and targets of a fixed random network.
+"""Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
 Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
 If a target has a class for each position of a text (a language model's tokens), the class depends
 on the token there. If a target has a single class for a whole text, and there are more than
 ``_MOST_TOPICS`` classes, the class depends on the last token. Only the seed, the number of classes
-and the shape decide these random dependencies, so two targets of the same kind agree.
-``train.batches`` decides which batches are drawn.
+and the shape decide these random dependencies. So two targets with equal shapes and numbers of
+classes depend on their inputs in the same way. ``train.batches`` decides which batches are drawn.
 """
 
 from __future__ import annotations
@@ -115,10 +115,11 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    The vocabulary is dealt out in turn to the pairs of a factor and a sign, frequent tokens first.
-    A factor is drawn for each position of each text. Most tokens belong to this factor with its
-    sign in the example; the others are any tokens of the vocabulary. So bags of words,
-    convolutions, recurrences and attention can all learn from the texts.
+    Each token of the vocabulary belongs to one pair of a factor and a sign. The pairs take turns,
+    beginning with the most frequent tokens. A factor is drawn for each position of each text. Most
+    tokens belong to this factor with its sign in the example; the others are any tokens of the
+    vocabulary. So bags of words, convolutions, recurrences and attention can all learn from the
+    texts.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -210,8 +211,9 @@ def _ignore_some(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    The leading axes of the input are the target's positions. If several inputs fit, the input with
-    the largest vocabulary is chosen. Among equal vocabularies, the last input is chosen, because a
+    An input fits if its leading axes are the target's positions, or if a target with more than
+    ``_MOST_TOPICS`` classes has a single position. If several inputs fit, the input with the
+    largest vocabulary is chosen. Among equal vocabularies, the last input is chosen, because a
     decoder's inputs follow its encoder's.
     """
     if target.classes is None:
@@ -264,7 +266,7 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 
 @dataclass(frozen=True)
 class Teacher:
-    """Draws examples with their targets.
+    """Draws batches of synthetic examples: inputs and targets.
 
     If latent factors decide a target's only label, all classes are equally likely, up to 64
     classes.
