@@ -155,7 +155,7 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast each row's rate from all learnt rows, and ignore the rate that the row states."""
+        """Forecast each row's rate from all learnt rows, and ignore the rate in the row itself."""
         if not rows:
             return ()
         learnt, unknown, inverse = self._designs(rows)
@@ -202,7 +202,7 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
-        """Each row's largest ``Calibration.factor``, which depends only on its device features."""
+        """Each row's largest ``Calibration.factor``, given the row's device features."""
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
         return np.array(factors)[places.ravel()]
@@ -364,7 +364,7 @@ def software_of(rate: Rate) -> str:
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """Find the published program whose operations and bytes are most similar to ``profile``.
+    """Find the published program with the operations and bytes most similar to ``profile``.
 
     Return None if no program is near. Programs for images come last if ``task`` has no images.
     Among equally similar programs, the order of ``FRAMEWORKS`` decides, then each program's number

@@ -249,7 +249,7 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` of those with a known graph, or an edition that also occurs elsewhere."""
+    """Positions in ``rows`` of those with a known graph or an edition that other rows share."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
