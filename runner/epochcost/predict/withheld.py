@@ -58,7 +58,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of ``rows`` forecasts: the percent by which the larger time exceeds the smaller.
+    """Errors of ``rows`` forecasts, each in percent of the smaller of true and predicted time.
 
     ``refused`` is the number of rows without a forecast. ``coverage`` is the share of intervals
     that contain the published rate, ``half_width`` the median ratio between the end of an interval
