@@ -3,10 +3,10 @@
 A rate is the number of examples a second. A machine without accelerators is described by its number
 of vCPUs and its CPU's name (the make). Rates on such machines come from our own results, from
 published timings of our models, and from tables that name CPUs. Only these rates show how fast a
-make is, because providers publish neither its clock under load nor its share of the memory's
-bandwidth. Our measurements on a GPU machine make predictions for other models on that machine more
-precise. Each of our rates has the uncertainty of its measurement, so that imprecise ones count
-less.
+make is, because providers publish neither a CPU's clock under load nor a machine's share of the
+memory bandwidth. Our measurements on a GPU machine make predictions for other models on that
+machine more precise. Each of our rates has the uncertainty of its measurement, so that imprecise
+ones count less.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe vCPUs of a make of CPU as a device, whose peak rates depend only on ``vcpus``."""
+    """Describe ``vcpus`` vCPUs of a CPU (``make``) as a device; peaks depend only on ``vcpus``."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -83,7 +83,7 @@ def cpu_rates(
 ) -> tuple[tuple[Placed, ...], Devices]:
     """The fp32 rates of each workload on each make and number of vCPUs, and the CPUs as devices.
 
-    There are no rates if fewer than three makes of CPU have rates. ``profiles`` has the graphs'
+    If fewer than three makes of CPU have rates, no rates are returned. ``profiles`` has the graphs'
     profiles by model id; ``software`` names the runtime of our own results. Raises InputError for a
     table that cannot be read.
     """
@@ -104,9 +104,9 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our rates on single GPUs, of models whose graphs are similar to a published model's.
+    """Yield our rates on one GPU of ``hardware``, for models with graphs similar to published ones.
 
-    Trials on a machine that contradicts its spec yield nothing.
+    Trials on a machine that contradicts its spec are omitted.
     """
     for result in _of_whole_steps(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)
@@ -120,7 +120,7 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on CPUs or GPUs, of several steps that compute all passes."""
+    """Yield our latest valid results on ``provider`` of several steps without frozen parameters."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
@@ -131,7 +131,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Yield our latest valid results on CPUs: on all CPUs of a machine, or on some of them."""
+    """Yield our latest valid results on CPUs, with no variant other than a limit on vCPUs."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
@@ -152,7 +152,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
 
 
 def _measured_rate(work: Question, seconds: float, result: Result) -> Placed:
-    """The rate of steps of ``seconds``, as uncertain as the mean of the result's steps."""
+    """The rate of ``work`` with steps of ``seconds``; ``result`` determines its uncertainty."""
     uncertainty = _half_width(result) / _INTERVAL_ENDS
     return replace(as_rate(work, work.batch / seconds), uncertainty=uncertainty)
 

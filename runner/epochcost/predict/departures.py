@@ -1,10 +1,10 @@
-"""Learn how observed times differ from a law, a formula of times, with a Gaussian process.
+"""Learn with a Gaussian process how observed times differ from a law, a formula for times.
 
 A row is an observation. Its departure is log(observed time / time by the law). Each term of the
 process is a part of the departure that rows with equal labels share: for example, a chip may be
 faster than the law on every model. The more the rows' features (such as model size) differ, the
 less of this part they share. Callers supply the law, the rows and the terms. ``process`` predicts
-rates of graphs, for which there is no such law.
+rates in examples a second, for which there is no such law.
 
 Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2. As in
 ``process``, a formula predicts each group of rows from all other rows, without a new fit.
@@ -80,7 +80,7 @@ class Traits:
 
 
 def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
-    """Covariance [n, m] between the departures of two sets of rows, without noise."""
+    """Covariance [n, m] between the departures of ``rows`` and ``columns``, without noise."""
     codes = {
         name: numbered([*rows.labels[name], *columns.labels[name]])
         for name in {name for term in terms for name in term.same}
@@ -99,9 +99,9 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 
 
 def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
-    """Correlation [n, m] of two sets of rows, which falls with their distance in ``near`` features.
+    """Correlation [n, m] of ``rows`` and ``columns``: it falls with distance in ``near`` features.
 
-    Without features, the correlation is an array [1, 1] of 1, which broadcasts to all pairs.
+    If ``near`` is empty, the correlation is an array [1, 1] of 1, which broadcasts to all pairs.
     """
     if not near:
         return np.ones((1, 1))
@@ -144,10 +144,10 @@ class Departures:
         return weights @ self._departures, prior - weights @ shared.T
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Predict each group of rows from all others, and collect the errors to scale intervals.
+        """Predict each group of rows from all other groups, and collect errors to scale intervals.
 
         ``groups`` [n] labels the rows, and ``features`` [n, k] describe them. In
-        ``Calibration.factor``, rows with similar features count most.
+        ``Calibration.factor``, rows whose features are similar to its argument count most.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0
@@ -166,7 +166,7 @@ def fitted(
     softness: float = 0.2,
     weights: Vector | None = None,
 ) -> Vector:
-    """Fit the parameters of a law to observations [n]; parameters and observations are logarithms.
+    """Fit the parameters [k] of a law to the values ``observed`` [n]; both are logarithms.
 
     ``weights`` [n] are the weights of the observations, 1 by default. ``start`` [k] and
     ``deviations`` [k] are the means and standard deviations of the parameters' priors. A parameter

@@ -40,8 +40,8 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 class Placed:
     """A published rate, its device, and the profile of its model's graph (None if unknown).
 
-    ``uncertainty`` is the standard deviation of the rate's logarithm, as far as it is known from
-    repeated measurements; 0 for published rates.
+    ``uncertainty`` is the standard deviation of the rate's logarithm, estimated from repeated
+    measurements. It is 0 for published rates.
     """
 
     rate: Rate
@@ -69,7 +69,7 @@ class Devices:
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """Logarithms [4] of a device's peak rate at ``precision``, bandwidth, cache and power."""
+        """Logarithms [4] of a device's peak rate (at ``precision``), bandwidth, cache and power."""
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
         power = float(device.power_watts) if device.power_watts else typical[1]
@@ -82,8 +82,8 @@ class Devices:
     def _median_of(self, devices: Sequence[Device], fact: str) -> float:
         """The median of the attribute ``fact`` of ``devices``.
 
-        If none of ``devices`` states the fact, the median of all devices; if no device states it,
-        1.
+        If none of ``devices`` states the fact, return the median of all devices. If no device
+        states it, return 1.
         """
         for group in (devices, self.all):
             if facts := [float(value) for device in group if (value := getattr(device, fact))]:
@@ -92,7 +92,7 @@ class Devices:
 
 
 def precision_of(text: str) -> Precision:
-    """The precision that a source's text names; mixed precision if the text names none."""
+    """The precision that a text names: ``mixed`` if it is empty, ``fp32`` if it is unknown."""
     label = text.casefold()
     if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"
@@ -113,7 +113,7 @@ def computes_in(device: Device, precision: Precision) -> bool:
 
 
 def peak_of(device: Device, precision: str) -> float:
-    """The peak TFLOP/s of a device at ``precision``, the text of a source."""
+    """The peak TFLOP/s of a device at the precision that the text ``precision`` names."""
     peaks = {"mixed": device.peak_fp16_tflops, "tf32": device.peak_tf32_tflops, "fp32": None}
     peak = peaks[precision_of(precision)] or device.peak_fp32_tflops or device.peak_fp16_tflops
     assert peak is not None, "a device has a peak"
@@ -193,9 +193,9 @@ def model_family(model: str) -> str:
 
 
 def work_features(profile: Profile | None) -> Vector:
-    """Features [7] of a workload, from the operations, bytes and parameters of its graph.
+    """Features [7] of a workload, from the operations, traffic and parameters of its graph.
 
-    Most of the features are logarithms, some are shares. All are NaN if there is no profile.
+    Five features are logarithms, and two are shares. All are NaN if there is no profile.
     """
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)

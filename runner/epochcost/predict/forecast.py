@@ -1,7 +1,7 @@
 """Forecast the rates of workloads on devices without measurements.
 
 One Gaussian process learns from all published rates. If no rate of a workload's software is
-measured, the process assumes that this software differs from the others as much as these differ
+known, the process assumes that this software differs from the others as much as these differ
 among themselves. Machines, memory and prices belong to ``analysis``.
 """
 
@@ -62,7 +62,7 @@ _IMAGES = "image"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A workload on ``count`` devices of one machine, which together process ``batch`` examples.
+    """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
     Our runtime, named ``software``, runs the workload. If ``program`` is a published rate, the
     program of that rate runs the workload instead.
@@ -102,7 +102,7 @@ _KEPT = Keep(
 
 @dataclass(frozen=True, eq=False)
 class Forecaster:
-    """Forecast from published rates; every workload in a question must have a known graph.
+    """Forecast rates from published rates. The workload of each question must have a known graph.
 
     ``measured`` has our own rates, converted by ``as_rate``. The forecaster also learns from these,
     but calibrates intervals on published rates only. ``cache`` is the folder of earlier forecasts,
@@ -121,7 +121,10 @@ class Forecaster:
 
     @cached_property
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """Calibrations and inverse covariance of published rates (None with ``measured`` rates)."""
+        """Calibrations on published rates, and the inverse of these rates' covariance.
+
+        The inverse is None if ``measured`` has rates, because forecasts then need another.
+        """
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
@@ -152,7 +155,7 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast the rate of each row from all learnt rows; rates in ``rows`` are not used."""
+        """Forecast each row's rate from all learnt rows, and ignore the rate in the row itself."""
         if not rows:
             return ()
         learnt, unknown, inverse = self._designs(rows)
@@ -169,10 +172,10 @@ class Forecaster:
         return tuple(forecasts[at] for at in range(len(rows)))
 
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
-        """Covariance [n, n] of the errors of all rows' forecasts, as logarithms.
+        """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        The block of a workload is the covariance of its draws in ``of``. The other blocks are
-        covariances between forecasts of different workloads.
+        The rows of one workload form a block: the covariance of the draws that ``of`` returns for
+        them. The other blocks are covariances between different workloads.
         """
         learnt, unknown, inverse = self._designs(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -190,7 +193,7 @@ class Forecaster:
         return errors
 
     def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """Arrays of the learnt rows and of ``rows``, and the inverse covariance of the former."""
+        """Arrays of the learnt rows and of ``rows``, and the learnt rows' inverse covariance."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         learnt, inverse = design.rows(learning), self._fitted[1]
@@ -199,7 +202,7 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
-        """The largest factor of all calibrations for each row; equal devices have equal factors."""
+        """Each row's largest ``Calibration.factor``, given the row's device features."""
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
         return np.array(factors)[places.ravel()]
@@ -220,7 +223,7 @@ def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draw
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """Mean of max(0, ``least`` - x) for a normal x with mean 0 and this ``deviation``."""
+    """Mean of max(0, ``least`` - x) if x is normal with mean 0 and standard ``deviation``."""
     if math.isinf(least):
         return 0.0
     standard = NormalDist(0.0, deviation)
@@ -272,10 +275,10 @@ def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
 def _posteriors(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, works: Sequence[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Yield the row indices of each workload, with mean [n] and covariance [n, n] of its rates.
+    """Yield each workload's row indices, and the mean [n] and covariance [n, n] of its forecasts.
 
-    Mean and covariance are those of logarithms of rates per device. One workload at a time saves
-    memory, and makes its draws independent of other workloads.
+    A forecast is the logarithm of a rate per device. Predicting one workload at a time saves
+    memory, and makes the draws of different workloads independent.
     """
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
@@ -291,7 +294,7 @@ def _posteriors(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """Make a row, like a published one, of the question's workload and the rate ``per_second``."""
+    """Make a row like a published one: the question's workload with the rate ``per_second``."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program
@@ -336,17 +339,17 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A rate of the published program whose graph is most similar to the graph of a workload.
+    """A ``rate`` of the published program whose graph is most similar to a workload's graph.
 
     ``same`` has all sources' rates of the workload's own network, in the workload's mode and
-    precision. The preferred rates come first.
+    precision, sorted as in ``nearest_program``.
     """
 
     rate: Rate
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int) -> Rate | None:
-        """The preferred rate in ``same`` on ``count`` devices like ``device``, or None."""
+        """The first rate in ``same`` on ``count`` devices of the type ``device``, or None."""
         for row in self.same:
             if row.device.id == device.id and row.rate.count == count:
                 return row.rate
@@ -361,11 +364,11 @@ def software_of(rate: Rate) -> str:
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """Find the published program whose operations and bytes are most similar; None if none is near.
+    """Find the published program with the operations and bytes most similar to ``profile``.
 
-    Programs for images come last if ``task`` has no images. Among equally similar programs, the
-    order of ``FRAMEWORKS`` decides, then the number of rates. Recurrent workloads need recurrent
-    programs.
+    Return None if no program is near. Programs for images come last if ``task`` has no images.
+    Among equally similar programs, the order of ``FRAMEWORKS`` decides, then each program's number
+    of rates. Recurrent workloads need recurrent programs.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

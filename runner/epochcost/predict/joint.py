@@ -1,4 +1,4 @@
-"""Draw samples of the predicted times on several machines, so that shared errors cancel.
+"""Draw samples of the predicted times on several machines, so that shared errors cancel in ratios.
 
 The Gaussian process gives the covariance of all predictions. The error of one job on several
 machines is split into two parts. The mean over the machines is an error of the job and its
@@ -75,7 +75,7 @@ class Forecast:
 def forecasts_of(
     levels: Vector, cells: NDArray[np.int64], covariance: Matrix, factors: Vector, seed: str
 ) -> list[Forecast]:
-    """Make forecasts of times from their logarithms ``levels`` [m].
+    """Make forecasts of times whose predicted logarithms are ``levels`` [m].
 
     Row ``cells[i]`` of ``covariance`` belongs to the error of forecast i. The other arguments are
     as in ``joint_draws``.
@@ -92,8 +92,8 @@ def forecasts_of(
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
     """Yield draws for each of n predictions; equal rows of ``covariance`` have equal draws.
 
-    ``covariance`` [n, n] is the covariance of the errors, as logarithms. Nine of ten errors of a
-    prediction lie within ``factors`` [n] standard deviations.
+    ``covariance`` [n, n] is that of the errors of the predicted logarithms. Nine of ten errors of
+    a prediction lie within ``factors`` [n] standard deviations. ``seed`` is any text.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)
@@ -107,7 +107,7 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
-    """Matrix [n, n] that widens or narrows the errors of one job on n machines.
+    """Matrix [n, n] by which to multiply the errors of one job on n machines, to rescale them.
 
     The arguments are those of ``joint_draws``.
     """

@@ -54,10 +54,10 @@ def learnt_rates(
 ) -> tuple[Placed, ...]:
     """Published rates of frameworks without vendor tuning: one for each workload and device.
 
-    ``software`` of each rate is the framework. Rates of all its versions are merged. Programs that
-    vendors tuned for a device are left out, because they say little about an untuned runtime.
-    ``cache`` is a folder that stores which rows are implausible. Raises InputError for a table that
-    cannot be read.
+    Each rate's ``software`` is the framework; rates of the framework's versions are merged.
+    Programs that vendors tuned for a device are left out, because they say little about an untuned
+    runtime. ``cache`` is a folder that stores which rows are implausible. Raises InputError for a
+    table that cannot be read.
     """
     rows = [
         row
@@ -97,9 +97,9 @@ def _plausible_rows(
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """Rates in examples a second on devices of the catalogue, and names of unknown accelerators.
+    """Rows of rates in examples a second on ``devices``, and the names of unknown accelerators.
 
-    Times to reach an accuracy are left out: they depend on the training as much as on the machine.
+    Times of epochs and runs are left out: they depend on the training as much as on the machine.
     """
     rows, unknown = [], set()
     for rate in rates:

@@ -1,9 +1,9 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-The logarithm of a rate is a sum: the logarithm of a roofline's rate, a level of the workload that
-is the same on every device, and departures from the two. Some departures depend on the device's
+The logarithm of a rate is a sum: the logarithm of the rate that a roofline model predicts, a level
+of the workload that is the same on every device, and departures. Some depend on the device's
 features and are the same for all workloads. Others are the same for all rows of one model, one
-program, one device, or one number of devices. Each departure has a standard deviation.
+program, one device, or one number of devices. ``Scales`` has their standard deviations.
 
 Intervals are calibrated on left-out groups of rows. A formula predicts each group from the others,
 without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
@@ -47,16 +47,16 @@ _ROWS_THAT_COUNT = 25
 class Design:
     """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
-    ``roofline`` is the logarithm of a roofline's rate. ``device_features`` [n, 4] are logarithms of
-    a device's peak rate, memory bandwidth, cache and power, each minus the feature's median.
-    ``work_features`` [n, 7] describe the workload's graph, NaN if unknown. ``count`` is the
-    logarithm of the number of devices, ``batch`` the logarithm of the batch size of one device,
-    ``uncertainty`` the standard deviation of each rate's measurement.
+    ``roofline`` is the logarithm of the rate that a roofline model predicts. ``device_features``
+    [n, 4] are logarithms of a device's peak rate, memory bandwidth, cache and power, each minus the
+    feature's median. ``work_features`` [n, 7] describe the workload's graph, NaN if unknown.
+    ``count`` is the logarithm of the number of devices, ``batch`` the logarithm of the batch size
+    of one device, ``uncertainty`` the standard deviation of each rate's measurement.
 
     The other fields are labels. Two rows have the same number in a label if they agree in the facts
     that the label stands for. ``work``: the workload and all its settings. ``setting``: source,
     model, mode, precision, software, task and unit. ``edition``: source, model, mode, task and
-    unit. ``model_mode``: source without its version, model and mode. ``stack``: source and mode.
+    unit. ``model_mode``: model, mode, and source without its version. ``stack``: source and mode.
     ``software``: source, mode, software and precision. ``group``: chip and memory size.
     ``generation``: the chip's generation.
     """
@@ -86,12 +86,12 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Standard deviations of the terms that add up to a rate's logarithm, and length scales.
+    """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
     ``cache`` and ``power`` are weights of these features of a device. Peak rate and bandwidth have
-    the weight 1. Fields with ``linear`` in the name are slopes: ``graph_linear`` over features of
-    the graph, the others over features of the device. Fields with ``group`` are effects of one
-    chip with one memory size.
+    the weight 1. Fields with ``length`` are length scales. Fields with ``linear`` are slopes:
+    ``graph_linear`` over features of the graph, the others over features of the device. Fields with
+    ``group`` are effects of one chip with one memory size.
     """
 
     level: float = 6.0
@@ -231,7 +231,7 @@ def inverted(matrix: Matrix) -> Matrix:
 
 
 def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
-    """The covariance of two groups of variables that are independent of each other."""
+    """Join the covariances of two independent groups of variables into one covariance."""
     zeros = np.zeros((len(first), len(second)))
     return np.block([[first, zeros], [zeros.T, second]])
 
@@ -242,24 +242,24 @@ def with_noise(design: Design, scales: Scales) -> Matrix:
 
 
 def centred_departures(design: Design) -> tuple[Vector, float]:
-    """log(rate / roofline rate) of each row, minus the mean over all rows; and this mean."""
+    """log(rate / the roofline's rate) of each row, minus its mean over all rows, and this mean."""
     departures = design.rate - design.roofline
     mean = float(departures.mean()) if len(departures) else 0.0
     return departures - mean, mean
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` whose graph is known or whose edition also occurs outside ``rows``."""
+    """Positions in ``rows`` of those with a known graph or an edition that other rows share."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Sizes of errors of left-out rows, in predicted standard deviations, and the rows' weights.
+    """Sizes of the errors of n rows, each predicted without the rows of its group.
 
-    ``features`` [n, k] describe the rows. ``groups`` is the number of groups that were left out in
-    turn.
+    ``deviations`` [n] are the sizes, in predicted standard deviations. ``features`` [n, k] describe
+    the rows, and ``groups`` is the number of groups.
     """
 
     deviations: Vector
@@ -270,8 +270,8 @@ class Calibration:
     def factor(self, features: Vector) -> float:
         """Half width, in standard deviations, of intervals that contain 90 % of true rates.
 
-        Left-out rows whose features are close to ``features`` count most. Infinite if no row was
-        left out.
+        The rows whose features are close to ``features`` count most. The result is infinite if
+        there are no rows.
         """
         if not len(self.deviations):
             return math.inf
@@ -286,9 +286,10 @@ class Calibration:
 
 
 def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
-    """Predict each group from the others and collect the errors, to scale intervals.
+    """Predict each group of rows from all other groups, and collect errors to scale intervals.
 
-    ``inverse`` is the inverse of ``with_noise``. Rows that are not ``predictable`` are skipped.
+    ``inverse`` is the inverse of the matrix from ``with_noise``. Rows that are not ``predictable``
+    are skipped.
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)

@@ -1,7 +1,7 @@
 """Read published rates from tables that have the columns in ``COLUMNS``.
 
-A row states examples a second or the time of an iteration. ``design`` maps names to devices,
-``learnt`` lists doubtful rows.
+A row states examples a second, or the time of an iteration, epoch or run. ``design`` maps names to
+devices, ``learnt`` lists doubtful rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A published rate: examples (or, by ``unit``, runs or epochs) a second on the whole machine.
+    """A published rate of a whole machine in examples, runs or epochs a second (see ``unit``).
 
     ``batch`` is the number of examples in a step, None if the source does not state it. ``size`` is
     the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is a
@@ -99,8 +99,7 @@ class Rate:
 def read_rates(path: Path) -> tuple[Rate, ...]:
     """Read the rates in a table, in their order.
 
-    Raises a SpecError that lists every missing column and every value that is not a positive
-    number.
+    Raises a SpecError that lists every missing column, or the first invalid value of each row.
     """
     return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
 
@@ -116,7 +115,7 @@ def read_table(
 ) -> list[RowT]:
     """Apply ``read_row`` to the line number and cells of each row of a CSV file.
 
-    Raises a SpecError that lists every missing column and every row that ``read_row`` refuses.
+    Raises a SpecError that lists every missing column, or every row that ``read_row`` refuses.
     """
     values, faults = [], []
     rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")

@@ -1,10 +1,10 @@
-"""Withhold accelerators or a source, and compare predicted ratios of accelerators with true ones.
+"""Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares one workload on two accelerators. Both rates are predicted from the rows that are
-not withheld. With today's prices, a ratio states which accelerator is cheaper, and with which
-probability. All ratios of a pair of accelerators together count as one, so that a pair with many
-workloads does not dominate. If sources are withheld, a pair counts once for each source that has
-it.
+A ratio compares the rates of one workload on two accelerators. Both rates are predicted from the
+rows that are not withheld. With today's prices, a ratio states which accelerator is cheaper, and
+with which probability. All ratios of a pair of accelerators together count as one, so that a pair
+with many workloads does not dominate. If sources are withheld, a pair counts once for each source
+that has rates of both accelerators.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices of the cheaper accelerator that were stated with similar probabilities.
+    """Choices of the cheaper accelerator with similar predicted probabilities of being right.
 
-    ``probability`` is the mean of these probabilities, and ``right`` the share of right choices.
+    ``probability`` is the mean of these probabilities, ``right`` the share of choices that are
+    right, and ``ratios`` the number of choices.
     """
 
     probability: float
@@ -54,11 +55,12 @@ class RatioErrors:
     """Calibration of predicted ratios between two accelerators.
 
     ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
-    of the ``priced`` ratios, whose accelerators both have a price. The Brier score is the mean
-    squared error of the stated probabilities. ``base_rate_brier`` is the score if the share of
-    right choices were stated as the probability of every choice. The regret is the extra cost of
-    the predicted choice over the cheaper one. ``reliability`` has the non-empty bins, each 0.05
-    wide, of probabilities from 0.5 to 1.
+    of the ``priced`` ratios, whose accelerators both have a price, and of the choices of the
+    cheaper accelerator. The Brier score is the mean squared error of the predicted probabilities
+    that these choices are right. ``base_rate_brier`` is the score if every probability were the
+    share of right choices. The regret is how much more the chosen accelerator costs than the
+    cheaper one. ``reliability`` has the non-empty bins, each 0.05 wide, of probabilities from 0.5
+    to 1.
     """
 
     ratios: int
@@ -76,8 +78,8 @@ def ratio_errors(
 ) -> Mapping[TwoWithheld, RatioErrors]:
     """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
 
-    ``hourly`` has the price of an hour by the device's id. The result omits a way of withholding
-    that gives no priced ratio.
+    ``hourly`` has each device's price per hour, by the device's id. The result omits a way of
+    withholding that gives no priced ratio.
     """
     design = designed(learnt, devices)
     prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -100,9 +102,10 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield an array [k, 4] of the k ratios of each pair of accelerators.
 
-    All rows of ``together`` labels are withheld at a time. The columns are the weight, the error
-    (true − predicted), its predicted standard deviation, and the predicted cost on the first
-    accelerator relative to the second (NaN without prices). The last three are logarithms.
+    Each time, all rows of two labels (or one, by ``together``) are withheld. The columns are the
+    weight, the error (true − predicted), its predicted standard deviation, and the predicted cost
+    on the first accelerator relative to the second (NaN without prices). The last three are
+    logarithms.
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
@@ -117,9 +120,9 @@ def _ratios(
 
 
 def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
-    """Yield for each pair of accelerators the rows [k, 2] of the workloads that both have.
+    """Yield, for each pair of accelerators, the row indices [k, 2] of the k workloads of both.
 
-    If two labels are withheld ``together``, the accelerators of a pair differ in their label.
+    If ``together`` is 2, the two accelerators have different ``labels``, else the same label.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
@@ -154,7 +157,7 @@ def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector)
 
 
 def _reliability(stated: Vector, right: Vector, weights: Vector) -> Iterator[Stated]:
-    """Yield the non-empty bins of stated probabilities."""
+    """Group choices by stated probability, and yield the groups that are not empty."""
     bins = np.minimum((2 * _BINS * (stated - 0.5)).astype(int), _BINS - 1)
     for inside in (bins == at for at in np.unique(bins)):
         means = np.average(np.stack((stated, right))[:, inside], axis=1, weights=weights[inside])

@@ -34,8 +34,8 @@ class Tried:
     """A published rate, and its forecast from all rows with another ``name``.
 
     ``name`` is an accelerator, generation, model or source. ``forecast`` is None if no forecast is
-    possible. ``roofline`` is log(published rate / roofline's rate), NaN or infinite if the roofline
-    gives no rate.
+    possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or infinite if the
+    model gives no rate.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of ``rows`` forecasts, in percent: larger time over smaller time, minus 1.
+    """Errors of ``rows`` forecasts, each in percent of the smaller of true and predicted time.
 
     ``refused`` is the number of rows without a forecast. ``coverage`` is the share of intervals
     that contain the published rate, ``half_width`` the median ratio between the end of an interval
-    and its middle. The ``roofline`` errors are those of the rows that the roofline can predict,
-    None if there are no such rows.
+    and its middle. The ``roofline`` fields are errors of a roofline model on the rows that it can
+    predict, None if there are no such rows.
     """
 
     rows: int
@@ -97,10 +97,10 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast every row without the rows of its accelerator, generation, model or source.
+    """Forecast every row from all rows of other accelerators, generations, models or sources.
 
-    ``withheld`` chooses one of these four. If models or sources are withheld, only rows with a
-    known graph are forecast.
+    ``withheld`` says which of these four must differ. If models or sources are withheld, only rows
+    with a known graph are forecast.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -124,7 +124,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield ``rows`` whose model, or a model with a similar graph, has rates in ``rest``."""
+    """Yield those ``rows`` of ``candidates`` whose edition or a similar graph is in ``rest``."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -133,11 +133,12 @@ def _forecastable(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """Errors [n] of a roofline's rate times a factor that is fitted to the other rows.
+    """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
 
-    Each model has its own factor. If models are withheld, each device has a factor instead. If
-    sources are withheld, there is only one factor. The error is NaN for rows that are not
-    ``predictable``, and infinite if no other row determines the factor.
+    The factor is fitted to the rows with other ``names``. Each edition has its own factor. If
+    models are withheld, each device has a factor instead. If sources are withheld, there is only
+    one factor. The result is NaN for rows that are not ``predictable``, and infinite if no row
+    determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

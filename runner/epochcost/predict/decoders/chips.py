@@ -241,7 +241,7 @@ def generation_of(name: str) -> CpuGeneration:
 
 
 def _lanes(cpu: CpuForm) -> int:
-    """Operations of a core in a cycle on the widest vectors of a processor."""
+    """Operations that a core computes in a cycle with the processor's widest vectors."""
     text = " ".join(cpu.instructions)
     return next((lanes for name, lanes in _LANES.items() if name in text), _FEWEST_LANES)
 
@@ -265,7 +265,10 @@ def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
 
 
 def read_processors(path: Path) -> Mapping[str, CpuForm]:
-    """Processors of a table, by provider and machine; raises SpecError as ``read_rates`` does."""
+    """Read a table's processors of machines without GPUs, by provider and machine.
+
+    Raises SpecError as ``read_rates`` does.
+    """
     rows = read_table(path, _COLUMNS, lambda _, row: (row, _processor(row)))
     return {f"{row['vendor']} {row['machine']}": form for row, form in rows if not row["gpu"]}
 
@@ -289,8 +292,8 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
     """The processor of a machine without accelerators; None if its spec names no processor.
 
     If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
-    Otherwise the numbers come from the spec, and chip and instructions from another machine of the
-    same family.
+    Otherwise the numbers come from the spec, and the chip and its instructions from another machine
+    of the same family.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -319,7 +322,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor with the instructions and threads per core of one with this ``chip``."""
+    """Describe a processor; one with the same ``chip`` gives instructions and threads per core."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores

@@ -65,7 +65,7 @@ def _program(row: TokenRow) -> Hashable:
 
 
 def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row that repeats an earlier row, and a message naming that row."""
+    """Yield the index of each row that repeats an earlier one, and a message naming the latter."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
@@ -140,12 +140,12 @@ def _why(row: TokenRow) -> str | None:
 
 
 def _count(row: TokenRow) -> int:
-    """Number of devices in a row, over all copies of the model."""
+    """Number of devices that a row's measurement used, over all copies of the model."""
     return row.line.count_of("count", 1)
 
 
 def _operations(row: TokenRow) -> float:
-    """The fewest operations a second that the devices need to reach a row's rate.
+    """The fewest operations a second that the devices must compute to reach a row's rate.
 
     Embeddings are looked up instead of multiplied, and the scores of the vocabulary are computed
     for only one token of a prompt.
@@ -163,7 +163,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """The fewest bytes (weights, keys, values) that the devices read a second at a row's rate."""
+    """The fewest bytes (weights, keys, values) that devices must read a second for a row's rate."""
     question, form = row.question, row.question.form
     if question.kind == "first":
         return 0.0

@@ -16,14 +16,14 @@ share each layer, and exchange results in the time ``exchange``. ``peak`` is the
 units, ``operations`` the rate of the vector units, and ``weights read`` a number of bytes.
 
 The other symbols are parameters of the software, fitted to published rows (see `Efficiencies`): e
-and ef are the reached shares of bandwidth and peak, τ and τp the seconds of a layer, w the
-operations to unpack a weight, s the seconds of a sequence, and t0 the seconds at the start of a
-prefill.
+and ef are the reached shares of bandwidth and peak, τ and τp the seconds that a layer adds, w the
+operations to unpack a weight, s the seconds that a sequence adds, and t0 the seconds at the start
+of a prefill.
 
 Only the experts that the tokens select are read. Sequences that do not fit into memory together run
-one group after the other. If the server reads prompts of other requests between tokens, each token
-waits for a share of that reading. Whatever the fitted parameters, more bandwidth never makes a step
-slower, and more sequences never make it faster.
+in groups, one after the other. If the server reads prompts of other requests between tokens, each
+token waits for a share of that reading. Whatever the fitted parameters, more bandwidth never makes
+a step slower, and more sequences never make it faster.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Efficiencies(NamedTuple):
     - ``prompt_layer``, ``start``: seconds for each layer in a prefill, and for each prefill.
     - ``hop``: seconds for each transfer between two devices.
     - ``threads``: seconds that a layer waits for each core of a processor.
-    - ``clock``: on devices, the seconds of layers and sequences are divided by the vector units'
-      operations a second to this power.
+    - ``clock``: on devices, the seconds of layers and sequences are divided by r to this power; r
+      is the vector units' operations a second / 3e13.
     - ``warm``, ``narrow``: tokens of a prompt, and numbers of the hidden state, at which the matrix
       units reach half of their rate.
     - ``between``: share of the prefill time of other requests that delays an output token.
@@ -220,7 +220,7 @@ class _Phases:
         return (sequences * prompts + self._overhead()) / s.output
 
     def _prompt(self) -> Vector:
-        """Seconds of a prompt's products and attention; a narrow model's products are slower."""
+        """Seconds of a prompt's matrix products and attention; narrow models multiply slower."""
         s = self._s
         products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
         attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers

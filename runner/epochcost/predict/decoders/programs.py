@@ -1,9 +1,10 @@
-"""Fit efficiencies in ``law`` for each program: an edition of a software for one maker's chips.
+"""Fit the efficiencies of ``law`` for each program: a software's edition on one maker's chips.
 
-The fit is hierarchical: each fit is the prior of fits to smaller groups of rows. First, all rows on
-processors or NVIDIA's chips are fitted together. Each software follows, then the software on the
-chips of each other maker, then each edition. A program with few rows stays near the fit of the next
-larger group; with very few rows, it uses that fit.
+An edition is a version of the software as one source names it. The fit is hierarchical: each fit is
+the prior of fits to smaller groups of rows. First, all rows on processors or NVIDIA's chips are
+fitted together. Each software follows, then the software on the chips of each other maker, then
+each edition. A program with few rows stays near the fit of the next larger group; with very few
+rows, it uses that fit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FEWEST_TO_LEARN = 8
 
 
 def _groups(question: ServingQuestion) -> tuple[str, ...]:
-    """Names of the groups of software that contain the question, the largest first.
+    """Names of the groups of rows to which the question belongs, the largest first.
 
     The smallest group is one edition of the software for the chips of one maker.
     """
@@ -41,13 +42,13 @@ def _groups(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of fitted efficiencies: ``pooled`` of all software, ``named`` by group."""
+    """Logarithms of efficiencies: ``pooled`` fits all software, ``named`` has a fit by group."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
     def law(self, questions: Sequence[ServingQuestion]) -> Vector:
-        """Predicted logarithms of seconds, by the smallest fitted group of each question."""
+        """Predict logarithms of seconds with the fit to the smallest group of each question."""
         result = np.empty(len(questions))
         places = group_by(range(len(questions)), lambda at: _groups(questions[at]))
         for groups, members in places.items():
@@ -96,7 +97,10 @@ def _fit(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to the questions ``at``; n questions of one group together weigh √n."""
+    """Fit efficiencies to the questions with the indices ``at``.
+
+    If n of them have the same entry in ``groups``, they have the weight √n together.
+    """
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[i] for i in at])

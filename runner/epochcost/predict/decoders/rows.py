@@ -97,7 +97,7 @@ class Line:
 
 @dataclass(frozen=True)
 class ServingQuestion:
-    """A question for the time of a prefill or a decoding step on some devices or processors.
+    """A question about the time of a prefill or a decoding step on some devices or processors.
 
     The model runs on ``count`` devices of one kind, with weights of ``weight_bytes``. If ``kind``
     is ``first``, the question is the time to read the prompts of ``sequences`` sequences together.
@@ -132,14 +132,14 @@ class ServingQuestion:
 class TokenRow:
     """A published serving measurement: the ``seconds`` that answer its ``question``.
 
-    An ``interleaved`` time between tokens includes the time to read the prompt. It is ``(first +
-    (output - 1) * token) / output``, with ``first`` the seconds to the first token of a request and
-    ``token`` the seconds between two tokens. So ``sequences / seconds`` is the throughput in tokens
-    a second.
+    If the question is ``interleaved``, the time between tokens includes the time to read the
+    prompt. It is ``(first + (output - 1) * token) / output``, with ``first`` the seconds to the
+    first token of a request and ``token`` the seconds between two tokens. So ``sequences /
+    seconds`` is the throughput in tokens a second.
 
     A rate at full load states neither seconds nor the number of sequences: ``seconds`` is None, and
     the question has one sequence. ``tokens_per_second`` is None if the row states a time.
-    Unknown lengths are 0.
+    Unknown lengths of prompts and outputs are 0.
     """
 
     line: Line
@@ -218,7 +218,7 @@ def precision_of(text: str) -> Precision:
 
 
 def software_of(text: str) -> str:
-    """The family of a software, "vLLM" for every version; an unknown text stays as it is."""
+    """The family that a text names: "vLLM" for every version; ``text`` itself if it names none."""
     folded = text.casefold()
     return next((family for part, family in _FAMILIES.items() if part in folded), text)
 
@@ -247,7 +247,7 @@ class _Timed(NamedTuple):
 
 
 def _timed(line: Line) -> _Timed | None:
-    """The time in seconds that a line states; None if the line states another figure."""
+    """The serving time or rate that a line states; None if it states no usable one."""
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
     prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)

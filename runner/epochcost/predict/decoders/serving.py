@@ -52,7 +52,7 @@ _KIND_DISTANCE = 3.0
 
 
 def _length(question: ServingQuestion) -> float:
-    """The logarithm of the prompt's length, in coarse steps; 0 if the question is about tokens."""
+    """The logarithm of the prompt's length, in coarse steps; 0 for times between tokens."""
     if question.kind == "token":
         return 0.0
     return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
@@ -151,8 +151,8 @@ class ServingForecaster:
 def _timed(row: TokenRow) -> TokenRow | None:
     """The row with ``seconds`` set; None if the row does not determine the seconds.
 
-    For a rate at full load, the number of sequences becomes the largest power of two that fits into
-    memory.
+    For a rate at full load, the number of sequences becomes the largest power of two, up to 256,
+    that fits into memory.
     """
     question = row.question
     if row.seconds is not None:
@@ -183,7 +183,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """A forecaster for accelerators, or for CPUs; all ``rows`` were measured on such chips."""
+    """A forecaster for either accelerators or CPUs; all ``rows`` were measured on the same kind."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """A question, the median departure and the number of rows for each set of equal traits."""
+        """A question, the median departure and the number of rows with each set of traits."""
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])
@@ -240,7 +240,7 @@ class _Side:
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecast the times of one model; draws of different machines are correlated."""
+        """Forecast the answers to questions about one model; their draws are correlated."""
         at = numbered(map(_key, questions))
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))

@@ -1,15 +1,15 @@
 """Forecast the seconds per token in which devices train a language model, with intervals.
 
-The law of a step adds the times to multiply at a share of the peak rate, to read the weights, to
-unpack quantised weights, and to start each layer's kernels. The exchange of sharded weights
-overlaps the first three times. The shares and times are fitted to published trainings. A Gaussian
-process learns how much software, chips and models differ from this law. No term of the process
-depends on a device's rates, so a higher peak never makes a training slower.
+The law, a formula for the time of a step, adds the times to multiply at a share of the peak rate,
+to read the weights, to unpack quantised weights, and to start each layer's kernels. The exchange of
+sharded weights overlaps the first three times. The shares and times are fitted to published
+trainings. A Gaussian process learns how far times depart from this law by software, chip and model.
+No term of the process depends on a device's rates, so a higher peak never makes a training slower.
 
 A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
-2001.08361). To these are added the operations of attention, which grow with the sequence length. A
-backward pass counts as two forward passes, or as one if the weights are frozen. Checkpointing
-repeats the forward pass (Chen et al. 2016, arXiv 1604.06174).
+2001.08361). Attention adds operations that grow with the sequence length. A backward pass counts
+as two forward passes, or as one if the weights are frozen. Checkpointing repeats the forward pass
+(Chen et al. 2016, arXiv 1604.06174).
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class TrainingQuestion:
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens.
     ``recomputed`` is the share of the forward pass that the backward pass repeats. If ``sharded``,
-    each device stores only a part of the weights. ``software`` is a family of published trainings,
-    or empty for any.
+    each device stores only a part of the weights. ``software`` is the family of the training
+    software, or empty for any.
     """
 
     form: DecoderForm
@@ -176,7 +176,7 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
-        """Forecast the seconds per token for each question, in order; the draws are correlated."""
+        """Forecast the seconds per token for each question, in order, with correlated draws."""
         if not questions:
             return []
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
@@ -196,12 +196,12 @@ class Amounts(NamedTuple):
     """Times and factors in the law for one token on one device at the hardware's full rates.
 
     ``products`` and ``attention`` are seconds at the peak rate. ``read`` is the seconds to read the
-    weights. ``unpacked`` and ``numbers`` are the seconds to read a byte for each weight to unpack
-    and for each activation. ``moved`` is the seconds to move the weights over the link. ``balance``
-    is peak / bandwidth, divided by the same ratio of an A100.
-    ``layers`` is the number of layer passes that start. ``few_bits`` and ``experts`` are 1 if the
-    model is multiplied in fewer than 16 bits or has experts, else 0. ``devices`` is the number of
-    devices, ``doublings`` its logarithm to base 2.
+    weights. ``unpacked`` is the seconds to read one byte for each quantised weight, ``numbers``
+    those to read one byte for each activation. ``moved`` is the seconds to move the weights over
+    the link. ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``layers`` is
+    the number of passes through a layer; a compiled one counts 0.3. ``few_bits`` is 1 if products
+    are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else 0.
+    ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
     """
 
     products: float
