@@ -95,7 +95,10 @@ def finetune(
 
 
 def _total(examples: int | None, tokens: int, epochs: int, total: str | None) -> Decimal:
-    """Number of tokens of the training; raises InputError unless exactly one option states it."""
+    """Number of tokens of the training, over all ``epochs``.
+
+    Raises InputError unless exactly one of ``examples`` and ``total`` is given.
+    """
     if (examples is None) == (total is None):
         raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")
     if total is not None:

@@ -300,9 +300,9 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """The recomputed number of a claim, with its range over times that round to the source's times.
+    """Recompute the number of a claim, and the range that the rounding of the source's times allows.
 
-    None if the source's function does not compute the claim.
+    None if the function for this source's claims does not compute this claim.
     """
     figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)

@@ -133,8 +133,9 @@ class JobFiles(_Frozen):
     values of some parameters. Other parameters are drawn at random as the metadata of ``graph``
     says, with the job's seed. A carried value without a stored or drawn value starts at its
     ``fill``. In inference, a parameter without a value is an error. ``outputs`` names the outputs
-    to read, such as the loss, except carried values. ``reference`` is None if the trial computes in
-    fp32, or if an engine runs ``graph``. ``evaluation`` is for training only. ``serving`` is None
+    to read, such as the loss, except carried values. ``reference`` is the same work in fp32, for
+    comparison, or None if the trial itself computes in fp32 or an engine runs ``graph``.
+    ``evaluation`` computes the loss of a training on held-out batches. ``serving`` is None
     for trials that time steps. For a trial under LoadGen, ``batches`` has examples ``[examples,
     ...]``, and ``graph`` is the graph for the largest batch.
     """
