@@ -381,7 +381,7 @@ def _observation(catalogue: Catalogue, task: _Task, forecast: Forecast) -> Obser
     training = task.model.training if work.mode == "training" else None
     evidence = Evidence("prediction", _PAGE)
     if published is not None:
-        evidence = Evidence(f"{published.source}: {published.file}", _PAGE)
+        evidence = Evidence(f"{published.source}: {published.file}", "sources/index.md")
     scale = published.per_second / forecast.per_second if published else 1.0
     rates = (scale * rate for rate in (forecast.high, forecast.per_second, forecast.low))
     # Further digits depend on the other questions of the call.

@@ -300,7 +300,7 @@ def _check(
 def _figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """Recompute the number of a claim, and the range that the rounding of the source's times allows.
+    """Recompute the number of a claim, and the range due to the rounding of the source's times.
 
     None if the function for this source's claims does not compute this claim.
     """

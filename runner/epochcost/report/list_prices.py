@@ -15,6 +15,7 @@ from epochcost.specs.price import Price
 from epochcost.units import FRESH, SECONDS_PER_HOUR
 
 _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
+_OLDEST = 3 * FRESH
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,15 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     """The cheapest machine per GPU hour for each GPU that many machines have, dearest first.
 
-    Machines with a single GPU are preferred. Prices much older than the newest are left out.
+    Machines with a single GPU are preferred. Prices that are half a year older than the newest
+    price are left out.
     """
     by_chip: dict[str, list[Listed]] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
     for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices > 1):
         # A core of a TPU is not a GPU.
         gpus = all(chip.compute_capability for chip in machine.hardware.accelerators)
-        if gpus and machine.as_of and newest - machine.as_of <= FRESH:
+        if gpus and machine.as_of and newest - machine.as_of <= _OLDEST:
             by_chip.setdefault(machine.hardware.accelerators[0].name, []).append(machine)
     common = sorted(by_chip.values(), key=len, reverse=True)[:_MOST_CHIPS]
     return by_gpu_hour([group[0] for group in common])[::-1]

@@ -149,9 +149,10 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Format provider, plan and date of a price, and the names of its unconfirmed values."""
+    """Format provider, plan, hour and date of a price, and the names of its unconfirmed values."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
-    return f"{', '.join(price.provider_and_plan)}, {price.as_of}{doubt}"
+    hour = [] if price.owned else [f"{hour_about(price)} an hour"]
+    return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:

@@ -253,7 +253,7 @@ def _peak(claim: Claim) -> str | None:
 
 
 CHECKS = (
-    Check("model", "a model without a spec, or a mode that its spec lacks", _model),
+    Check("model", "a model without a spec, or a mode that the model's spec does not have", _model),
     Check("hardware", "a machine without a spec", _hardware),
     Check("host", "a result under another machine's name", _host),
     Check("fingerprint", "an environment that was edited", _fingerprint),

@@ -157,11 +157,11 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    The unit decides the quantity. A gigabyte-month has 730 hours, as at EC2 and GCE, and is billed
-    for the time of use. Moved data is billed by the gigabytes that the usage states. A run costs
-    the same whatever its duration. The label ``compute`` in ``of`` means the plan's
-    ``amount``, and the label ``commitment`` the payments of its commitment. A premium is never a
-    percentage of another premium.
+    The unit decides the quantity. In a price of a gigabyte-month, a month has 730 hours, as at EC2
+    and GCE, and only the hours of use are billed. Moved data is billed by the gigabytes that the
+    usage states. A run costs the same whatever its duration. In ``of``, the label ``compute`` means
+    the plan's ``amount``, and the label ``commitment`` means the payments of its commitment. A
+    premium is never a percentage of another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")

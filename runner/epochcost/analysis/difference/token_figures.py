@@ -1,7 +1,7 @@
 """Price a million tokens of each decoder in two revisions, on machines where costs may differ.
 
-Only predicted times are compared, because the cause of a changed measurement is found only in its
-result file.
+Only predicted times are compared. A measured time changes only if a result file changes, and the
+list of changed results names that file.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def finding(contest: Contest, job: str) -> str:
         return f"{sentence}, and it is the fastest too"
     times = float(cheap.time.mean / fast.time.mean)
     faster = rounded(times, 2 if times >= 1.1 else 3)
-    return f"{sentence}; {amounts[1]} buys it {faster} times as fast"
+    return f"{sentence}; {one_line(fast.name)} is {faster} times as fast for {amounts[1]}"
 
 
 def _unmeasured(mark: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.report.charts.contest import cost_against_time
 from epochcost.report.charts.figure import Figure
@@ -22,6 +23,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
 
     Values about the model are None if only a published table has the model. ``gpu_memory`` is in
     GiB, by machine. ``without`` has the machines without a time for the model, by reason.
+    ``tested`` has the errors of predicted times where the truth is known.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
@@ -32,6 +34,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
         "counted": arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
         "gpu_memory": report.gpu_memory,
         "without": _without(report, workload),
+        "tested": headline(report.trust) if report.trust else None,
         "sources": [
             source
             for source in catalogue.published.values()
