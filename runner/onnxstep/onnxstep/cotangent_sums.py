@@ -95,7 +95,7 @@ def scatter_rows(
 
 
 def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """Add the gradients of looked-up rows; ``table`` is the gradient from the table's other uses."""
+    """Add the gradients of looked-up rows to ``table``, the gradient from all other uses."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")
