@@ -68,7 +68,7 @@ class Feed:
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Batches of an epoch's steps from ``first_step`` on; ``rates`` has their learning rates."""
+        """Batches of an epoch's steps from ``first_step`` on, with learning rates ``rates``."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
