@@ -16,6 +16,7 @@ from epochcost.units import FRESH, SECONDS_PER_HOUR
 
 _MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
 _OLDEST = 3 * FRESH
+_FIRST_WITH_TENSOR_CORES = 7
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,16 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     """The cheapest machine per GPU hour for each GPU that many machines have, dearest first.
 
-    Machines with a single GPU are preferred. Prices that are half a year older than the newest
-    price are left out.
+    Only GPUs with tensor cores are listed. Machines with a single GPU are preferred. Prices that
+    are half a year older than the newest price are left out.
     """
     by_chip: dict[str, list[Listed]] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
     for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices > 1):
-        # A core of a TPU is not a GPU.
-        gpus = all(chip.compute_capability for chip in machine.hardware.accelerators)
+        # A core of a TPU has no compute capability.
+        chips = machine.hardware.accelerators
+        capabilities = [float(chip.compute_capability or 0) for chip in chips]
+        gpus = min(capabilities, default=0) >= _FIRST_WITH_TENSOR_CORES
         if gpus and machine.as_of and newest - machine.as_of <= _OLDEST:
             by_chip.setdefault(machine.hardware.accelerators[0].name, []).append(machine)
     common = sorted(by_chip.values(), key=len, reverse=True)[:_MOST_CHIPS]
