@@ -106,9 +106,9 @@ def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
 def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
     """Training BERT with 1.5 billion parameters does not fit the memory of a T4."""
     (reason,) = (
-        row.reason
+        row.words
         for row in predictions.without
-        if row.id == "bert-1.5b" and "EC2 g4dn.xlarge" in row.reason
+        if row.id == "bert-1.5b" and "EC2 g4dn.xlarge" in row.words
     )
     assert "does not fit: needs 27.9 GiB, has 16.0 GiB" in reason
     timed = {
@@ -151,7 +151,7 @@ def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(
         for row in predictions.observations
     )
     (reason,) = (
-        row.reason for row in predictions.without if row.id == "resnet50" and "c7i" in row.reason
+        row.words for row in predictions.without if row.id == "resnet50" and "c7i" in row.words
     )
     assert reason.endswith("uncertain by a factor of ten")
 
@@ -160,7 +160,7 @@ def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
     """Models without a similar published model have no prediction on GPUs, but a reason."""
     rows = [row for row in predictions.observations if row.workload.id in _WITHOUT_KIN]
     assert {row.machine.device for row in rows} == {"cpu"}
-    reasons = {(row.id, re.split("[,:]", row.reason)[0]): row.reason for row in predictions.without}
+    reasons = {(row.id, re.split("[,:]", row.words)[0]): row.words for row in predictions.without}
     assert "of a model of a similar size" in reasons["mnist-mlp", "on GPUs"]
     assert "of a recurrent model" in reasons["lstm-char-cnn", "on GPUs"]
     assert ("gpt-3", "its graph is missing or cannot be counted") in reasons

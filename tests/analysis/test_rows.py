@@ -17,11 +17,10 @@ from epochcost.analysis.rows import (
     price_rows,
     ranking,
 )
-from epochcost.cost import Estimate, Unpriced
+from epochcost.cost import Estimate, Time, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import contest
 from epochcost.results.records import Result, Round
-from epochcost.statistics import summarise
 from report_project import inputs_of, make_result, write_project
 
 
@@ -269,9 +268,9 @@ def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report
     """A wide measurement at a list price is no answer, but stands first among the others."""
     rows = rows_by_workload(report, "net")
     best = contenders(rows, "epoch")[0]
-    wide = summarise((0.001, 0.1, 0.001, 0.1), (2, 2))
+    wide = Time(Decimal("0.0001"), Decimal("0.05"), Decimal("0.1"))
     machine = replace(best.observed.machine, hardware="own", name="Own")
-    observed = replace(best.observed, kind="measured", summary=wide, machine=machine)
+    observed = replace(best.observed, kind="measured", step=wide, machine=machine)
     imprecise = replace(best, observed=observed)
     ranked = ranking([*(row for row in rows if row.assumed), imprecise, best], "epoch")
     assert ranked[:2] == (best, imprecise)
@@ -281,6 +280,9 @@ def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report
     assert ranking_of_page.cheapest.name == best.observed.machine.name
     assert ranking_of_page.imprecise is not None
     assert ranking_of_page.imprecise.name == "Own"
+    fair = Time(Decimal("0.03"), Decimal("0.05"), Decimal("0.07"))
+    measured_well = replace(imprecise, observed=replace(observed, step=fair))
+    assert not measured_well.reservation
     plain = contest(rows, "epoch")
     assert plain is not None
     assert plain.imprecise is None

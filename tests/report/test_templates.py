@@ -8,7 +8,22 @@ from types import SimpleNamespace
 import pytest
 
 from epochcost.report.templates import environment, price_date
+from epochcost.specs.price import Price
+from epochcost.specs.terms import Owned
 from report_project import REPOSITORY
+
+_PRICE = Price.model_validate(
+    {
+        "id": "p", "hardware": "m", "plan": "on-demand", "provider": "x", "amount": 1,
+        "billing": "prorated", "source": "a test", "as_of": dt.date(2026, 1, 1),
+    }
+)  # fmt: skip
+_OWNED = Owned.model_validate(
+    {
+        "purchase": 1800, "years": 4, "utilisation": 1, "power_watts": 120,
+        "electricity_per_kwh": 1,
+    }
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -22,10 +37,16 @@ from report_project import REPOSITORY
     ],
 )
 def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A price's age is shown from 61 days on, counted to the build's date."""
+    """The age of a rent is shown from 61 days on, counted to the build's date.
+
+    A purchase has no age.
+    """
     built = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(built.timestamp())))
-    assert price_date(dt.date.fromisoformat(day)).endswith(age)
+    price = _PRICE.model_copy(update={"as_of": dt.date.fromisoformat(day)})
+    assert price_date(price).endswith(age)
+    bought = price.model_copy(update={"plan": "owned", "owned": _OWNED})
+    assert price_date(bought).endswith(f"{day}</span>")
 
 
 @pytest.mark.parametrize(

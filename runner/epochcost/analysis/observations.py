@@ -39,9 +39,9 @@ STACK_WORDS: Mapping[Stack, str] = {
 # Our runtime among the frameworks of published times, in any version.
 _OURS = "onnx runtime"
 MILLION = 1_000_000
-# A measured mean whose 95 % interval is wider than this on either side, relative to the mean, is no
-# answer. Two rounds that agree give 11 %.
-MOST_HALF_WIDTH = 0.15
+# A measured or predicted time is no answer if the high end of its interval is more than this number
+# of times the low end.
+VAGUEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,10 @@ class Observation:
     @property
     def imprecise(self) -> str:
         """Explain why a measured time is too imprecise for an answer; empty if it is precise."""
-        half = self.summary.relative_half_width if self.summary else 0.0
-        if self.kind != "measured" or half <= MOST_HALF_WIDTH:
+        step = self.step
+        if self.kind != "measured" or step is None or step.high <= VAGUEST * step.low:
             return ""
+        half = max(step.high - step.mean, step.mean - step.low) / step.mean
         return f"not precise: its time is known to ±{100 * half:.0f} % only"
 
     @property

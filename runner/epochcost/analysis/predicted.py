@@ -20,7 +20,14 @@ import numpy as np
 from epochcost.analysis.arithmetic import arithmetic_of_models, is_whole_pass, needed_bytes
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
-from epochcost.analysis.observations import Evidence, Observation, Stack, Workload, epoch_time
+from epochcost.analysis.observations import (
+    VAGUEST,
+    Evidence,
+    Observation,
+    Stack,
+    Workload,
+    epoch_time,
+)
 from epochcost.analysis.rates import cpu_of, cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
@@ -46,17 +53,24 @@ from epochcost.specs.study import Mode
 from epochcost.units import memory as memory_words
 
 _PAGE = "explanation/predictions.md"
-# A rate with an interval of more than this factor ranks nothing.
-_VAGUEST = 100
 _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 
 
 @dataclass(frozen=True, slots=True)
 class NoTime:
-    """The reason why the model or the machine with this ``id`` has no predicted time."""
+    """The reason why the model or the machine with this ``id`` has no predicted time.
+
+    If the reason applies to some machines only, ``machines`` has their names.
+    """
 
     id: str
     reason: str
+    machines: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The reason, after the names of the machines to which it applies."""
+        return f"on {', '.join(self.machines)}: {self.reason}" if self.machines else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +267,7 @@ def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime
     forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
-        if forecast.high > _VAGUEST * forecast.low:
+        if forecast.high > VAGUEST * forecast.low:
             vague[task.model.id, "uncertain by a factor of ten"].append(task.place.hardware.name)
         else:
             precise.append((task, forecast))
@@ -261,9 +275,9 @@ def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime
 
 
 def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
-    """A sentence for each model and reason, with the names of the machines."""
+    """Collect the machines without a time of each model, by reason."""
     return [
-        NoTime(model, f"on {', '.join(dict.fromkeys(machines))}: {reason}")
+        NoTime(model, reason, tuple(dict.fromkeys(machines)))
         for (model, reason), machines in reasons.items()
     ]
 

@@ -44,7 +44,6 @@ from epochcost.units import (
     money,
     parse_count,
     plain,
-    price_age,
     rounded,
     seconds,
     software_words,
@@ -161,7 +160,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     counts = Counter(_reason(row, reason) for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
     rows = [f"{row.observed.machine.name}, {row.plan}: {reason}" for row, reason in unpriced]
-    machines = [f"{machine.id}: {machine.reason}" for machine in answer.without]
+    machines = [f"{machine.id}: {machine.words}" for machine in answer.without]
     for title, why, lines in (
         ("Not compared", reasons, rows),
         ("No time", "neither measured nor published nor predicted", machines),
@@ -239,8 +238,8 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
         yield "its price is assumed, not a market price"
     if price.unconfirmed_words:
         yield f"no source confirms the {price.unconfirmed_words} of its price"
-    if age := price_age(price.as_of):
-        yield f"its price is {age}"
+    if price.age:
+        yield f"its price is {price.age}"
 
 
 def _confirmed(answer: CheapestAnswer) -> Iterator[str]:

@@ -25,7 +25,7 @@ from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.loader import FOLDER
 from epochcost.specs.price import Price
-from epochcost.units import plain, price_age
+from epochcost.units import plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -154,7 +154,7 @@ def price_words(price: Price) -> str:
     """Format a price as a heading: id, provider, region, plan, date and age."""
     place = f", {price.region}" if price.region else ""
     heading = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
-    return ", ".join(filter(None, (heading, price_age(price.as_of))))
+    return ", ".join(filter(None, (heading, price.age)))
 
 
 def print_table(

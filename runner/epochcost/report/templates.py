@@ -23,6 +23,7 @@ from epochcost.report.list_prices import hourly, owned_hour
 from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.report.wording import price_paid
+from epochcost.specs.api import ApiPrice
 from epochcost.specs.price import Price
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._/-]+")
@@ -76,9 +77,9 @@ def _date(day: dt.date) -> Markup:
     return Markup(f'<span class="ec-date">{day:%Y-%m-%d}</span>')  # noqa: S704  digits only
 
 
-def price_date(day: dt.date) -> Markup:
+def price_date(price: Price | ApiPrice) -> Markup:
     """Write the day of a price, with its age if it is older than 60 days."""
-    return Markup(", ".join(filter(None, (_date(day), units.price_age(day)))))  # noqa: S704  digits only
+    return Markup(", ".join(filter(None, (_date(price.as_of), price.age))))  # noqa: S704  digits only
 
 
 def _gib(size_bytes: int) -> str:

@@ -68,8 +68,8 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
         yield Instability(
             "process",
             "measured in one process only",
-            "measure in several, so that their spread counts: `--rounds 3`, or `rounds = 3` in the "
-            "study",
+            "measure in several, so that their spread counts: without --quick, and with "
+            "`--rounds 3`, or `rounds = 3` in the study",
         )
 
 

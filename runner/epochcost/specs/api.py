@@ -26,7 +26,7 @@ from epochcost.specs.base import (
     optional,
 )
 from epochcost.specs.reference_data import Currency
-from epochcost.units import today
+from epochcost.units import price_age, today
 
 MILLION = 1_000_000
 
@@ -108,6 +108,11 @@ class ApiPrice(TokenPrices, _SoldModel):
             if long is not None and least is not None and getattr(long, name) < least:
                 raise ValueError(f"should have {name} at least as the usual one, {least}")
         return long
+
+    @property
+    def age(self) -> str:
+        """The age of a price older than 60 days; empty for newer prices."""
+        return price_age(self.as_of)
 
     @property
     def reservation(self) -> str:

@@ -53,6 +53,7 @@ from epochcost.specs.terms import (
     rule_of,
 )
 from epochcost.specs.wording import KeyPath, describe, join_choices, suggest_or_list
+from epochcost.units import price_age
 
 Plan = Literal[
     "on-demand",
@@ -283,6 +284,11 @@ class Price(PricedSpec):
         """Provider and plan for readers; the plan of an owned machine names no provider."""
         plan = self.plan_words
         return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
+
+    @property
+    def age(self) -> str:
+        """The age of a price older than 60 days; empty for an owned machine, bought only once."""
+        return "" if self.owned else price_age(self.as_of)
 
     @property
     def reservation(self) -> str:
