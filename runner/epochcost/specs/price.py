@@ -135,7 +135,7 @@ class Price(PricedSpec):
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     plan: Plan = key("Kind of plan: rented by use, committed to, or owned.")
-    provider: Text = key("Company with this price.", "AWS EC2")
+    provider: Text = key("Company that offers this price.", "AWS EC2")
     sku: Text | None = optional("The provider's name for the product.", "g6.xlarge")
     region: Text | None = optional(
         "The provider's region of the price; all regions by default.", "us-east-1"

@@ -125,7 +125,7 @@ class Timing(Spec):
     epochs: Positive | None = optional("Epochs of the whole job.", 25)
     power_watts: Positive | None = optional("Power of all machines together, in watts.", 1415.78)
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
-        "Accuracy that the source's training reached, in percent.", 91.6
+        "Accuracy that the training of this row reached, in percent.", 91.6
     )
     accuracy_spread: Positive | None = optional(
         "Spread of the accuracies of the source's runs, in percentage points.", 0.3

@@ -91,8 +91,8 @@ class Requests(Spec):
     of onnxruntime-genai batches the waiting sequences.
     """
 
-    prompt: Lengths = key("Number of tokens in the prompts.")
-    answer: Lengths = key("Number of tokens in the answers, at least two.")
+    prompt: Lengths = key("Lengths of the prompts, in tokens.")
+    answer: Lengths = key("Lengths of the answers, in tokens; at least two.")
     first_token_ms: PositiveInt = key("Latency bound of the first token, in milliseconds.", 1000)
     token_ms: PositiveInt = key("Latency bound of each further token, in milliseconds.", 100)
     percentile: Literal[50, 90, 99] = key(
