@@ -25,12 +25,12 @@ def break_even(
     rent: Annotated[
         list[str] | None,
         typer.Option(
-            help="Id of a rented plan.  [default: all of the same kind of machine]",
+            help="Id of a rented plan.  [default: all plans of the same kind of machine]",
             autocompletion=ids("prices"),
         ),
     ] = None,
     hours_per_month: Annotated[
-        str | None, typer.Option(help="Hours of use.  [default: the plan's utilisation]")
+        str | None, typer.Option(help="Hours of use a month.  [default: the plan's utilisation]")
     ] = None,
     speed: Annotated[
         str | None, typer.Option(help="Speed of the rented machine relative to the owned machine.")

@@ -23,7 +23,7 @@ WithCeilings = Annotated[
     bool,
     typer.Option(
         "--ceilings/--no-ceilings",
-        help="Measure the machine's peak rates after the run, unless stored: some seconds.",
+        help="After the run, measure the machine's peak rates in some seconds, unless stored.",
     ),
 ]
 

@@ -79,11 +79,13 @@ def cheapest(
     budget: Budget = None,
     software: Annotated[
         Stack | None,
-        typer.Option(help="Our runtime or published software. Default: the best known answer."),
+        typer.Option(
+            help="Our runtime or published software. Default: the one with the surest answer."
+        ),
     ] = None,
     precision: Annotated[
         Precision | None,
-        typer.Option(help="Default: mixed on GPUs with tensor cores, fp32 elsewhere."),
+        typer.Option(help="Precision. Default: mixed on GPUs with tensor cores, fp32 elsewhere."),
     ] = None,
     mode: Annotated[
         Mode | None,
@@ -92,10 +94,10 @@ def cheapest(
         ),
     ] = None,
     count: Annotated[
-        str | None, typer.Option(help="Examples of an inference: 10M, 500k. Default: a million.")
+        str | None, typer.Option(help="Number of examples to infer: 10M, 500k. Default: a million.")
     ] = None,
     tokens: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of each text of an inference.")
+        int | None, typer.Option(min=1, help="Number of tokens in each text to infer.")
     ] = None,
     results: ResultsFolder = RESULTS,
     show_all: ShowAll = False,

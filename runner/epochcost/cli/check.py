@@ -36,12 +36,12 @@ def check(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Spec files or folders; with --results, result files. Default: all files here.",
+            help="Spec files or folders; with --results, result files. Default: the whole project.",
         ),
     ] = None,
     results: Annotated[
         bool,
-        typer.Option("--results", help="Check stored results; check named files as submissions."),
+        typer.Option("--results", help="Check all stored results, or named files as submissions."),
     ] = False,
     budgets: Annotated[
         bool,

@@ -19,9 +19,14 @@ from epochcost.units import parse_decimal, parse_duration_seconds
 _MOST_NAMED = 5
 Deadline = Annotated[str | None, typer.Option(help="Longest wall time: 90m, 2h, 1h30m.")]
 Budget = Annotated[
-    str | None, typer.Option(help="Highest cost: 5USD. Without --deadline, the fastest wins.")
+    str | None,
+    typer.Option(
+        help="Highest cost: 5USD. Without --deadline, the fastest affordable choice wins."
+    ),
 ]
-ShowAll = Annotated[bool, typer.Option("--all", help="Show all choices and all omissions.")]
+ShowAll = Annotated[
+    bool, typer.Option("--all", help="Show all choices, and all that was left out.")
+]
 
 
 def limits_of(deadline: str | None, budget: str | None) -> Limits:

@@ -13,8 +13,8 @@ _INTRODUCTION = """\
 This page lists all commands of `epochcost` with their options. `make schemas` generates this page.
 `epochcost COMMAND --help` prints the same text.
 
-Exit codes: 0 done; 1 the input is invalid; 2 the options do not fit; 3 the machine lacks something,
-such as a GPU, memory or disk; 130 interrupted.
+Exit codes: 0 done; 1 the input is invalid; 2 the options are invalid or contradict each other;
+3 the machine lacks something, such as a GPU, memory or disk; 130 interrupted.
 """
 
 

@@ -48,7 +48,8 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
 def import_(
     name: _Name,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A file of the data set, or a folder with some.")
+        Path,
+        typer.Argument(metavar="PATH", help="A file of the data set, or a folder with its files."),
     ],
     *,
     data: _Folder = _FOLDER,

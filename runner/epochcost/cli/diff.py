@@ -35,13 +35,15 @@ def diff(
     form: Annotated[
         Form,
         typer.Option(
-            "--format", help="A table, a comment or its data, or JSON with exact amounts."
+            "--format",
+            help="A table, a comment in Markdown, the comment's data, or JSON with exact amounts.",
         ),
     ] = "text",
 ) -> None:
     """Show which costs change between two git revisions, and why.
 
-    Prints nothing if nothing changes; JSON then has empty lists. The working tree is not touched.
+    If nothing changes, the command prints nothing, or JSON with empty lists. The working tree stays
+    unchanged.
 
     Example: epochcost diff main
     """

@@ -18,7 +18,9 @@ from epochcost.specs.requests import ENGINE, EngineName
 def engine(
     name: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ENGINE]...", help=f"{ENGINE}==0.18.0. Default: from the studies."),
+        typer.Argument(
+            metavar="[ENGINE]...", help=f"Such as {ENGINE}==0.18.0. Default: those of the studies."
+        ),
     ] = None,
     *,
     study: Studies = None,

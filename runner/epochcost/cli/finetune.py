@@ -60,13 +60,15 @@ def finetune(
     model: Annotated[str, typer.Option(help="A decoder's id.", autocompletion=ids("models"))],
     method: Annotated[
         Literal["lora", "qlora", "full", "pretraining"],
-        typer.Option(help="Adapters, adapters on 4-bit weights, all weights, or from scratch."),
+        typer.Option(
+            help="Train adapters, adapters on 4-bit weights, all weights, or from scratch."
+        ),
     ] = "lora",
-    examples: Annotated[int | None, typer.Option(min=1, help="Examples of the data.")] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Tokens of an example or sequence.")] = 512,
+    examples: Annotated[int | None, typer.Option(min=1, help="Number of examples.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Tokens in an example or sequence.")] = 512,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over all examples.")] = 1,
     tokens_total: Annotated[
-        str | None, typer.Option(help="Number of tokens, instead of --examples: 10B.")
+        str | None, typer.Option(help="Number of tokens of an epoch, instead of --examples: 10B.")
     ] = None,
     precision: Annotated[
         Literal["bf16", "fp8"], typer.Option(help="Precision of most matrix products.")

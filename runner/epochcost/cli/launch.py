@@ -70,7 +70,11 @@ def launch(
     quick: Quick = False,
     plan_by_value: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Only the N trials that improve the answers most."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Only N trials: those that improve answers most for their cost.",
+        ),
     ] = None,
     cap: Annotated[
         str | None,

@@ -117,8 +117,8 @@ def price(
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.
 
-    By default, the plan is on demand and billed by the second, and the price is today's price in
-    USD from the machine's provider.
+    By default, the price is dated today, in USD, from the machine's provider, on demand and billed
+    by the second.
 
     Example: epochcost new price --hardware g6.xlarge --amount 0.8048 --region us-east-1
     --source "the provider's list"
@@ -179,17 +179,17 @@ def model(
     ] = None,
     vocabulary: Annotated[
         list[str] | None,
-        typer.Option(metavar="INPUT=SIZE", help="Number of valid indices of an input."),
+        typer.Option(metavar="INPUT=SIZE", help="Number of valid indices in an input of tokens."),
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(help="Loss of the training. Default: inference only.")
+        str | None, typer.Option(help="Loss of the training. Default: no training, only inference.")
     ] = None,
     examples_per_epoch: Annotated[int, typer.Option(min=1, help="Examples of an epoch.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the training.")] = 1,
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file.
 
-    By default, the id and the name are those of the file.
+    By default, the id and the name come from the file's name.
 
     Example: epochcost new model --graph model.onnx --loss softmax_cross_entropy --task "image
       classification" --example "a grey 28 x 28 image" --source "our own"

@@ -78,7 +78,8 @@ class Selection:
         str | None,
         typer.Option(
             metavar="auto|N",
-            help="This batch size, or a sweep until memory runs out. Default: the studies' sizes.",
+            help="This batch size, or growing ones until memory runs out. Default: the studies' "
+            "sizes.",
         ),
     ] = None
     rounds: Annotated[
@@ -144,7 +145,9 @@ def plan(
     *,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Also print, in text, the memory of models by batch size."),
+        typer.Option(
+            "--verbose", help="Also print the memory of models by batch size; not in json."
+        ),
     ] = False,
     wide: WideTable = False,
     output: OutputFormat = "text",

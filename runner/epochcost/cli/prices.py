@@ -28,7 +28,9 @@ from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
-_Accept = Annotated[bool, typer.Option("--accept", help="Also write prices that are doubted.")]
+_Accept = Annotated[
+    bool, typer.Option("--accept", help="Also write prices that contradict others.")
+]
 
 
 @app.callback()
@@ -39,11 +41,12 @@ def _prices() -> None:
 @app.command("import")
 def import_prices(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV tables of prices.")],
-    provider: Annotated[str, typer.Option(help="The provider: aws, gcp, azure, …")],
+    provider: Annotated[str, typer.Option(help="The provider of the machines: aws, gcp, azure, …")],
     as_of: Annotated[dt.datetime, typer.Option(formats=["%Y-%m-%d"], help="Day of the prices.")],
     source: Annotated[str, typer.Option(help="Source of the table: a repository or an address.")],
     region: Annotated[
-        str | None, typer.Option(help="Only this region, also for machines without a price there.")
+        str | None,
+        typer.Option(help="Only this region, including machines that have no price there yet."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     skip_faulty: Annotated[

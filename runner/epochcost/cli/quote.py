@@ -55,7 +55,7 @@ class UsageOptions:
     )
     runs: Annotated[int, typer.Option(help="Repetitions in a row, each with a new start.")] = 1
     egress_gb: Annotated[
-        str | None, typer.Option(help="Gigabytes sent out of the cloud, for --price.")
+        str | None, typer.Option(help="Gigabytes sent out of the cloud; only with --price.")
     ] = None
 
     def usage(self) -> Usage:
@@ -73,7 +73,7 @@ class PriceOptions:
         str | None,
         typer.Option(help="Id of a price in specs/prices.", autocompletion=ids("prices")),
     ] = None
-    rate: Annotated[str | None, typer.Option(help="Amount per hour, instead of --price.")] = None
+    rate: Annotated[str | None, typer.Option(help="Price of an hour, instead of --price.")] = None
     billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None
     currency: Annotated[str | None, typer.Option(help="Currency of --rate.  [default: USD]")] = None
 

@@ -35,11 +35,15 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", help="The tool's JSON fil
 _Model = Annotated[
     str, typer.Option(help="Id of the served decoder.", autocompletion=ids("models"))
 ]
-_Kind = Annotated[str, typer.Option(help="The kind of machine.", autocompletion=ids("hardware"))]
-_Plan = Annotated[str | None, typer.Option(help="Your price plan.", autocompletion=ids("prices"))]
+_Kind = Annotated[
+    str, typer.Option(help="Id of the kind of machine.", autocompletion=ids("hardware"))
+]
+_Plan = Annotated[
+    str | None, typer.Option(help="Id of your price plan.", autocompletion=ids("prices"))
+]
 _Rate = Annotated[str | None, typer.Option(help="Your price of a GPU-hour in USD: 2.31.")]
-_Gpus = Annotated[int | None, typer.Option(min=1, help="GPUs that served.")]
-_Machines = Annotated[int | None, typer.Option(min=1, help="Machines with these GPUs.")]
+_Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs that served.")]
+_Machines = Annotated[int | None, typer.Option(min=1, help="Number of machines with these GPUs.")]
 _Software = Annotated[str, typer.Option(help="The serving software: vLLM 0.22.")]
 _Precision = Annotated[str, typer.Option(help="The precision of the weights: fp8.")]
 

@@ -49,8 +49,8 @@ def run(
         float,
         typer.Option(
             min=0,
-            help="Minutes beyond the plan, to wait while other programs use the machine and to add "
-            "rounds to trials that are not precise yet.",
+            help="Minutes by which the run may exceed the plan, to wait while other programs use "
+            "the machine and to add rounds to imprecise trials.",
         ),
     ] = 0,
     ceilings: WithCeilings = True,

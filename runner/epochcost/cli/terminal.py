@@ -79,11 +79,15 @@ WideTable = Annotated[
 ]
 Quick = Annotated[
     bool,
-    typer.Option("--quick", help="A few seconds per trial; the interval of the mean is wider."),
+    typer.Option(
+        "--quick", help="Time each trial for only a few seconds; intervals of means are wider."
+    ),
 ]
 AsIs = Annotated[
     bool,
-    typer.Option("--as-is", help="Measure and mark a machine that contradicts --hardware."),
+    typer.Option(
+        "--as-is", help="Measure a machine that contradicts --hardware; results note this."
+    ),
 ]
 
 

@@ -85,15 +85,18 @@ def tokens(
         str, typer.Option(help="Share of a prompt that an API caches for later prompts: 10%.")
     ] = "0%",
     batch: Annotated[
-        bool, typer.Option("--batch", help="Answers may take a day: batch prices of APIs.")
+        bool,
+        typer.Option("--batch", help="Answers may take a day, so that APIs' batch prices apply."),
     ] = False,
     precision: Annotated[Precision, typer.Option(help="Precision of the weights.")] = "bf16",
     software: Annotated[
         Software | None,
-        typer.Option(help="The serving software. Default: vLLM, or llama.cpp if vLLM cannot."),
+        typer.Option(
+            help="The serving software. Default: vLLM, or llama.cpp where vLLM does not run."
+        ),
     ] = None,
     devices: Annotated[
-        int | None, typer.Option(min=1, help="Most accelerators of a machine.")
+        int | None, typer.Option(min=1, help="Largest number of accelerators in a machine.")
     ] = None,
     results: ResultsFolder = RESULTS,
     show_all: ShowAll = False,

@@ -48,10 +48,10 @@ class WorkOptions:
         None
     )
     target: Annotated[
-        str | None, typer.Option(help='Stop at: "accuracy >= 0.98", "loss <= 0.1".')
+        str | None, typer.Option(help='Result at which to stop: "accuracy >= 0.98", "loss <= 0.1".')
     ] = None
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Most epochs. Default: those in the model's spec.")
+        int | None, typer.Option(min=1, help="Largest number of epochs. Default: the model's.")
     ] = None
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Examples in a step. Default: the model's.")
@@ -60,7 +60,7 @@ class WorkOptions:
         int | None, typer.Option(min=1, help="Steps between evaluations. Default: an epoch.")
     ] = None
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="Number of trainings.")] = 1
-    seed: Annotated[int, typer.Option(min=0, max=10**9, help="The first repeat's seed.")] = 0
+    seed: Annotated[int, typer.Option(min=0, max=10**9, help="Seed of the first training.")] = 0
 
     def recipe(self, catalogue: Catalogue) -> Recipe:
         """Make the settings of a training; raises InputError if the model declares no training."""

@@ -16,7 +16,7 @@ from onnxstep.graphs.parameters import parameter_count
 
 def weightless(
     model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data next to it.")],
-    destination: Annotated[Path, typer.Option("--out", "-o", help="The file to write, .onnx.")],
+    destination: Annotated[Path, typer.Option("--out", "-o", help="The .onnx file to write.")],
 ) -> None:
     """Write an ONNX file whose weights are drawn at random.
 

@@ -36,11 +36,11 @@ class TokenPrices(Spec):
 
     input_per_million: NonNegative = key("Price of a million tokens of prompts.", 0.15)
     cached_input_per_million: NonNegative | None = optional(
-        "Price of a million cached tokens of prompts.", 0.075
+        "Price of a million tokens of prompts that are read from the cache.", 0.075
     )
     cache_write_per_million: NonNegative | None = optional(
         "Price of a million tokens of prompts that are written to the cache;"
-        " the input price by default.",
+        " by default, `input_per_million`.",
         0.1875,
     )
     output_per_million: NonNegative = key("Price of a million tokens of answers.", 0.60)
@@ -91,10 +91,12 @@ class ApiPrice(TokenPrices, _SoldModel):
     """A provider's prices of a model, per million tokens of prompts and of answers."""
 
     batch_percent: Annotated[NonNegative, Field(lt=100)] = key(
-        "Discount for requests that are answered within a day, in percent.", 50, default=Decimal(0)
+        "Discount for batches of requests that are answered within a day, in percent.",
+        50,
+        default=Decimal(0),
     )
     long: LongPrompts | None = None
-    as_of: PastDay = key("The day of the source.", "2025-10-20")
+    as_of: PastDay = key("The day on which the source states the prices.", "2025-10-20")
     valid_until: dt.date | None = optional("The day on which the offer ended.")
     source: Source
     notes: Notes | None = None

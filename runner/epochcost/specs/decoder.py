@@ -40,18 +40,18 @@ class Generation(Spec):
 class Decoder(Spec):
     """Sizes of a language model that generates tokens with a cache of keys and values.
 
-    For each token, the cache contains ``2 * layers * key_value_heads * head_size`` numbers, or with
-    latent attention ``layers * (key_value_rank + rope_size)`` numbers.
+    For each token, the cache contains ``2 * layers * key_value_heads * head_size`` numbers. With
+    latent attention, it contains ``layers * (key_value_rank + rope_size)`` numbers.
     """
 
     layers: PositiveInt = key("Number of layers, each with a separate cache.", 30)
     heads: PositiveInt = key("Number of attention heads in a layer.", 9)
     key_value_heads: PositiveInt = key(
-        "Number of heads of keys and values, shared evenly by the attention heads.", 3
+        "Number of key-value heads; each serves equally many attention heads.", 3
     )
     head_size: PositiveInt = key("Size of a head.", 64)
     key_value_rank: PositiveInt | None = optional(
-        "Size of the latent vector that the cache has instead of keys and values.", 512
+        "Size of the latent vector that the cache stores instead of keys and values.", 512
     )
     rope_size: PositiveInt | None = optional(
         "Size of the rotated key that is cached with the latent vector.", 64
@@ -60,11 +60,13 @@ class Decoder(Spec):
     context: PositiveInt = key("Tokens of the longest sequence, prompt and answer together.", 8192)
     hidden: PositiveInt | None = optional("Width of the residual stream.", 576)
     intermediate: PositiveInt | None = optional(
-        "Width of the feed-forward layer, or of an expert.", 1536
+        "Width of the feed-forward layer, or of a single expert.", 1536
     )
-    experts: PositiveInt | None = optional("Experts of a layer, from which a router chooses.", 128)
+    experts: PositiveInt | None = optional(
+        "Number of experts in a layer, from which a router chooses.", 128
+    )
     experts_per_token: PositiveInt | None = optional(
-        "Experts that the router chooses for a token.", 8
+        "Number of experts that the router chooses for a token.", 8
     )
     parameters: PositiveInt | None = optional(
         "Number of all parameters; tied parameters count once.", 134515008

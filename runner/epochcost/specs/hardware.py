@@ -55,10 +55,10 @@ class Accelerator(Spec):
     """Identical GPUs in a machine, with memory, peak rates and power of a single GPU."""
 
     name: Text = key("Model and form factor of the device.", "V100 SXM2 (16 GB)")
-    count: PositiveInt = key("Devices in the machine.", 8, default=1)
+    count: PositiveInt = key("Number of these devices in the machine.", 8, default=1)
     compute_capability: Capability | None = optional(
-        "NVIDIA's compute capability, which decides the packages of ONNX Runtime that support "
-        "the device.",
+        "NVIDIA's compute capability, which decides which packages of ONNX Runtime support the "
+        "device.",
         "8.9",
     )
     memory_gib: Positive | None = optional("Memory of one device, in GiB.", 16)
@@ -67,7 +67,8 @@ class Accelerator(Spec):
     )
     peak_fp32_tflops: Positive | None = optional("Peak fp32 rate of one device, in TFLOP/s.", 15.7)
     peak_fp16_tflops: Positive | None = optional(
-        "Peak rate of one device in dense fp16 or bf16, on tensor cores if any, in TFLOP/s.", 125
+        "Dense fp16 or bf16 peak rate of one device, in TFLOP/s; with tensor cores if it has them.",
+        125,
     )
     power_watts: Positive | None = optional("Power limit of one device, in watts.", 300)
 
@@ -77,12 +78,12 @@ class Hardware(NamedSpec):
 
     name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
     provider: Text = key("Company that rents out the machine, or the machine's place.", "AWS EC2")
-    vcpus: PositiveInt | None = optional("Logical CPUs.", 8)
+    vcpus: PositiveInt | None = optional("Number of logical CPUs.", 8)
     memory_gib: Positive | None = optional("Main memory, in GiB.", 61)
     cpu: Text | None = optional("Model of the CPU.", "Intel Xeon E5-2686 v4")
-    cores: PositiveInt | None = optional("Physical cores.", 4)
+    cores: PositiveInt | None = optional("Number of physical cores.", 4)
     peak_fp32_tflops: Positive | None = optional(
-        "Peak rate of all cores together in fp32, in TFLOP/s.", 0.6
+        "Peak fp32 rate of all cores together, in TFLOP/s.", 0.6
     )
     busy_watts: Positive | None = optional(
         "Power of the busy machine without its accelerators, in watts.", 150

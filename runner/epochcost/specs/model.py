@@ -57,7 +57,9 @@ class Input(Spec):
     vocabulary: PositiveInt | None = optional(
         "Number of different tokens; input values are indices from 0 to below this number.", 30522
     )
-    value: Bounded | None = optional("A single value, as for a mask that hides nothing.", 1)
+    value: Bounded | None = optional(
+        "Value of all elements, such as 1 in a mask that hides nothing.", 1
+    )
 
     @model_validator(mode="after")
     def _one_kind_of_values(self) -> Input:
@@ -105,14 +107,18 @@ class Training(LossTerm):
     freeze: Patterns = key(
         "Parameters that are not trained, by name or shell pattern.", ["bert.encoder.*"], default=()
     )
-    clip_norm: Positive | None = optional("Limit of the norm of all gradients together.", 1)
-    batch_sizes: BatchSizes = key("Examples in a step; the source's size first.", [128])
+    clip_norm: Positive | None = optional(
+        "Largest norm of all gradients together; larger gradients are scaled down.", 1
+    )
+    batch_sizes: BatchSizes = key(
+        "Batch sizes in examples per step; first the size in the source.", [128]
+    )
     examples_per_epoch: PositiveInt = key(
         "Examples in an epoch; an incomplete last batch is left out.", 50000
     )
     epochs: PositiveInt = key("Epochs of the whole training.", 12)
     augmentation: Augmentation | None = optional(
-        "Random augmentation of real images; timed steps use synthetic images without it."
+        "Random augmentation of real images; timed steps use synthetic images, not augmented."
     )
 
     @property
@@ -127,7 +133,7 @@ class Inference(Spec):
 
     batch_sizes: BatchSizes = key("Examples in a run of the model.", [1])
     server_latency_ms: Positive | None = optional(
-        "Latency bound of the scenario server, in milliseconds.", 15
+        "Latency bound in MLPerf Inference's scenario server, in milliseconds.", 15
     )
 
 
@@ -138,9 +144,9 @@ class DeclaredModel(Spec):
     2020, arXiv 2001.08361).
     """
 
-    parameters: PositiveInt = key("Parameters of the model.", 11000000000)
+    parameters: PositiveInt = key("Number of parameters of the model.", 11000000000)
     training_tokens: PositiveInt = key(
-        "Tokens of the training, repetitions included.", 1000000000000
+        "Number of tokens in the whole training; repeated tokens count each time.", 1000000000000
     )
 
     @property
@@ -173,7 +179,7 @@ class Model(NamedSpec):
         "Sizes of a model that generates tokens with a cache of keys and values; with "
         "`hidden` and `parameters`, the model needs no graph."
     )
-    tokens_per_example: PositiveInt | None = optional("Tokens in an example.", 128)
+    tokens_per_example: PositiveInt | None = optional("Number of tokens in an example.", 128)
     most_tokens: PositiveInt | None = optional(
         "Tokens of the longest text that the model reads; longer texts are cut.", 512
     )

@@ -130,14 +130,14 @@ class Range(Spec):
 class Price(PricedSpec):
     """The price of a machine under a plan, valid from a date on.
 
-    A rented plan has an ``amount`` per hour or a ``commitment``; its ``components`` are added to
-    this price or replace it. An owned machine has the table ``owned``.
+    A rented plan has an ``amount`` per hour or a ``commitment``, to which ``components`` are added.
+    A rented plan with neither has only components. An owned machine has the table ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     plan: Plan = key("Kind of plan: rented by use, committed to, or owned.")
-    provider: Text = key("Company with this price.", "AWS EC2")
-    sku: Text | None = optional("The provider's name of the product.", "g6.xlarge")
+    provider: Text = key("Company that offers this price.", "AWS EC2")
+    sku: Text | None = optional("The provider's name for the product.", "g6.xlarge")
     region: Text | None = optional(
         "The provider's region of the price; all regions by default.", "us-east-1"
     )
@@ -145,7 +145,8 @@ class Price(PricedSpec):
     per: Literal["hour"] = key("Unit of the amount, always an hour.", default="hour")
     commitment: Commitment | None = None
     components: Annotated[Array[Component], distinct(lambda component: component.label)] = key(
-        "Parts that are added to the amount or replace it.", default=()
+        "Parts that are added to amount or commitment; without both, they are the price.",
+        default=(),
     )
     currency: Currency = key(
         "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
@@ -156,19 +157,20 @@ class Price(PricedSpec):
         default="per-second",
     )
     sustained_use: SustainedUseName | None = optional(
-        "The discount for use through a month, by name; gce-n1: 100, 80, 60 and 40 % of the"
-        " hourly price in the four quarters of a month of 730 hours.",
+        "Name of the discount for use through a month of 730 hours; gce-n1: the first quarter of"
+        " these hours costs 100 % of the hourly price, the next quarters 80, 60 and 40 %.",
         "gce-n1",
     )
     start: Start = Start()
     interruptions: Interruptions | None = None
     free_if_taken_back_seconds: NonNegative = key(
-        "A start that the provider ends within this number of seconds is free; 0: none is free.",
+        "Use is free if the provider takes the machine back within this number of seconds after "
+        "a start; 0: no use is free.",
         3600,
         default=Decimal(0),
     )
     maximum_lifetime_seconds: Positive | None = optional(
-        "Longest billed time of a start, in seconds; then the provider ends the machine.", 86400
+        "Longest billed time after a start, in seconds; then the provider stops the machine.", 86400
     )
     credit: Credit | None = None
     owned: Owned | None = None

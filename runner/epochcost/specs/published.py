@@ -66,7 +66,7 @@ def half_unit(value: Decimal) -> Decimal:
 
 
 class Claim(Spec):
-    """A number that a source states, and that `cost.claims` recomputes from the source's row.
+    """A number that a source states, and that we recompute from the source's row.
 
     With ``shown = "drawn"``, the source shows the number in a chart and publishes the chart's data.
     With ``relation = "at-least"``, the source only says that the true number is this number or
@@ -76,17 +76,21 @@ class Claim(Spec):
     label: Text = key("Name of the quantity that the value states.", "cost of 12 epochs")
     printed: Printed = key("The digits that the source shows, in quotes.", "4.3")
     unit: Unit = key("The unit of the value.")
-    price: Identifier | None = optional("Price plan that replaces the row's, by id in prices/.")
+    price: Identifier | None = optional(
+        "Price plan to use instead of the row's plan, by id in prices/."
+    )
     relation: Literal["equal", "at-least"] = key(
         "Whether our number should equal the source's, or be at least as large.", default="equal"
     )
     shown: Literal["printed", "drawn", "derived"] = key(
         "Whether the source prints the value, shows it in a chart, or prints figures from "
-        "which it follows.",
+        "which the value follows.",
         default="printed",
     )
     confirmed: bool = key("False if we could not check the value in a source.", default=True)
-    differs: Text | None = optional("The reason if our number differs at the printed precision.")
+    differs: Text | None = optional(
+        "Why our number differs from the source's at the printed precision, if it does."
+    )
 
     @property
     def value(self) -> Decimal:
@@ -97,8 +101,8 @@ class Claim(Spec):
 class Timing(Spec):
     """A row of a source's table: the time and the price of a workload on ``count`` machines.
 
-    The source states the time of one epoch, or of the whole job in seconds or hours, rounded to
-    its last digit.
+    A row has one of ``seconds_per_epoch``, ``seconds`` and ``hours``. The source's time is taken as
+    rounded to its last digit.
     """
 
     id: Identifier = key("The name by which claims of other rows refer to this row.", "p3.2xlarge")
@@ -112,14 +116,16 @@ class Timing(Spec):
     seconds_per_epoch: Positive | None = optional("The source's time of one epoch, in seconds.", 46)
     seconds: Positive | None = optional("The source's time of the whole job, in seconds.", 428)
     hours: Positive | None = optional("The source's time of the whole job, in hours.", 8.21)
-    spread_hours: Positive | None = optional("Spread of the source's runs, in hours.", 0.1)
+    spread_hours: Positive | None = optional(
+        "Spread of the times of the source's runs, in hours.", 0.1
+    )
     runs: PositiveInt | None = optional("Number of the source's runs.", 5)
     steps_per_epoch: PositiveInt | None = optional("Steps in an epoch.", 390)
     steps: PositiveInt | None = optional("Steps of the whole job.", 64000)
     epochs: Positive | None = optional("Epochs of the whole job.", 25)
     power_watts: Positive | None = optional("Power of all machines together, in watts.", 1415.78)
     accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
-        "Accuracy that the source's training reached, in percent.", 91.6
+        "Accuracy that the training of this row reached, in percent.", 91.6
     )
     accuracy_spread: Positive | None = optional(
         "Spread of the accuracies of the source's runs, in percentage points.", 0.3
@@ -178,9 +184,11 @@ class Remark(Spec):
 
     said: Text = key("The source's statement, in our words.")
     ours: Text | None = optional("Our interpretation of the statement.")
-    price: Identifier | None = optional("The resulting price plan, by id in prices/.")
+    price: Identifier | None = optional(
+        "The price plan that results from the statement, by id in prices/."
+    )
     hardware: Identifier | None = optional(
-        "The machine of the statement, if no price is known, by id in hardware/."
+        "The machine of the statement, by id in hardware/, if no price is known."
     )
     model: Identifier | None = optional("The model of the statement, by id in models/.")
     confirmed: bool = key("False if we could not check the statement in a source.", default=True)
@@ -190,7 +198,7 @@ class Published(NamedSpec):
     """A source's table of measurements and claims."""
 
     source_id: Identifier | None = optional(
-        "The name of the source, the same for tables that share a page; by default, the id.",
+        "Name of the source; tables with the same name share a page of the site. Default: the id.",
         "malta-2019",
     )
     title: Text = key("The title of the source.")
@@ -232,12 +240,12 @@ class ObservationTable(NamedSpec):
 
     name: Text = key("Name of the source.", "timm results")
     kind: Literal["examples", "tokens"] = key(
-        "Unit of the rows' rates: examples of any model, or tokens of language models.",
+        "What the rows' rates count: examples of any model, or tokens of language models.",
         default="examples",
     )
     table: TableName = key("The CSV file with the rows, in this folder.", "timm.csv")
     columns: Mapping[str, Text] = key(
-        "Values of columns that are equal in all rows of a table of tokens.",
+        "For a table of tokens: columns with the same value in all rows, and this value.",
         {"precision": "Q4_K_M"},
         default={},
     )
@@ -249,14 +257,15 @@ class ObservationTable(NamedSpec):
         "sparecores-machines.csv",
     )
     profiles: TableName | None = optional(
-        "The file with the operations of the models' graphs, by model and size, in this folder.",
+        "The file with the operations of the models' graphs, by model and input size, in this "
+        "folder.",
         "timm-profiles.csv",
     )
     tuned: bool = key(
         "Whether vendors tuned the programs for each device, as in MLPerf.", default=False
     )
     cpus: Mapping[str, PositiveInt] = key(
-        "Number of threads of each CPU that the rows name as accelerator.",
+        "Number of threads of each CPU that rows list as an accelerator.",
         {"i9_10940x": 28},
         default={},
     )

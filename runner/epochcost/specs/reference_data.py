@@ -66,9 +66,9 @@ class Grid(NamedSpec):
         "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.", 0.056
     )
     pue: Annotated[Positive, Field(ge=1)] | None = optional(
-        "Power usage effectiveness, if the source states this value with the grid.", 1.58
+        "Power usage effectiveness, if the grid's source states this value.", 1.58
     )
-    year: Annotated[int, Field(ge=1950, le=2100)] = key("The year of the value.", 2023)
+    year: Annotated[int, Field(ge=1950, le=2100)] = key("Year of the carbon intensity.", 2023)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -85,16 +85,16 @@ class DataFile(Spec):
 
     name: FileName = key("The file's name.", "train-labels-idx1-ubyte.gz")
     part: Literal["training", "held-out", "both"] = key(
-        "Use of the file's examples; `both` is split by the data set's numbers of examples."
+        "Use of the file's examples; with `both`, `held_out_examples` of them are held out."
     )
     holds: Literal["examples", "labels", "both"] = key(
-        "The part of each example in the file.", default="both"
+        "Whether the file has the examples, their labels, or both.", default="both"
     )
     members: Array[FileName] = key(
-        "Members of an archive to read, in order.", ["data_batch_1.bin"], default=()
+        "Members to read from an archive, in this order.", ["data_batch_1.bin"], default=()
     )
     held_out_members: Array[FileName] = key(
-        "Held-out members, if an archive has both parts; `members` are then those to train on.",
+        "Members with held-out examples, if an archive has both parts; `members` is for training.",
         ["test_batch.bin"],
         default=(),
     )
@@ -103,7 +103,7 @@ class DataFile(Spec):
         None
     ) = optional("SHA-256 of the file, if a source states it.")
     address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
-        optional("Address at the publisher, or at a host with permission.")
+        optional("Address at the publisher, or at a host that the publisher permits.")
     )
 
     @model_validator(mode="after")
@@ -134,20 +134,20 @@ class Files(Spec):
         "Folder with the files, in an installed Python package.", "sklearn/datasets/data"
     )
     shape: Array[PositiveInt] = key(
-        "The shape of an example, if the format has none.", [8, 8], default=()
+        "The shape of an example, if files of this format do not state it.", [8, 8], default=()
     )
     largest_value: Positive = key(
-        "The largest number in an example; the smallest is 0.", default=Decimal(255)
+        "Largest possible number in an example; the smallest is 0.", default=Decimal(255)
     )
     stride: PositiveInt | None = optional(
-        "For texts: characters from the start of an example to the start of the next; by default, "
+        "For texts: number of characters between the starts of successive examples; by default, "
         "the length of an example.",
         3,
     )
 
 
 class Generated(Spec):
-    """Settings for generating examples from a seed; the best possible result is known."""
+    """Settings to generate examples from a seed, for which the best possible result is known."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."
@@ -157,12 +157,12 @@ class Generated(Spec):
         "Markov chain: number of different characters.", 16
     )
     concentration: Positive = key(
-        "Markov chain: a smaller value gives less entropy.", default=Decimal("0.3")
+        "Markov chain: a smaller value gives text of less entropy.", default=Decimal("0.3")
     )
     side: Annotated[int, Field(ge=12, le=512)] | None = optional(
         "Images: height and width in pixels.", 32
     )
-    channels: Literal[1, 3] = key("Images: grey or colour.", default=3)
+    channels: Literal[1, 3] = key("Images: 1 for grey, 3 for colour.", default=3)
     wrong_labels: Annotated[Share, Field(lt=1)] = key(
         "Images: the share of wrong labels, in held-out examples too.", 0.05, default=Decimal(0)
     )
@@ -184,12 +184,14 @@ class Dataset(NamedSpec):
     training_examples: PositiveInt = key("Number of training examples.", 50000)
     held_out_examples: PositiveInt | None = optional("Number of held-out examples.", 10000)
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
-        "Number of classes, if examples have one.", 10
+        "Number of classes, if the examples have classes.", 10
     )
     licence: Text | None = optional("The licence, as an SPDX identifier if it has one.", "MIT")
     address: Text | None = optional("Web page of the data set.")
-    data: Files | None = optional("The files, if trainings can read them.")
-    generated: Generated | None = optional("The generator, if the data are generated.")
+    data: Files | None = optional("The files, if `epochcost train` can read them.")
+    generated: Generated | None = optional(
+        "Settings to generate the examples from a seed, instead of files."
+    )
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
@@ -215,12 +217,16 @@ class ReplayedJob(NamedSpec):
         "The CSV file with prices and availability, in this folder.", "made-three-zones.csv"
     )
     model: Identifier = key("The model to train, by id.", "resnet50")
-    hardware: Identifier = key("The machine whose step time is used, by id.", "a2-highgpu-1g")
-    deadline_hours: Positive | None = optional("Longest time from start to end, in hours.", 48)
-    state_gb: Positive | None = optional(
-        "Size of a checkpoint, in GB; parameters and optimizer by default.", 1.3
+    hardware: Identifier = key("The machine whose training time is used, by id.", "a2-highgpu-1g")
+    deadline_hours: Positive | None = optional(
+        "Longest time from the training's start to its end, in hours.", 48
     )
-    disk_gb_per_second: Positive = key("Speed of saving, in GB/s.", default=Decimal("0.5"))
+    state_gb: Positive | None = optional(
+        "Size of a checkpoint, in GB; by default, of parameters and optimizer state.", 1.3
+    )
+    disk_gb_per_second: Positive = key(
+        "Speed of saving a checkpoint, in GB/s.", default=Decimal("0.5")
+    )
     network_gb_per_second: Positive = key(
         "Speed of moving a checkpoint to another zone, in GB/s.", default=Decimal("0.1")
     )
@@ -228,10 +234,10 @@ class ReplayedJob(NamedSpec):
         "Price of moving a GB to another zone.", default=Decimal(0)
     )
     restart_seconds: NonNegative = key(
-        "Time from a start to the first step, in seconds.", default=Decimal(300)
+        "Time from a machine's start to the first step, in seconds.", default=Decimal(300)
     )
     interval_seconds: Positive | None = optional(
-        "Work between checkpoints, in seconds; Daly's optimum by default."
+        "Time of work between checkpoints, in seconds; Daly's optimum by default."
     )
     source: Source
     licence: Text | None = optional("The trace's licence, as an SPDX identifier if it has one.")

@@ -36,14 +36,16 @@ Percents = Choices[Annotated[int, Field(ge=1, le=100)]]
 class Lengths(Spec):
     """Lengths of texts in tokens: a log-normal distribution, or a table of lengths with counts.
 
-    Half of the lengths are below ``median`` and nine in ten below ``p90``; longer lengths than
-    ``most`` become ``most``.
+    Half of the lengths are below ``median`` and nine in ten below ``p90``. A length above ``most``
+    becomes ``most``.
     """
 
     tokens: Tokens | None = optional(
-        "Possible lengths; a single length holds for all texts.", [64, 256]
+        "Possible lengths, in tokens; with a single length, all texts are equally long.", [64, 256]
     )
-    counts: Counts | None = optional("How often each length occurs; equal by default.", [3, 1])
+    counts: Counts | None = optional(
+        "How often each length occurs; equally often by default.", [3, 1]
+    )
     source: Source | None = optional("Source of the counts, with their licence.", "assumed")
     median: PositiveInt | None = optional("Median of the lengths, in tokens.", 128)
     p90: PositiveInt | None = optional("90th percentile of the lengths, in tokens.", 400)
@@ -86,11 +88,11 @@ class Requests(Spec):
 
     The trial searches for the highest rate at which the latencies of first and further tokens keep
     their bounds. The trial then measures the latencies at several shares of this rate. The engine
-    is onnxruntime-genai's, which batches the waiting sequences.
+    of onnxruntime-genai batches the waiting sequences.
     """
 
-    prompt: Lengths = key("Tokens of a request's prompt.")
-    answer: Lengths = key("Tokens of a request's answer, at least two.")
+    prompt: Lengths = key("Lengths of the prompts, in tokens.")
+    answer: Lengths = key("Lengths of the answers, in tokens; at least two.")
     first_token_ms: PositiveInt = key("Latency bound of the first token, in milliseconds.", 1000)
     token_ms: PositiveInt = key("Latency bound of each further token, in milliseconds.", 100)
     percentile: Literal[50, 90, 99] = key(

@@ -115,11 +115,11 @@ _INTRODUCTION = """\
 # Keys of the specs
 
 This page lists every key of every kind of spec. `epochcost schema` generates this page and the
-[schemas](#in-an-editor) from the models with which `epochcost check` validates specs. In addition,
-some keys belong together or exclude each other, and ids must lead to other specs: `epochcost check`
-reports such faults with the line.
+[schemas](#in-an-editor) from the models with which `epochcost check` validates specs. Further rules
+are not listed: some keys belong together or exclude each other, and each id that refers to a spec
+must exist. If a spec breaks such a rule, `epochcost check` reports the line.
 
-TOML is exact: amounts are decimal numbers as written, dates have no quotes, and a key that is not
+Amounts are read as decimal numbers, exactly as written. Dates have no quotes. A key that is not
 listed is a fault.
 
 ## In an editor

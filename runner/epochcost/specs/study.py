@@ -44,7 +44,7 @@ class BudgetLimit(Spec):
     at_most: Positive = key("Highest allowed cost, in the currency.", 1)
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
     accuracy_percent: Annotated[Positive, Field(le=100)] | None = optional(
-        "Accuracy that the training reaches in its source, in percent.", 91
+        "Least accuracy of the training, as its source states it, in percent.", 91
     )
     hardware: Identifier | None = optional(
         "The machine, by id; the cheapest by default.", "p2.xlarge"
@@ -99,7 +99,8 @@ class Sampling(Spec):
     """
 
     relative_half_width: Annotated[Positive, Field(lt=1)] = key(
-        "Demanded precision of the mean step time: half its 95 % interval divided by the mean.",
+        "Demanded precision of the mean step time: half the width of its 95 % interval, divided by "
+        "the mean.",
         0.02,
         default=Decimal("0.02"),
     )
@@ -121,18 +122,19 @@ class Serving(Spec):
     """
 
     server_latency_ms: Positive | None = optional(
-        "Bound of the latency percentile in the scenario server, in milliseconds; by default, the "
-        "model's bound.",
+        "Latency bound in the scenario server, in milliseconds; by default, the bound in the "
+        "model's spec.",
         15,
     )
     latency_percentile: Annotated[Positive, Field(lt=1)] = key(
-        "The share of answers that must keep the latency bound.", 0.99, default=Decimal("0.99")
+        "Share of the answers that must keep the latency bound.", 0.99, default=Decimal("0.99")
     )
     maximum_batch: Annotated[int, Field(ge=1, le=MOST_BATCH)] | None = optional(
-        "Largest batch of the server, in samples; the largest inference batch size by default.", 32
+        "Largest batch of the server, in samples; by default, the largest batch size of inference.",
+        32,
     )
     maximum_delay_ms: NonNegative = key(
-        "Longest wait for a full batch, in milliseconds.", 5, default=Decimal(0)
+        "Longest wait of a sample for a full batch, in milliseconds.", 5, default=Decimal(0)
     )
 
 
@@ -144,16 +146,16 @@ class Cuda(Spec):
         "Whether a step is recorded once as a CUDA graph and replayed.", default=False
     )
     memory_limit_gib: Positive | None = optional(
-        "Limit of ONNX Runtime's arena on the device, in GiB.", 8
+        "Limit of ONNX Runtime's memory arena on the device, in GiB.", 8
     )
 
 
 class Study(NamedSpec):
     """A set of trials: models × machines × modes × execution providers × batch sizes × variants.
 
-    Batch sizes apply to training and to inference in full batches. The rounds of a trial share the
-    trial's time budget. The variant ``vcpus`` restricts trials of the CPU provider to that number
-    of CPUs, which emulates a smaller machine of the same family.
+    Batch sizes apply to training and to inference in the scenario ``batch``. The rounds of a trial
+    share the trial's time budget. The variant ``vcpus`` restricts trials of the CPU provider to
+    that number of CPUs, which emulates a smaller machine of the same family.
     """
 
     name: Text = key("Title of the study.", "First results")
@@ -174,10 +176,12 @@ class Study(NamedSpec):
         default=("cpu", "cuda"),
     )
     training_batch_sizes: AskedBatchSizes | None = optional(
-        'Examples in a training step, or "auto" to find the largest; by default, the model\'s.'
+        'Batch sizes of training, or "auto" to find the largest that fits in memory; by default, '
+        "the sizes in the model's spec."
     )
     inference_batch_sizes: AskedBatchSizes | None = optional(
-        'Examples in a run, or "auto" to find the largest; by default, the model\'s.'
+        'Batch sizes of inference, or "auto" to find the largest that fits in memory; by default, '
+        "the sizes in the model's spec."
     )
     scenarios: Scenarios = key(
         "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios.",
@@ -186,24 +190,25 @@ class Study(NamedSpec):
     )
     serving: Serving = Serving()
     generation: Generation | None = optional(
-        "Phases of decoders to measure; by default, those of each model."
+        "Phases (prefill, decode) of decoders to measure; by default, those in the model's spec."
     )
     requests: Requests | None = optional(
-        "Requests to decoders in a serving engine; phases then need a table `generation`."
+        "Requests to decoders in a serving engine; phases are then measured only with a table "
+        "`generation`."
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0
     )
     vcpus: Choices[CpuCount] | None = optional(
-        "Numbers of CPUs to which trials are pinned, as in smaller machines.", [2]
+        "Numbers of CPUs to which trials are pinned, to emulate smaller machines.", [2]
     )
     precisions: Choices[Precision] = key(
-        "Precisions of the models, each a separate trial.", ["fp32"], default=("fp32",)
+        "Precisions of the models; each is a separate trial.", ["fp32"], default=("fp32",)
     )
     cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = key(
-        "Number of rounds of each trial, each in a new process and order; one round is too few "
-        "to compare results.",
+        "Number of rounds over all trials. Each round has a new order and starts a new process for "
+        "each trial. One round is too few to compare results.",
         3,
         default=3,
     )

@@ -80,7 +80,8 @@ class Target(NamedSpec):
         "How often a trial or sweep is repeated after its machine was lost.", default=1
     )
     runtime: Text | None = optional(
-        "The package of ONNX Runtime on the machine; by default, that of the extra `run` on Linux.",
+        "The package of ONNX Runtime on the machine; by default, the package that epochcost's "
+        "extra `run` installs on Linux.",
         "onnxruntime==1.31.1",
     )
     setup: Array[Text] = key(
@@ -89,7 +90,7 @@ class Target(NamedSpec):
         default=(),
     )
     folder: Text = key(
-        "Folder on the machine, from the user's home; each target has a folder there.",
+        "Folder on the machine, relative to the user's home, in which each target uses a folder.",
         default=".cache/epochcost",
     )
     secrets: Array[Text] = key(

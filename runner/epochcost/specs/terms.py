@@ -45,15 +45,16 @@ def _none_or_a_millisecond(seconds: Decimal) -> Decimal:
 class Billing(Spec):
     """The rule by which used time is rounded to billed time.
 
-    Use below the minimum counts as the minimum. Longer use is rounded up to whole increments. Each
-    start of a machine is rounded separately. The smallest allowed increment is a millisecond.
+    Use below the minimum counts as the minimum. Longer use is rounded up to whole increments. The
+    use after each start of a machine is rounded separately. The smallest allowed increment is a
+    millisecond.
     """
 
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = key(
         "Billed time is a multiple of this number of seconds; 0 bills the time as used.", 60
     )
     minimum_seconds: NonNegative = key(
-        "Shortest billed time of a start, in seconds.", 600, default=Decimal(0)
+        "Shortest billed time after a start, in seconds.", 600, default=Decimal(0)
     )
 
 
@@ -114,13 +115,17 @@ class Owned(Spec):
         "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
     )
     residual: NonNegative = key(
-        "Value at the end of life, in the plan's currency.", 300, default=Decimal(0)
+        "Value of the machine at the end of its life, in the plan's currency.",
+        300,
+        default=Decimal(0),
     )
     years: Positive = key("Life of the machine, in years.", 4)
-    utilisation: Annotated[Share, Field(gt=0)] = key("Used share of the machine's life.", 0.3)
-    power_watts: Positive = key("Power drawn in use, before pue, in watts.", 350)
+    utilisation: Annotated[Share, Field(gt=0)] = key(
+        "Share of the machine's life in which it is in use.", 0.3
+    )
+    power_watts: Positive = key("Power drawn in use, not yet multiplied by pue, in watts.", 350)
     idle_watts: NonNegative = key(
-        "Power drawn while idle, before pue, in watts.", 60, default=Decimal(0)
+        "Power drawn while idle, not yet multiplied by pue, in watts.", 60, default=Decimal(0)
     )
     pue: Annotated[Positive, Field(ge=1)] = key(
         "Power usage effectiveness: energy of the building divided by energy of the machine.",
@@ -157,11 +162,11 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    The unit decides the quantity. In a price of a gigabyte-month, a month has 730 hours, as at EC2
-    and GCE, and only the hours of use are billed. Moved data is billed by the gigabytes that the
-    usage states. A run costs the same whatever its duration. In ``of``, the label ``compute`` means
-    the plan's ``amount``, and the label ``commitment`` means the payments of its commitment. A
-    premium is never a percentage of another premium.
+    The unit ``per`` decides what is billed. In a price of a gigabyte-month, a month has 730 hours,
+    as at EC2 and GCE, and only the hours of use are billed. Moved data is billed by the gigabyte,
+    as with `quote --egress-gb`. A run costs the same whatever its duration. In ``of``, the label
+    ``compute`` means the plan's ``amount``, and the label ``commitment`` means the payments of its
+    commitment. A premium is never a percentage of another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")
@@ -173,13 +178,14 @@ class Component(Spec):
         default="hour",
     )
     billing: BillingNameOrTable | None = optional(
-        "Rule that rounds the time of a gigabyte-month: its name, or a table.", "per-second"
+        "Rule that rounds the time for which gigabyte-months are billed: its name, or a table.",
+        "per-second",
     )
     percent: NonNegative | None = optional(
         "A premium on other hourly parts, in percent of these parts.", 10
     )
     of: Annotated[Array[Text], DISTINCT] = key(
-        "Labels of the parts with this premium; all hourly parts by default.",
+        "Labels of the parts to which the premium applies; all hourly parts by default.",
         ["compute"],
         default=(),
     )
@@ -204,12 +210,14 @@ class Commitment(Spec):
 
     The upfront and the hourly payments are spread over the hours in which the machine is used. With
     ``on_demand_hourly``, the commitment covers ``machines`` machines at a time, and each further
-    machine costs ``on_demand_hourly``. Without ``on_demand_hourly``, every machine needs a
-    commitment.
+    machine costs ``on_demand_hourly`` an hour. Without ``on_demand_hourly``, each machine needs a
+    separate commitment.
     """
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
-    payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key("Times of payment.")
+    payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key(
+        "Whether nothing, a part or everything is paid upfront."
+    )
     upfront: NonNegative = key("Upfront payment, in the plan's currency.", 5000, default=Decimal(0))
     hourly: NonNegative = key(
         "Amount to pay for every hour of the term, used or not, in the plan's currency.",
@@ -217,14 +225,14 @@ class Commitment(Spec):
         default=Decimal(0),
     )
     utilisation: Annotated[Share, Field(gt=0)] = key(
-        "The share of the term that is used.", 0.8, default=Decimal(1)
+        "Share of the term in which the machine is used.", 0.8, default=Decimal(1)
     )
     on_demand_hourly: Positive | None = optional(
-        "Price of an hour of a machine beyond the commitment, in the plan's currency.", 1.9
+        "Hourly price of each machine beyond the commitment, in the plan's currency.", 1.9
     )
     machines: Positive = key(
-        "Number of machines that both payments cover at the same time; if the commitment is a sum "
-        "of money, this sum divided by the price of one machine.",
+        "Number of machines that the upfront and hourly payments cover at a time; for a commitment "
+        "to a sum of money, the sum divided by the price of one machine.",
         8,
         default=Decimal(1),
     )
@@ -255,9 +263,9 @@ class Commitment(Spec):
 
 
 class Start(Spec):
-    """Duration of a machine's start, whether the start is billed, and how often it fails.
+    """Duration of a machine's start, whether the start is billed, and how often starts fail.
 
-    A failed start takes the machine as long as a successful start, but costs ``failure_charge``.
+    A failed start takes as long as a successful start, but costs ``failure_charge``.
     """
 
     seconds: NonNegative = key("Duration of a start, in seconds.", 90, default=Decimal(0))
@@ -281,10 +289,10 @@ class Interruptions(Spec):
         "Duration of writing a checkpoint, in seconds.", 10, default=Decimal(0)
     )
     checkpoint_interval_seconds: Positive | None = optional(
-        "Work between checkpoints, in seconds; Young's and Daly's optimum by default.", 600
+        "Time of work between checkpoints, in seconds; Daly's optimum by default.", 600
     )
     restart_seconds: NonNegative = key(
-        "Billed time from a complete start to the next step, in seconds.", 60, default=Decimal(0)
+        "Billed time from the end of a start to the next step, in seconds.", 60, default=Decimal(0)
     )
 
 

@@ -92,10 +92,10 @@ class Adadelta(Spec):
 
 
 class Adam(Spec):
-    """Adam or, with the name ``adamw``, Adam with weight decay separate from the gradient."""
+    """Adam. With the name ``adamw``, weight decay changes the parameter, not its gradient."""
 
     name: Literal["adam", "adamw"] = key(
-        "The optimizer; adamw decays weights separately from the gradient."
+        "The optimizer; with adamw, weight decay does not change the gradient."
     )
     learning_rate: Positive = key("The size of a step.", 0.001, default=Decimal("0.001"))
     beta1: Below1 = key("The share of the running mean that is kept.", 0.9, default=Decimal("0.9"))
@@ -106,7 +106,8 @@ class Adam(Spec):
         "Number added to the root of the mean square.", 1e-08, default=Decimal("1e-8")
     )
     weight_decay: NonNegative = key(
-        "Share of a parameter subtracted by adamw, or added to its gradient by adam.",
+        "With adam, this share of a parameter is added to its gradient; with adamw, this share "
+        "times the learning rate is subtracted from the parameter.",
         0.01,
         default=Decimal(0),
     )
@@ -195,7 +196,7 @@ class LossTerm(Spec):
 
 
 class Augmentation(Spec):
-    """Random augmentation of the images before each step, repeatable because of a seed."""
+    """Random augmentation of the images before each step; a seed makes it repeatable."""
 
     pad: Annotated[int, Field(ge=0, le=256)] = key(
         "Largest random shift of an image in each direction, in pixels.", 4, default=0
@@ -234,7 +235,7 @@ class Steps(Spec):
 
 
 class Exponential(Spec):
-    """A linear rise of the rate, then a multiplication by ``factor`` every ``epochs`` epochs."""
+    """Multiply the learning rate by ``factor`` every ``epochs`` epochs, after a linear rise."""
 
     name: Literal["exponential"] = key("The schedule.")
     factor: Annotated[Share, Field(gt=0, lt=1)] = key("Factor of the learning rate.", 0.94)
@@ -243,42 +244,46 @@ class Exponential(Spec):
 
 
 class Cosine(Spec):
-    """A linear rise of the rate, then half a cosine down to ``final_factor`` at the last step."""
+    """A linear rise of the learning rate, then a fall along half a cosine until the last step."""
 
     name: Literal["cosine"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
-    final_factor: Share = key("Factor of the learning rate at the end.", 0.1, default=Decimal(0))
+    final_factor: Share = key(
+        "Factor of the optimizer's learning rate at the last step.", 0.1, default=Decimal(0)
+    )
 
 
 class Linear(Spec):
-    """A linear rise of the rate, then a linear fall to ``final_factor`` at the last step (BERT)."""
+    """A linear rise of the learning rate, then a linear fall until the last step (BERT)."""
 
     name: Literal["linear"] = key("The schedule.")
     warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = key(
         "Steps in which the learning rate rises.", 10000, default=0
     )
-    final_factor: Share = key("Factor of the learning rate at the end.", 0, default=Decimal(0))
+    final_factor: Share = key(
+        "Factor of the optimizer's learning rate at the last step.", 0, default=Decimal(0)
+    )
 
 
 class InverseSquareRoot(Spec):
-    """A linear rise of the rate, then a fall with 1 / √step (Vaswani et al. 2017, section 5.3)."""
+    """A linear rise of the learning rate, then a fall with 1 / √step (Vaswani et al. 2017, 5.3)."""
 
     name: Literal["inverse-square-root"] = key("The schedule.")
     warm_up_steps: PositiveInt = key("Steps in which the learning rate rises.", 4000)
 
 
 class InverseTime(Spec):
-    """The rate divided by 1 + decay × step, like the ``decay`` of Keras in 2017."""
+    """The learning rate divided by 1 + decay × step, like the ``decay`` of Keras in 2017."""
 
     name: Literal["inverse-time"] = key("The schedule.")
     decay: Positive = key("Number that each step adds to the divisor of the learning rate.", 1e-06)
 
 
 class OnPlateau(Spec):
-    """Multiply the rate by ``factor`` after an epoch without enough progress on held-out data.
+    """Multiply the learning rate by ``factor`` after an epoch with too little progress.
 
-    The progress is too small if the measure improves by at most ``threshold``. ``factor`` 0.5 is
-    "halve on plateau". Training ends once the rate is below ``minimum_rate``.
+    Progress is too little if the ``measure`` improves by at most ``threshold``. The ``factor`` 0.5
+    halves the rate. Training ends once the rate is below ``minimum_rate``.
     """
 
     name: Literal["on-plateau"] = key("The schedule.")
@@ -286,10 +291,12 @@ class OnPlateau(Spec):
         "Factor of the learning rate after a plateau.", 0.5, default=Decimal("0.5")
     )
     threshold: NonNegative = key(
-        "Least improvement of the measure in an epoch that is no plateau.", 0, default=Decimal(0)
+        "An epoch that improves the measure by at most this number is a plateau.",
+        0,
+        default=Decimal(0),
     )
     measure: Literal["perplexity", "loss", "accuracy"] = key(
-        "Measure on held-out data.", default="loss"
+        "Measure of progress on held-out data.", default="loss"
     )
     minimum_rate: NonNegative = key(
         "The learning rate below which training ends.", 1e-05, default=Decimal(0)

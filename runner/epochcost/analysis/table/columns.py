@@ -11,7 +11,7 @@ from typing import Literal
 
 ColumnType = Literal["text", "integer", "number", "date"]
 _NEVER = "never"
-_UNPRICED = "if there is no price or cost; the reason is in unpriced_because"
+_UNPRICED = "if no price or cost is known, for the reason in unpriced_because"
 _NOT_SERVED = "for all but scenarios of LoadGen"
 _NOT_MEASURED = "if we did not measure the result"
 
@@ -36,25 +36,25 @@ def _seconds(name: str, meaning: str, empty: str) -> tuple[Entry, ...]:
 
 
 def _money(name: str, meaning: str) -> tuple[Entry, ...]:
-    return _interval(name, meaning, f"for other jobs, and {_UNPRICED}", "currency of the line")
+    return _interval(name, meaning, f"for other jobs, and {_UNPRICED}", "currency of the row")
 
 
 def _interval(
     name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
 ) -> tuple[Entry, ...]:
-    """Make three columns: of a quantity, and of the low and the high end of its interval."""
+    """Make three columns: a quantity, and the low and the high end of its interval."""
     nothing = f"{empty}; also if no interval is known"
     return (
         Entry(f"{name}{suffix}", meaning, empty, "number", unit),
-        Entry(f"{name}_low{suffix}", f"{meaning}: lower end{_ENDS}", nothing, "number", unit),
-        Entry(f"{name}_high{suffix}", f"{meaning}: upper end{_ENDS}", nothing, "number", unit),
+        Entry(
+            f"{name}_low{suffix}", f"{meaning}: lower end of its interval", nothing, "number", unit
+        ),
+        Entry(
+            f"{name}_high{suffix}", f"{meaning}: upper end of its interval", nothing, "number", unit
+        ),
     )
 
 
-_ENDS = (
-    " of the 95 % interval of the mean; of a prediction, of the 90 % interval; of an estimate, of "
-    "the range of utilisation"
-)
 ENTRIES: tuple[Entry, ...] = (
     Entry("workload", "id of the model, or of the published table"),
     Entry("task", "task of the model, such as image classification"),
@@ -64,10 +64,10 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("mode", "training or inference"),
     Entry(
         "variant",
-        "how the trial differs from a plain trial, such as the precision or the vCPUs",
+        "setting in which the trial differs from a plain trial, such as the precision or the vCPUs",
         "for plain trials, on which the other results of the site are based",
     ),
-    Entry("scenario", "scenario of MLPerf's LoadGen with its bound", _NOT_SERVED),
+    Entry("scenario", "scenario of MLPerf's LoadGen, with its latency bound", _NOT_SERVED),
     Entry("batching", "how requests are gathered into batches", _NOT_SERVED),
     Entry("hardware", "id of the machine's kind"),
     Entry("host", "fingerprint of the measured host", _NOT_MEASURED),
@@ -77,29 +77,32 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("software", "software that ran the job", "for estimates"),
     Entry(
         "stack",
-        "onnxruntime, or published for other software; times of two stacks do not compete",
+        "onnxruntime, or published for other software; only times of the same stack are compared",
         "for estimates and scenarios of LoadGen",
     ),
     Entry(
         "precision",
         "precision of most of the arithmetic: fp32, tf32, mixed, or a variant's precision",
-        "for estimates, scenarios of LoadGen, and if a source does not state it",
+        "for estimates and scenarios of LoadGen, and if a source does not state the precision",
     ),
     Entry("batch_size", "examples per step", "for estimates", "integer", "examples"),
     Entry("epochs", "epochs of the full training", "for inference", "number", "epochs"),
     Entry(
         "epochs_known",
-        "no if the batch is larger than all batch sizes of the source, else yes",
+        "whether the number of epochs is known: no if the batch is larger than all batch sizes of "
+        "the source, else yes",
         "for inference and estimates",
     ),
     Entry(
-        "date", "day of the measurement, of the source or of the price of an estimate", type="date"
+        "date",
+        "day of the measurement or of the source; for an estimate, day of the price",
+        type="date",
     ),
     *_seconds("step", "mean time of one batch", "if a source states only times of epochs"),
     *_seconds("epoch_time", "time of one epoch", "for inference and estimates"),
     *_seconds("full_time", "time of the full training", "for inference"),
     *_seconds("million_time", "time of a million inferences", "for training"),
-    _served("samples_per_second", "samples that the scenario completed", "1/s"),
+    _served("samples_per_second", "samples that the scenario completed per second", "1/s"),
     *(
         _served(
             f"latency_p{percent}_s",
@@ -116,12 +119,16 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("provider", "seller of the machine's time", "if no price is known"),
     Entry("plan", "on-demand, spot, reserved, owned or another plan", "if no price is known"),
-    Entry("region", "region of the price", "if no price is known, or it applies everywhere"),
+    Entry(
+        "region",
+        "region of the price",
+        "if no price is known, or if the price applies in all regions",
+    ),
     Entry("price_as_of", "day of the price", "if no price is known", "date"),
     Entry(
         "price_unconfirmed",
         "values of the price that no source confirms: amount, date or billing",
-        "if a source confirms all of them, or no price is known",
+        "if a source confirms all these values, or if no price is known",
     ),
     Entry(
         "price_current",
@@ -136,18 +143,18 @@ ENTRIES: tuple[Entry, ...] = (
         "interruptions, a commitment, or a machine that the runtime does not support",
         "if the choice may be named the cheapest",
     ),
-    *_money("epoch_cost", "cost of one epoch of a running job"),
+    *_money("epoch_cost", "cost of one epoch of a longer job, without the machine's start"),
     *_money("full_cost", "bill of the full training"),
     *_money("million_cost", "cost of a million inferences"),
     Entry(
         "step_ratio",
         "time of our training step divided by PyTorch's; above 1, our step is slower",
-        "if this batch size was not compared",
+        "if this batch size was not compared with PyTorch",
         "number",
     ),
     Entry(
         "step_energy_j",
-        "energy of a mean step, by the meters in the column energy_meters",
+        "mean energy of a step, as the meters in the column energy_meters read it",
         "if no meter was read",
         "number",
         "joules",
@@ -159,7 +166,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "peak_memory_bytes",
-        "peak memory of the worker: on the host, or on the GPU for cuda",
+        "peak memory of the measuring process: on the GPU if device is cuda, else on the host",
         "if the memory was not read",
         "integer",
         "bytes",
@@ -168,7 +175,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("stop_reason", "why the sampling ended", "if we timed no steps"),
     Entry(
         "doubts",
-        "how the machine differs from its spec, and why the result may not repeat",
+        "how the machine differs from its spec, and why a repetition may give another result",
         "if there is no doubt",
     ),
     Entry("evidence", "file or page of the site with the evidence of the result"),
@@ -185,6 +192,10 @@ writes this page. See also: [use the data](../how-to/use-the-data.md).
 A value that is unknown or does not apply is empty in CSV and null in the other files, never zero.
 Numbers have all their digits in CSV; in JSON and Parquet they are 64-bit binary floats. In CSV,
 text that a spreadsheet would run as a formula begins with an apostrophe.
+
+Many times and costs have an interval. For a measured mean it is the 95 % confidence interval, for a
+prediction the 90 % interval. For an estimate, the interval comes from the lowest and the highest
+assumed utilisation.
 """
 _HEAD = "| Column | Type | Unit | Meaning | Empty |\n|---|---|---|---|---|"
 

@@ -79,7 +79,7 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """The properties that identify a price; a table may list only one amount for them.
+    """The properties that identify a price; a table may list only one amount for each key.
 
     ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
     """

@@ -53,15 +53,15 @@ def _counts(verdicts: Sequence[Verdict]) -> str:
     lines = [
         "## ONNX's backend test suite",
         "",
-        f"All {len(verdicts)} tests of single operators in the onnx package went through "
-        "`vjp_graph`.",
+        f"`vjp_graph` was called for all {len(verdicts)} tests of single operators in the onnx "
+        "package, with these answers:",
         "",
         "| answer | tests |",
         "|---|--:|",
         *rows,
         "",
-        f"onnx's reference evaluator computed {reference} of the gradients in float64, and ONNX "
-        f"Runtime computed {runtime} on the CPU.{_exceptions(verdicts)}",
+        f"onnx's reference evaluator computed {reference} of the checked gradients in float64, "
+        f"and ONNX Runtime computed {runtime} on the CPU.{_exceptions(verdicts)}",
     ]
     return "\n".join(lines)
 
