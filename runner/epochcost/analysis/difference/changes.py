@@ -39,7 +39,7 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A goal, such as a full training, whose cheapest machine, batch size or price plan changed.
+    """A goal, such as a full training, whose cheapest machine or price plan changed.
 
     ``before`` and ``after`` are the cheapest costs; None if no job had a cost. ``wins`` is the
     probability that the new choice is the cheapest; None for estimates.
