@@ -283,7 +283,8 @@ class OnPlateau(Spec):
     """Multiply the learning rate by ``factor`` after an epoch with too little progress.
 
     Progress is too little if the ``measure`` improves by at most ``threshold``. The ``factor`` 0.5
-    halves the rate. Training ends once the rate is below ``minimum_rate``.
+    halves the rate. Training ends once the rate is below ``minimum_rate``. The command `train`
+    refuses models with this schedule.
     """
 
     name: Literal["on-plateau"] = key("The schedule.")
