@@ -193,8 +193,8 @@ class Study(NamedSpec):
         "Phases (prefill, decode) of decoders to measure; by default, those in the model's spec."
     )
     requests: Requests | None = optional(
-        "Requests to decoders in a serving engine; phases are then measured only with a table "
-        "`generation`."
+        "Requests to decoders in a serving engine. With this table, the phases prefill and decode "
+        "are measured only if the study also has a table `generation`."
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0
