@@ -22,8 +22,8 @@ from epochcost.report.wording import time_words
 from epochcost.units import count_words, rounded
 
 # Size of the plot on a phone, in pixels: names that fit there fit everywhere.
-_PHONE = (236.0, 330.0)
-_CHARACTER, _LINE, _LONGEST, _MARK = 6.2, 15.0, 190, 4.0
+_PHONE = (245.0, 330.0)
+_CHARACTER, _LINE, _LONGEST, _MARK = 7.0, 15.0, 190, 4.0
 # No possible winner lies left of and below a machine of the frontier.
 _SIDES: Mapping[str, Mapping[str, Any]] = {
     "left": {"align": "right", "dx": -7, "dy": 11},
