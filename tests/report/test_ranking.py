@@ -42,6 +42,13 @@ def test_three_machines_win_in_three_ways() -> None:
     assert job.frontier == (quick, middle, slow)
 
 
+def test_the_fastest_costs_no_more_for_a_few_percent() -> None:
+    """Of machines that are within 5 % of the shortest time, the cheapest is the fastest answer."""
+    least, dear, fair = contender("a", 200, 1), contender("b", 100, 50), contender("c", 104, 9)
+    late = contender("d", 106, 8)
+    assert Contest("full", (least, dear, fair, late)).fastest is fair
+
+
 def test_who_cannot_win_leads_only_alone() -> None:
     """A machine at an assumed price is the cheapest only if no other machine has a list price."""
     sold, assumed = contender("a", 10, 9), contender("b", 1, 1, answers=False)
