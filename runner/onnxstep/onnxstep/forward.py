@@ -61,7 +61,7 @@ def open_model(
     *,
     blocked_convolutions: bool = False,
 ) -> Forward:
-    """Copy a model that ``passes.prepare`` returned into a Builder.
+    """Copy ``model``, a result of ``passes.prepare``, into a Builder.
 
     ``provider`` and ``blocked_convolutions`` are arguments of the Builder; ``builder`` is the class
     of the Builder. Raises ModelError for an output that no node computes.

@@ -84,6 +84,6 @@ def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """Path of the layer that contains a node; repeated calls of a traced module count as one."""
+    """Path of a node's module; a repeated call of the module ``owner`` has the path ``owner``."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path
