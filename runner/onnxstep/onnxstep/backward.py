@@ -64,7 +64,7 @@ def pull_back(
 
 
 def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
-    """The ``sources``, and names of float values that have a derivative with respect to a source."""
+    """The ``sources``, and names of float values with a derivative with respect to a source."""
     reached = set(sources)
     for proto in nodes:
         if not reached.isdisjoint(reads(proto)) and not isinstance(

@@ -117,7 +117,7 @@ class RmsProp(Optimizer):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Names of the squared gradients' average and, unless ``momentum`` is 0, of the velocity."""
+        """Names of the mean squared gradient and, unless ``momentum`` is 0, of the velocity."""
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
