@@ -58,8 +58,8 @@ def _shared(
 ) -> dict[str, int]:
     """Parameters that an exporter probably merged, with the number of layers that share each.
 
-    A tensor counts if its numbers are all equal. If the exporter ran an optimizer, which merges
-    equal tensors, a tensor also counts if the layers read it with the same operator.
+    Listed are tensors whose numbers are all equal. If the exporter ran an optimizer, which merges
+    equal tensors, other tensors are also listed if the layers read them with the same operator.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
