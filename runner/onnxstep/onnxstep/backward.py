@@ -64,7 +64,7 @@ def pull_back(
 
 
 def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
-    """Names of ``sources``, and of float values that have a derivative with respect to a source."""
+    """The ``sources``, and names of float values with a derivative with respect to a source."""
     reached = set(sources)
     for proto in nodes:
         if not reached.isdisjoint(reads(proto)) and not isinstance(
@@ -75,7 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Sum of the cotangents that ``sums`` has for ``name``; the sum replaces them in ``sums``."""
+    """Sum of the cotangents in ``sums[name]``, which the sum replaces; None without cotangents."""
     received = sums.get(name)
     if not received:
         return None

@@ -136,7 +136,7 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
 
 
 def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Cut x [C, N, H, W] into ``bands`` of (first row, count); return [C, bands · N, rows, W]."""
+    """Cut x [C, N, H, W] into ``bands`` (first row, row count); return [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 

@@ -218,7 +218,7 @@ class Builder:
                     self._learn(name, kind)
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
-        """Declare an input or value of the source model; raises ModelError for an open shape."""
+        """Declare the value ``name``; raises ModelError if ``type_proto`` has no static shape."""
         return self._learn(name, _kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
@@ -247,7 +247,7 @@ class Builder:
         return self.values[self._constant_names[key]]
 
     def add_initializer(self, tensor: onnx.TensorProto) -> Value:
-        """Add an initializer of the source model under its own name."""
+        """Add ``tensor`` as an initializer under its own name."""
         self.initializers.append(tensor)
         value = self.declare(
             tensor.name, helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
@@ -274,11 +274,11 @@ class Builder:
         return value
 
     def rename(self, value: Value, name: str) -> Value:
-        """Give a value a public name; raises ModelError if the graph has a value with this name.
+        """Name ``value`` in the finished graph; raises ModelError if ``name`` is already taken.
 
         ``close_model`` writes the name into the value's node, so renaming costs nothing at run
-        time. If the value already has a public name (an input or a value of the source model), an
-        Identity node copies it instead.
+        time. Inputs, values copied from a model and values renamed before keep their names; an
+        Identity node with the new name copies them.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
@@ -304,7 +304,7 @@ class Builder:
         return self.fresh(hint) if name in self.values else name
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
-        """ONNX's schema of a node's operator in the graph's opset; else raises ModelError."""
+        """ONNX's schema of a node's operator; raises ModelError if the graph's opset lacks it."""
         key = node.domain, node.op_type
         if key not in self._schemas:
             self._schemas[key] = self._schema(node)

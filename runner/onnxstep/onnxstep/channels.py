@@ -165,7 +165,7 @@ def channel_sums(x: Value) -> Value:
 def normalized(
     x: Value, epsilon: float, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C], or else by the statistics of x.
+    """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C]; None means the statistic of x.
 
     The variance of x is the biased variance. The forward and the backward pass both call this
     function; they emit equal nodes, which runtimes compute once.

@@ -62,7 +62,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _is_product_faster(value: Value, leading: int) -> bool:
-    """Whether a product with a row of ones sums ``leading`` axes faster than ReduceSum does."""
+    """Whether a product with ones sums the first ``leading`` axes faster than ReduceSum does."""
     is_fp32_on_cpu = value.op.provider == "cpu" and value.elem_type == TensorProto.FLOAT
     return is_fp32_on_cpu and math.prod(value.shape[:leading]) <= _MOST_ONES
 
@@ -95,7 +95,7 @@ def scatter_rows(
 
 
 def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """Add the gradients of looked-up rows to ``table``, the gradient from all other uses."""
+    """Add ``scattered.rows`` to the rows ``scattered.places`` of the gradient ``table``."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

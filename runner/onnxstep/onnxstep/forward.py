@@ -61,7 +61,7 @@ def open_model(
     *,
     blocked_convolutions: bool = False,
 ) -> Forward:
-    """Copy a model that ``passes.prepare`` returned into a Builder.
+    """Copy ``model``, a result of ``passes.prepare``, into a Builder.
 
     ``provider`` and ``blocked_convolutions`` are arguments of the Builder; ``builder`` is the class
     of the Builder. Raises ModelError for an output that no node computes.
@@ -210,7 +210,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
 def _between(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """Shapes and types of intermediate values, so that readers of the file need not infer them."""
+    """Shapes and types of the nodes' outputs except ``outer``, so readers need not infer them."""
     yielded = [name for node in nodes for name in node.output if name]
     return [_info(op.values[name]) for name in yielded if name not in outer]
 

@@ -103,7 +103,7 @@ class SoftmaxCrossEntropy:
     label_smoothing: float = 0.0
 
     def target_of(self, output: Value) -> Target:
-        """The target is a class index for each position.
+        """Return the target: a class index for each position.
 
         Raises ModelError unless ``weights`` has a number for each class.
         """
@@ -147,7 +147,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """The part of the loss that label smoothing adds for all classes."""
+        """The part of the loss from label smoothing; ``even`` has count shares from ``_shares``."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
@@ -180,7 +180,7 @@ class NegativeLogLikelihood:
     """Mean of ``-y[t]`` for log-probabilities y [..., classes] and targets t [...]."""
 
     def target_of(self, output: Value) -> Target:
-        """The target is a class index for each position."""
+        """Return the target: a class index for each position."""
         classes_of(output)
         return Target(output.shape[:-1], TensorProto.INT64)
 
@@ -197,7 +197,7 @@ class _Elementwise:
     """Base of losses that compare each element of the output with a target number."""
 
     def target_of(self, output: Value) -> Target:
-        """The target is a number for each element, in the output's shape and type."""
+        """Return the target: a number for each element, in the output's shape and type."""
         return Target(output.shape, output.elem_type)
 
 

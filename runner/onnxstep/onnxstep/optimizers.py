@@ -106,8 +106,8 @@ class RmsProp(Optimizer):
 
     s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
     there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
-    is under the root, s starts at 1, and v includes the rate. The states are s / (1 - rho) and
-    v · √(1 - rho), which saves a pass over memory.
+    is under the root, s starts at 1, and v includes the rate. The stored states
+    are s / (1 - rho) and v · √(1 - rho), which saves a pass over memory.
     """
 
     rho: float = 0.99
@@ -117,7 +117,7 @@ class RmsProp(Optimizer):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The average of squared gradients, and the velocity if ``momentum`` is not 0."""
+        """Names of the mean squared gradient and, unless ``momentum`` is 0, of the velocity."""
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
@@ -185,8 +185,8 @@ class Adam(Optimizer):
 
     m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². With bias correction, at step t: w' = w - rate
     / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this AdamW: the decay
-    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. The states
-    are m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
+    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. The
+    stored states are m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
     """
 
     beta1: float = 0.9

@@ -318,7 +318,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Zero the gradients after each sequence's end; add ``last`` [B, H] at this end."""
+        """Zero the gradients ``every`` after a sequence's end; add ``last`` [B, H] at the end."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []

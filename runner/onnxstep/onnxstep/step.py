@@ -61,7 +61,7 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph to run for every micro-batch but the last; it adds this batch's gradients to sums.
+    """A graph to run for every micro-batch but the last; it adds the batch's gradients to sums.
 
     The graph also updates running statistics. It has the inputs of the step except the learning
     rate and the optimizer state. If there is a loss scale, the graph reads the scale and does not

@@ -16,7 +16,8 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 class LeftOut:
     """A float tensor of the model that a step does not train, and the reason.
 
-    ``size`` is the number of elements; for quantization scales, of the quantized values.
+    ``size`` is the number of elements. For quantization scales, it is the number of values that
+    they scale.
     """
 
     name: str

@@ -69,11 +69,11 @@ def bind_dimensions(
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
     tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that read a
-    sequence are replaced by nodes that read its tensors. A size is a positive integer. If at least
-    one input lacks the dimension, the size may also be 0, such as the number of past tokens of a
-    decoder. Inputs with a dimension of size 0 become empty constants. Raises ModelError for an
-    unknown name, an invalid size, an unbound dimension, contradicting shapes, and a tensor whose
-    shape depends on data.
+    sequence are replaced by nodes that read its tensors. A size is a positive integer. A
+    dimension that at least one input lacks, such as the number of past tokens of a decoder, may
+    also have the size 0. Inputs with a dimension of size 0 become empty constants. Raises
+    ModelError for an unknown name, an invalid size, an unbound dimension, contradicting shapes, and
+    a tensor whose shape depends on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -149,8 +149,8 @@ def _quoted(names: Sequence[str]) -> str:
 def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Write the sizes of named dimensions into all declarations, including nested graphs.
 
-    Other names, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference computes their
-    sizes.
+    Names that ``sizes`` lacks, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference
+    computes the sizes of these dimensions.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]
@@ -192,7 +192,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the node whose operator onnx's error names; None unless exactly one node has it."""
+    """Label of the node whose operator ``error`` names, if no other node has this operator."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None

@@ -89,7 +89,7 @@ _FEWEST_SPACED, _FEWEST_WAVES = 3, 8
 
 
 class _Use(NamedTuple):
-    """A node that reads a tensor together with data: its operator, and the tensor's input index."""
+    """A use of a tensor: a node's operator, and the tensor's index among the node's inputs."""
 
     op_type: str
     place: int
@@ -166,11 +166,11 @@ class _Uses:
                 fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
-        """Yield the nodes that use a tensor together with data, or reasons why it is not a weight.
+        """Yield the uses of a tensor together with data, or reasons why it is not a weight.
 
-        If a node reads no data, the readers of its outputs count instead. ``alone`` says that the
-        tensor is a single number: then a node that computes with this number counts as a use even
-        without data.
+        Data are values that depend on the graph's inputs. If a node reads no data, the readers of
+        its outputs count instead. ``alone`` says that the tensor is a single number: then a node
+        that computes with this number counts as a use even without data.
         """
         waiting, visited = [name], {name}
         while waiting:

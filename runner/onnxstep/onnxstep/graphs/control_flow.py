@@ -38,7 +38,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename values of a node and of its nested graphs, which cannot redefine outer names."""
+    """Rename values in a node and its nested graphs; ``names`` maps old names to new names."""
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for graph in subgraphs(node):

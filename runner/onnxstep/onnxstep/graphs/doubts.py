@@ -58,8 +58,8 @@ def _shared(
 ) -> dict[str, int]:
     """Parameters that an exporter probably merged, with the number of layers that share each.
 
-    A tensor counts if its numbers are all equal. If the exporter ran an optimizer, which merges
-    equal tensors, a tensor also counts if the layers read it with the same operator.
+    Listed are tensors whose numbers are all equal. If the exporter ran an optimizer, which merges
+    equal tensors, other tensors are also listed if the layers read them with the same operator.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -84,6 +84,6 @@ def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """Path of the layer that contains a node; repeated calls of a traced module count as one."""
+    """Path of a node's module; a repeated call of the module ``owner`` has the path ``owner``."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -68,10 +68,10 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 
 
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
-    """Sort the names that the exporter lists into parameters, buffers and operators.
+    """Sort ``name`` and ``origins``, the exporter's list for ``name``, into the fields of Folded.
 
-    Names with dots are attributes of modules. Names without dots are operators. If ``origins`` has
-    a single name, this name is an attribute even without a dot.
+    Origins with dots are parameters or buffers. ``name`` and origins without dots are operators. A
+    single origin is a parameter or buffer even without a dot. Names in ``computed`` are left out.
     """
     steps = {
         step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)

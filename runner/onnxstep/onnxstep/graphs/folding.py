@@ -129,8 +129,8 @@ def _written_out(
 ) -> list[onnx.NodeProto] | None:
     """The folded nodes that replace ``node``, if it is an If or creates or reads a sequence.
 
-    None for other nodes, and if the replacement is unknown. Nodes that create sequences stay,
-    because some of their readers may stay.
+    None for other nodes, and if the replacement is unknown. If ``node`` creates a sequence, the
+    result contains ``node`` too, because some readers of the sequence may stay.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

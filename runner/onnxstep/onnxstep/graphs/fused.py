@@ -40,7 +40,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Parts:
-    """Nodes that replace a fused node; new names begin with the name of its first output."""
+    """Nodes that replace a fused ``node``; new names begin with the name of its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self.elem_type = node, opset, elem_type
@@ -62,7 +62,7 @@ class _Parts:
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
     def cast(self, x: str, before: int, after: int) -> str:
-        """Cast x to the type ``after`` if ``before`` differs; return the result's name."""
+        """Cast x from type ``before`` to ``after`` unless they are equal; return the name."""
         return x if before == after else self.add("Cast", x, to=after)
 
 

@@ -38,7 +38,7 @@ _INITIALIZERS_APART = 4
 
 
 def initializers_apart(model: onnx.ModelProto) -> None:
-    """Remove the inputs that have an initializer, in place."""
+    """Remove initializers from the graph's list of inputs, in place."""
     model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
     stored = {tensor.name for tensor in model.graph.initializer}
     fed = [value for value in model.graph.input if value.name not in stored]

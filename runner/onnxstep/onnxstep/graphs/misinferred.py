@@ -61,7 +61,10 @@ class _Axis:
         return not self.is_over and self._free % self.stride != 0
 
     def padded(self, padding: bytes, kernel: int) -> _Axis:
-        """Replace ``auto_pad`` by explicit pads that ignore dilation, as in ONNX Runtime 1.31."""
+        """Copy with the pads of the ``auto_pad`` mode ``padding``.
+
+        As in ONNX Runtime 1.31, the pads ignore dilation.
+        """
         if padding not in _SAME:
             return replace(self, begin=0, end=0)
         steps = (self.length - 1) // self.stride
@@ -167,7 +170,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that slice the spatial axes from -begin to stop, and lastly the result's name."""
+    """Nodes that slice each spatial axis from max(-begin, 0) to stop, then the result's name."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],

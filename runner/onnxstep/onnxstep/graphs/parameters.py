@@ -89,7 +89,7 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
 def with_parameters(
     kind: str, model: onnx.ModelProto, patterns: Collection[str]
 ) -> onnx.ModelProto:
-    """Mark the constants and buffers whose names match ``patterns`` as parameters.
+    """Mark as parameters the constants and buffers whose names match ``patterns``.
 
     Returns a copy, or the model itself if nothing changes. Raises ModelError for a pattern that
     matches no float tensor; the message begins with ``kind``.

@@ -69,7 +69,7 @@ def plain_reader(
 def parts(
     x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """Nodes that split the tensor x along ``axis`` into ``names``; ``drops`` removes the axis.
+    """Nodes that split the tensor x along ``axis`` into ``names``, without the axis if ``drops``.
 
     ``whole`` is the prefix for the names of other new values.
     """
@@ -89,8 +89,8 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Move nodes that copy a part of a Split directly behind the Split.
 
-    ``copies`` are the names of these nodes' outputs. Another order would change the digests of
-    graphs that were measured with earlier versions.
+    ``copies`` are the names of these nodes' outputs. Another order would change the file
+    digests by which measurements of earlier versions name their graphs.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

@@ -143,7 +143,7 @@ class _Recomputation:
         self._trigger = _triggers(passed)
 
     def value(self, name: str, place: int) -> str:
-        """Name of the value that the backward node ``place`` must read instead of ``name``."""
+        """Name of the value that backward node number ``place`` must read instead of ``name``."""
         segment = self._segment(name)
         if name not in self._passed.recomputed or segment == len(self._cuts):
             return name
@@ -219,7 +219,8 @@ class _Recomputation:
 def _triggers(passed: _Forward) -> list[str | None]:
     """For each backward node, the float value for which its recomputed operands wait.
 
-    This is the newest value of an earlier backward node that this or a later node reads.
+    It is the newest output of the earlier backward nodes that the node or a later node reads; None
+    if there is none.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -267,7 +268,10 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 
 
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """The cheapest place to cut in each of ``_MOST_CUTS`` parts, which have equally many bytes."""
+    """The cheapest cut in each of ``_MOST_CUTS`` parts of the forward pass.
+
+    The parts have about equally many bytes.
+    """
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
         part = before[place] * _MOST_CUTS // max(1, before[-1])

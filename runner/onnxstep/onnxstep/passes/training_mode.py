@@ -160,7 +160,7 @@ def _trained(
 
 
 def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
-    """Whether the nodes ``before`` compute the statistics ``names`` from the node's own input."""
+    """Whether the nodes ``before`` compute the statistics ``names`` from ``proto.input[0]``."""
     outputs = {name for node in before for name in node.output}
     return outputs.issuperset(names) and all(
         any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names

@@ -99,10 +99,10 @@ def _by_batch(
 
 
 def _times(value: Value, factor: Value) -> Value:
-    """Multiply a gradient by a factor for each channel, and note both in the builder.
+    """Multiply the gradient ``value`` by ``factor`` per channel; note both in the builder.
 
-    The gradient of a convolution then multiplies the
-    kernels by the factor instead, because kernels are smaller than a batch.
+    The gradient rule of a convolution then multiplies the kernels by the factor instead, because
+    kernels are smaller than a batch.
     """
     product = value * factor.cast(value.elem_type)
     value.op.factors[product.name] = (value, factor)

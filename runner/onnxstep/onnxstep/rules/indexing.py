@@ -100,7 +100,7 @@ def _scattered(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Gradients of the data and of the updates of a scatter, for each kind of reduction.
+    """Gradients of the data and the updates of a scatter; raises ModelError for reduction "mul".
 
     ``read`` gathers elements at the scatter's indices; ``write`` scatters elements to these
     indices.

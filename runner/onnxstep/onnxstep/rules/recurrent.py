@@ -219,7 +219,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Gradient of the hidden state before ``step``: dz R + ``direct`` + the entry of ``run.dh``."""
+    """Gradient of the hidden state before ``step``: dz R + ``direct`` + its entry in ``run.dh``."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
