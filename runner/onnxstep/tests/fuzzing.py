@@ -263,7 +263,7 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """Return "a training step" if ``path`` gives one, or else "refused at" and the stage's name.
+    """Return "a training step", or "refused at" and the stage that refuses the file ``path``.
 
     Raises AssertionError for an error of more than one line; other exceptions pass through.
     """
