@@ -290,7 +290,7 @@ def _refused(stage: str, message: str) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """Count the outcomes of ``count`` mutations; an unexpected exception ends the run."""
+    """Count outcomes of ``count`` mutations from ``first``; unexpected exceptions end the run."""
     files, models = corpus(), operators()
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
