@@ -263,7 +263,7 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """Return "a training step" if ``path`` gives one, or else "refused at" and the stage's name.
+    """Return "a training step", or "refused at" and the stage that refuses the file ``path``.
 
     Raises AssertionError for an error of more than one line; other exceptions pass through.
     """
@@ -290,7 +290,7 @@ def _refused(stage: str, message: str) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """Count the outcomes of ``count`` mutations; an unexpected exception ends the run."""
+    """Count outcomes of ``count`` mutations from ``first``; unexpected exceptions end the run."""
     files, models = corpus(), operators()
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -92,7 +92,7 @@ class Stepping:
         return float(got[self._step.loss])
 
     def accumulate(self, accumulation: Accumulation, batch: Mapping[str, Array]) -> None:
-        """Add the gradients of a micro-batch to the carried sums of gradients."""
+        """Add the gradients of a micro-batch to the sums of gradients in ``carried``."""
         evaluator = ReferenceEvaluator(accumulation.model)
         feeds = {**batch, **self.carried}
         got = run(evaluator, {name: feeds[name] for name in evaluator.input_names})

@@ -113,7 +113,7 @@ def test_initializers_among_the_inputs(ir_version: int, opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["ij,.j->ij", "i>j,j->ij", "ij,j-", b"\xfe,j", "ij,j->i->j"])
 def test_an_equation_that_is_none_is_refused(equation: str | bytes) -> None:
-    """Malformed Einsum equations, for which onnx's inference would not end, are refused."""
+    """Malformed Einsum equations, for which onnx's shape inference would not end, are refused."""
     model = model_of_text(
         'g (float[2,3] x, float[3] w) => (float[2,3] y) { y = Einsum <equation = "ij,j"> (x, w) }'
     )

@@ -41,7 +41,7 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA or for any provider."""
+    """A training step for CUDA if ``cuda``, or else for any provider."""
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []
     options = StepOptions(loss="mse", provider=provider, precision=precision, freeze=freeze)

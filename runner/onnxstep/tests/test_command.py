@@ -161,7 +161,7 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
 def test_mistakes_are_one_line(
     model: Path, tmp_path: Path, arguments: list[str], code: int, message: str
 ) -> None:
-    """A wrong argument gives its exit code and one line of text, and no file is written."""
+    """A wrong argument gives exit code ``code`` and one line of text, and no file is written."""
     process = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
     assert process.returncode == code
     assert message in process.stderr

@@ -58,9 +58,9 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
 )
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
-    """Row gradients of w are added to the last layer's gradient, and those of v to zeros.
+    """For a tied embedding, ``operator`` adds the row gradients to the last layer's gradient.
 
-    The first addition uses ``operator``, and the second uses ScatterND.
+    For a plain embedding, ScatterND adds the row gradients to zeros.
     """
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))

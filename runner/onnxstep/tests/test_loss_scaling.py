@@ -62,7 +62,7 @@ def test_training_goes_on_after_overflows() -> None:
 
 
 def test_good_steps_let_the_scale_grow() -> None:
-    """After three steps with finite gradients, the scale doubles and the count starts again."""
+    """After three steps with finite gradients, the scale doubles and ``good_steps`` is 0 again."""
     step = stepping(LossScaling(initial=8.0, growth_interval=3))
     scales = []
     for batch in itertools.islice(batches(perceptron()), 7):

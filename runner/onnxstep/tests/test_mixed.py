@@ -70,7 +70,7 @@ def test_products_are_half_and_sums_are_not(precision: str) -> None:
 
 
 def test_what_is_carried_is_fp32_and_cast_once() -> None:
-    """All carried values are fp32, and a step casts each weight at most once."""
+    """All values passed between steps are fp32, and a step casts each weight at most once."""
     step = training_step(convolutional(), StepOptions(optimizer="momentum", precision="fp16"))
     value_types = types(step)
     assert {c.elem_type for c in step.carried} == {FP32}
@@ -82,7 +82,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """A step stores a frozen weight in fp32, and does not store trained weights."""
+    """A bf16 step stores a frozen weight in fp32, and does not store trained weights."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32

@@ -126,7 +126,7 @@ def rearrangement(graph: Drawn, x: str) -> None:
 
 
 def normalization(graph: Drawn, x: str) -> None:
-    """Append a softmax along one axis, or its logarithm."""
+    """Append a softmax or log-softmax along one axis."""
     shape = graph.shapes[x]
     if shape:
         op_type = graph.pick(["Softmax", "LogSoftmax"])

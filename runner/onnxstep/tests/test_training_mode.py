@@ -69,7 +69,7 @@ def drawn() -> tuple[dict[str, Array], Array, Array]:
 
 
 def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
-    """The model of ``text`` in ``dtype``, with the values that ``drawn`` returns as weights."""
+    """The model of ``text`` in ``dtype``, whose weights are the values that ``drawn`` returns."""
     kind = {np.float32: "float", np.float64: "double"}[dtype]
     header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
     model = onnx.parser.parse_model(header + text.replace("TYPE", kind))
@@ -83,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """Train for as many steps as PyTorch did; return all losses and the final carried values."""
+    """Train for as many steps as PyTorch did; return losses, final parameters and final state."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}

@@ -148,7 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error has the node, its operator, the path from x, and the page about adding a rule."""
+    """The error names the node, its operator, the path from x, and the page about adding a rule."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -288,7 +288,7 @@ def test_an_axis_that_is_no_list_is_an_axis() -> None:
 
 
 def test_recurrent_weights_without_axes_are_refused() -> None:
-    """Scalar weights of a GRU, which onnx's inference accepts, are refused."""
+    """Scalar weights of a GRU, which onnx's shape inference accepts, are refused."""
     model = model_of_text(
         "g (float[4,2,3] x, float[1,6,3] w) => (float[4,1,2,2] y) <float r = {1}>"
         "{ y = GRU <hidden_size = 2, linear_before_reset = 1> (x, w, r) }"
@@ -343,7 +343,7 @@ def test_places_in_a_detector_are_no_weights() -> None:
 
 @pytest.mark.parametrize("flag", [2, -1])
 def test_any_number_but_zero_turns_a_factor(flag: int) -> None:
-    """Every value of Gemm's transB except zero transposes, as in ONNX Runtime."""
+    """Gemm's transB transposes for every value except zero, as in ONNX Runtime."""
     model = model_of_text(
         "g (float[2,3] x, float[4,3] w) => (float[2,4] y) { y = Gemm <transB = 1> (x, w) }"
     )

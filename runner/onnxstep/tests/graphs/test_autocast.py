@@ -21,7 +21,7 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """The tables name only ONNX operators; ``WIDE_IN_TRAINING`` has those of ``WIDE`` and more."""
+    """``WIDE_IN_TRAINING`` has the operators of ``WIDE`` and more; all are operators of ONNX."""
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 
@@ -43,7 +43,7 @@ def test_the_last_formal_input_stands_for_all_after_it() -> None:
 
 
 def test_of_contributed_operators_products_alone_are_half() -> None:
-    """Without a schema, ONNX Runtime's FusedMatMul may have bf16 inputs, and BiasGelu may not."""
+    """Although both lack an ONNX schema, FusedMatMul may have bf16 inputs and BiasGelu may not."""
     product = helper.make_node("FusedMatMul", ["a", "b"], ["y"], domain="com.microsoft")
     gelu = helper.make_node("BiasGelu", ["a", "b"], ["y"], domain="com.microsoft")
     assert allowed_inputs(product, None, BF16) == [True, True]

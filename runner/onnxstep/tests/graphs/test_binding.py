@@ -1,4 +1,4 @@
-"""``bind_dimensions`` replaces symbolic dimensions by sizes; its errors name dimension or node."""
+"""``bind_dimensions`` replaces symbolic dimensions by sizes; errors name the dimension or node."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
 
 
 def test_dimensions_are_listed_once_in_graph_order() -> None:
-    """Dimensions are listed once in graph order, even if two inputs share a name."""
+    """Dimensions are listed once in graph order, even if two inputs share a dimension name."""
     assert symbolic_dimensions(parsed(TWO)) == ("batch", "steps")
 
 
@@ -127,7 +127,7 @@ def test_size_must_be_a_positive_integer(size: object) -> None:
 
 
 def test_the_only_input_may_not_be_empty() -> None:
-    """A size of 0 for the only input is refused, also for a dimension without a name."""
+    """Size 0 is refused for a dimension of the only input, even if the dimension has no name."""
     with pytest.raises(ModelError, match="positive integer"):
         bind_dimensions(parsed("g (float[?] x) => (float[?] y) { y = Relu(x) }"), {"x[0]": 0})
 

@@ -42,7 +42,7 @@ _CONVOLVED = "g (float[1,2,4,4] x, float[2,2,3,3] w) => (float[1,2,n,n] y) "
     ],
 )
 def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list[str]) -> None:
-    """``check_kernels`` lists a node in ``on_host`` if no kernel fits its types and attributes."""
+    """``check_kernels`` returns the operators ``on_host``, which have no fitting CUDA kernel."""
     check = check_kernels(infer_shapes(model_of_text(graph, opset)))
     assert [node.operator for node in check.on_host] == on_host
 
@@ -111,7 +111,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """The plain step has nodes without CUDA kernels; the CUDA step has none, and equal results."""
+    """Unlike the plain step, the CUDA step has kernels for all nodes; the results are equal."""
     model = convolution(size, kernel, attributes)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model

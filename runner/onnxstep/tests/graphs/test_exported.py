@@ -39,7 +39,7 @@ def test_only_what_was_merged_comes_apart(
 ) -> None:
     """``merged`` lists tensors that the exporter merged, and omits tensors that the module ties.
 
-    It assumes merging if all elements are equal, or if the same operator reads both tensors.
+    Two tensors count as merged if all elements are one number, or one operator type reads both.
     """
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
@@ -70,7 +70,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """``folded`` lists a tensor's parameters, buffers and operators: ``slice`` for ``slice_2``."""
+    """``folded`` lists each folded tensor's source parameters, source buffers and operators."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],

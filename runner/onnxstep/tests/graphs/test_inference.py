@@ -1,4 +1,4 @@
-"""Nodes on which onnx's inference loops or crashes are refused before inference runs."""
+"""Nodes on which onnx's shape inference loops or crashes are refused before it runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["...i,...j->...ij", "i j, j", "...,...", "->", "", "Ba"])
 def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
-    """Einsum equations with spaces, capitals or no label load, as in ONNX."""
+    """Einsum equations with spaces, with capitals or without labels are accepted, as in ONNX."""
     operands = ", ".join("xw"[: equation.partition("->")[0].count(",") + 1])
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[r] y) "
@@ -83,7 +83,7 @@ def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
     ],
 )
 def test_attributes_that_would_end_the_process_are_refused(node: str, fault: str) -> None:
-    """If an attribute would crash onnx's inference, the error names the node and the attribute."""
+    """If an attribute would crash onnx's shape inference, the error names node and attribute."""
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[a,b] y) <int64[2,1] i = {0, 1}> "
         f"{{ h = Mul(x, w) y = {node.replace('(x', '(h')} }}"

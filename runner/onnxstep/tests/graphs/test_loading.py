@@ -67,7 +67,7 @@ def refused(path: Path) -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_model_of_this_project_loads(name: str) -> None:
-    """A file of models/ loads without any change."""
+    """The loader does not change a model of the folder models/."""
     assert load_model(MODELS / name) == onnx.load_model_from_string(FILES[name])
 
 

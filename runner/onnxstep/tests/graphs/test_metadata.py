@@ -79,7 +79,7 @@ def test_wrong_value_is_named(key: str, value: Any) -> None:
     ],
 )
 def test_malformed_list_is_refused_in_one_line(text: str) -> None:
-    """Text that is not a valid list is refused with a short line, even if it is deep or long."""
+    """Text that is not a valid list is refused with a short line, even if deeply nested or long."""
     with pytest.raises(ModelError) as caught:
         listed_parameters(model_with(text))
     assert "\n" not in str(caught.value)

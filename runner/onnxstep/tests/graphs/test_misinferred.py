@@ -1,4 +1,4 @@
-"""``bind_dimensions`` gives ONNX Runtime's shapes to nodes whose shapes onnx infers otherwise."""
+"""``bind_dimensions`` gives ONNX Runtime's shapes to nodes whose shapes onnx infers differently."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_what_onnx_wrote_down_before_is_corrected() -> None:
 
 
 def test_an_stft_is_one_sided_unless_it_says_otherwise() -> None:
-    """An STFT without the attribute onesided is one-sided, unlike in onnx's inference."""
+    """An STFT without the attribute onesided is one-sided, unlike in onnx's shape inference."""
     sizes = [numpy_helper.from_array(np.array(n), name) for name, n in (("s", 8), ("l", 16))]
     model = helper.make_model(
         helper.make_graph(

@@ -151,7 +151,7 @@ def test_merged_tensors_have_values_of_their_own() -> None:
 
 
 def test_constants_become_parameters_by_pattern() -> None:
-    """A pattern selects parameters and constants, and a pattern without a match is refused."""
+    """A constant that matches a pattern becomes a parameter; unmatched patterns are refused."""
     text = (
         "g (float[4] x) => (float[4] y) <float[4] w = {0.12345678, 2, 3, 4}, float step = {0.7}> "
         "{ s = Mul(x, w) y = Mul(s, step) }"

@@ -103,7 +103,7 @@ def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_listed_parameters_are_drawn_in_half(half: int) -> None:
-    """Parameters that the metadata list become ``half``, with first values rounded from fp32."""
+    """Parameters listed in the metadata become ``half``, with first values rounded from fp32."""
     plain = model(
         [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
     )

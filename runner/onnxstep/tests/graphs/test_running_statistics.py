@@ -51,7 +51,7 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A mean or variance that nodes also use otherwise is no statistic; an Identity is allowed."""
+    """A mean or variance that is also read elsewhere, except by an Identity, is not a statistic."""
     assert running_statistics(stored(body)) == expected
 
 
@@ -83,7 +83,7 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """Statistics that the metadata list are state, with values from the listed distribution."""
+    """Statistics listed in the metadata are state, with values from the listed distribution."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]

@@ -93,7 +93,7 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loader refuses a file on which onnx's inference does not end."""
+    """The loader refuses a file on which onnx's shape inference does not end."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *_, **__: _spin())
     model = onnx.parser.parse_model(

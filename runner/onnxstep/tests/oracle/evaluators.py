@@ -80,7 +80,7 @@ def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
 
 
 def runtime(elem_type: int) -> Evaluator:
-    """An evaluator on ONNX Runtime's CPU provider that converts all floats to ``elem_type``."""
+    """An evaluator on ONNX Runtime's CPU provider; it converts all floats to ``elem_type``."""
 
     def on_runtime(model: onnx.ModelProto) -> Run:
         return _session(in_type(model, elem_type), elem_type)

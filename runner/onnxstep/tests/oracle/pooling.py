@@ -29,7 +29,7 @@ class AveragePool(AveragePool_19):
 
 
 def _is_plain(attributes: dict[str, Any]) -> bool:
-    """Whether every window lies within the input and has no gaps."""
+    """Whether no window is padded, dilated or cut off."""
     return (
         attributes.get("auto_pad") in {None, "NOTSET", "VALID"}
         and not attributes.get("ceil_mode")

@@ -85,7 +85,7 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _counted(u: Array, y: Array) -> Array:
-    """The elements of u · y, with zeros wherever u is zero."""
+    """The elementwise product of u and y, with zeros wherever u is zero."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 

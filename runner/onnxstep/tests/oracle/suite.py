@@ -38,7 +38,7 @@ class SuiteCase:
 
     @property
     def op_type(self) -> str:
-        """The tested operator."""
+        """The name of the tested operator."""
         return self.node.op_type
 
 
