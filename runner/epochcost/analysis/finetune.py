@@ -140,7 +140,7 @@ class FinetuneAnswer:
         return "" if chip in self.chips else chip
 
     def published_on(self, way: Way) -> tuple[TrainingRow, ...]:
-        """Published trainings of this model on the same kind and number of devices."""
+        """Published trainings of this model on the kind and number of devices in ``way``."""
         device, count = way.setting.device.id, way.setting.count
         return tuple(
             row

@@ -307,7 +307,7 @@ def predicted_capacities(
     layouts: Iterable[Layout],
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
-    """The best capacity of each machine and engine within the bounds, and the refused machines."""
+    """The best capacity of each machine and engine within latency bounds, and refused machines."""
     options = _options(forecaster, model, layouts, requests)
     capacities, refusals = [], []
     for alike in group_by(
