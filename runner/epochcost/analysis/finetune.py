@@ -167,7 +167,8 @@ class TuningMarket:
         """Price a training on every kind of machine.
 
         Raises InputError if the model's spec lacks dimensions of a decoder, if the sequences exceed
-        the model's context, if the model fits no machine, or if no machine meets the limits.
+        the model's context, if the model fits no machine, or if no priced machine meets the
+        limits.
         """
         decoder, form = self._decoder(demand)
         ways, refused = self._ways(demand, decoder, form)
@@ -265,7 +266,7 @@ class TuningMarket:
     def _offers(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Price each layout under each current plan, cheapest first."""
+        """Price each layout under each current plan; prices with a ``reservation`` come last."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines

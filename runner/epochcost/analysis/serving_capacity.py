@@ -187,7 +187,7 @@ class Layout:
         return self.place.count // self.devices
 
     def sequences(self, requests: Requests) -> list[int]:
-        """The numbers of sequences (powers of two) whose tokens fit into the cache."""
+        """Powers of two, up to the number of sequences that the cache and the engine allow."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
         return powers_of_two(int(most))
 

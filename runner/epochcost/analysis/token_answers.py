@@ -124,7 +124,7 @@ class TokenAnswer:
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The machine that costs least; None without machines."""
+        """The cheapest machine, if possible without a ``reservation``; None without machines."""
         return next(iter(self.machines), None)
 
     @property
