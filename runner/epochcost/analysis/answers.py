@@ -138,7 +138,7 @@ class Demand:
         return candidate.seconds if self.limits.fastest else candidate.cost.mean
 
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
-        """Probabilities that a candidate meets the deadline, the budget and both limits.
+        """Probabilities that a candidate meets the deadline, the budget, and both together.
 
         A limit that is not set has no entry. The values are None if the candidate's time is exact.
         """
@@ -155,7 +155,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """The value of an input (a price, say) at which ``changed`` costs as much as its ``rival``."""
+    """Value of an input of ``changed`` (a price, say) at which the two candidates cost the same."""
 
     changed: Candidate[Offer]
     rival: Candidate[Offer]
@@ -184,7 +184,7 @@ class CheapestAnswer:
 
     @property
     def alternatives(self) -> tuple[Candidate[Offer], ...]:
-        """Candidates besides the choice that meet the demand's limits, the best first."""
+        """Candidates other than the choice that meet the demand's limits, the best first."""
         met = filter(self.demand.limits.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
 

@@ -91,7 +91,7 @@ def arithmetic_of_graphs(
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
     Counts are cached in the folder ``kept_in``. If the folder of a graph has a file of counts,
-    these are used without a check. A test compares the file in ``models/`` with its graphs.
+    its counts are used without a check. A test compares the file in ``models/`` with the graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -131,7 +131,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step computes all of its passes; training skips gradients of frozen parameters."""
+    """Whether a step is inference, or training that computes the gradients of all parameters."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 

@@ -75,7 +75,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
-    """The power that meters read, else that of the price or the spec, else why it is unknown."""
+    """The power that meters read, else that in an owned plan or the spec, or why it is unknown."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         return Power.metered(observed.watts, observed.meters or "an unnamed meter")

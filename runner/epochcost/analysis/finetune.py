@@ -140,7 +140,7 @@ class FinetuneAnswer:
         return "" if chip in self.chips else chip
 
     def published_on(self, way: Way) -> tuple[TrainingRow, ...]:
-        """Published trainings of this model on the same kind and number of devices."""
+        """Published trainings of this model on the kind and number of devices in ``way``."""
         device, count = way.setting.device.id, way.setting.count
         return tuple(
             row
@@ -167,7 +167,8 @@ class TuningMarket:
         """Price a training on every kind of machine.
 
         Raises InputError if the model's spec lacks dimensions of a decoder, if the sequences exceed
-        the model's context, if the model fits no machine, or if no machine meets the limits.
+        the model's context, if the model fits no machine, or if no priced machine meets the
+        limits.
         """
         decoder, form = self._decoder(demand)
         ways, refused = self._ways(demand, decoder, form)
@@ -265,7 +266,7 @@ class TuningMarket:
     def _offers(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Price each layout under each current plan, cheapest first."""
+        """Price each layout under each current plan; prices with a ``reservation`` come last."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines

@@ -47,8 +47,8 @@ class Counts:
 
     ``embeddings`` is the number of parameters of embeddings and head, ``adapters`` that of adapters
     of rank 1 on every matrix of all layers. For each token, a layer stores ``attention_width``
-    numbers between the matrices of attention. ``active_width`` is the total width of the
-    feed-forward layers of all experts that a token uses.
+    numbers between attention's input and output projections. ``active_width`` is the total width of
+    the feed-forward layers of all experts that a token uses.
     """
 
     embeddings: int
@@ -85,7 +85,7 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """Bytes that a training takes on a device, with CUDA's context and the allocator's gaps."""
+    """Bytes of a training on a device, with CUDA's context and memory lost to fragmentation."""
     counted = sum(part.bytes for part in memory_parts(counts, setting, rank))
     return counted * (1 + _FRAGMENTATION) + _CONTEXT_BYTES
 

@@ -91,8 +91,9 @@ class StepRatios:
     """Ratios of our step times to PyTorch's in its fastest mode.
 
     ``worst`` has ratios on a CPU, by model, batch size and threads; ``gpu`` has ratios on a GPU, by
-    model, precision and batch size. ``slower_inference`` has the largest ratio of each model whose
-    inference is more than 5 % faster in another runtime.
+    model, precision and batch size. For each model, ``dimensions`` has the dimensions that the
+    comparison used instead of the spec's. ``slower_inference`` has the largest ratio of each model
+    whose inference is more than 5 % faster in another runtime.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)

@@ -36,8 +36,8 @@ def measured_machine(
     """The machine of a measurement, with a name for readers.
 
     If the spec lets a run detect the hardware, the name includes the chip and the number of vCPUs.
-    Without ``only_host``, the name includes the host. ``gpu`` is the number of the GPU in use if
-    ``device`` is ``cuda``.
+    Unless ``only_host`` says that the kind has no other measured host, the name includes the host.
+    ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

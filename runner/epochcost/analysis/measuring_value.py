@@ -52,9 +52,10 @@ class MeasurableCell:
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """The regret ``saved`` by measuring one or two cells: the mean over ``answers`` answers.
+    """The regret ``saved`` by measuring one or two cells, as a mean over several answers.
 
-    Cells that were chosen earlier count as measured.
+    ``answers`` is the number of these answers, which are the most improved ones. Cells that were
+    chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -169,7 +170,10 @@ def steps(
 
 
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """Each job's largest saving [jobs, k] if k sets of measurements reveal ``revealed`` [r, k]."""
+    """The largest saving among each job's rivals [jobs, k], for each of k sets of measurements.
+
+    ``revealed`` [r, k] has the variances that each set reveals.
+    """
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
     return values

@@ -74,7 +74,10 @@ class Odds(Generic[KeyT]):
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """Compute the odds of a choice from draws of each way's cost; ways that tie share a win."""
+    """Compute the odds of ``choice`` from draws of the cost of each way to do a job (``costs``).
+
+    If ways tie for the lowest cost of a draw, each gets an equal share of the draw.
+    """
     drawn = np.stack(list(costs.values()))
     least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)

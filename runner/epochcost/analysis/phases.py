@@ -90,7 +90,7 @@ class TimedDecoder:
         }
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """The times of a phase with ``sequences`` at once, by length, the shortest length first."""
+        """Pairs (length, time) of phase ``name`` for ``sequences`` sequences, shortest first."""
         alike = (o for o in self.phases if (o.phase.name, o.sequences) == (name, sequences))
         return tuple(sorted(((o.phase.tokens, o.step) for o in alike), key=itemgetter(0)))
 

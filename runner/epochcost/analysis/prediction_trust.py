@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Prediction errors of published rows that were withheld together, or that share a class."""
+    """Prediction errors of published rows withheld together, or of a class in ``Trust.classes``."""
 
     name: str
     errors: Errors
@@ -157,8 +157,8 @@ def digest(root: Path) -> str:
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
     """Withhold accelerators, generations, models and sources in turn to measure prediction errors.
 
-    None if there are no rates or no prices. ``say`` gets the name of each round as progress. Raises
-    InputError for a table of observations that cannot be read.
+    None if there are no rates or no prices. ``say`` is told what is withheld next, as progress.
+    Raises InputError for a table of observations that cannot be read.
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)

@@ -120,7 +120,10 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on ``provider`` of several steps without frozen parameters."""
+    """Yield our latest valid results on ``provider`` of two or more steps.
+
+    Training with frozen parameters is left out.
+    """
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)

@@ -62,7 +62,9 @@ def of_whole_machines(
 
 
 def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether ``later`` replaces ``earlier``: software or spec differ, or it has no fewer rounds.
+    """Whether ``later`` replaces ``earlier``.
+
+    It does not if software and spec are equal and ``earlier`` has more rounds.
 
     The width of the confidence interval does not decide. If it did, the chosen intervals would
     contain the true mean less often than claimed.

@@ -43,10 +43,11 @@ _RATE_PRECISION = Decimal("1.05")
 
 @dataclass(frozen=True, slots=True)
 class ServingRow:
-    """A LoadGen scenario on a machine under a price plan; ``run`` is None if no rate met the bound.
+    """A LoadGen scenario on a machine under a price plan.
 
-    ``work`` is the time of a million samples at the run's rate, ``million`` the cost of that time.
-    ``runs`` has all runs of the trial; ``bound_seconds`` is the bound on a server's latency.
+    ``runs`` has all runs of the trial. ``run`` is the one that gives the result; None if latencies
+    exceeded their bound at every rate. ``work`` is the time of a million samples at the run's rate,
+    ``million`` the cost of that time. ``bound_seconds`` is the bound on a server's latency.
     """
 
     model: str

@@ -187,7 +187,7 @@ class Layout:
         return self.place.count // self.devices
 
     def sequences(self, requests: Requests) -> list[int]:
-        """The numbers of sequences (powers of two) whose tokens fit into the cache."""
+        """Powers of two, up to the number of sequences that the cache and the engine allow."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
         return powers_of_two(int(most))
 
@@ -307,7 +307,7 @@ def predicted_capacities(
     layouts: Iterable[Layout],
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
-    """The best capacity of each machine and engine within the bounds, and the refused machines."""
+    """The best capacity of each machine and engine within latency bounds, and refused machines."""
     options = _options(forecaster, model, layouts, requests)
     capacities, refusals = [], []
     for alike in group_by(

@@ -89,7 +89,7 @@ class BreakEven(NamedTuple):
 
     @property
     def comparison(self) -> str:
-        """Compare the cost of the busiest machine with the API's, in words for a sentence."""
+        """Compare the machine's cost ``busiest`` with the API's cost, in words for a sentence."""
         return "less than" if self.busiest.high < self.api else "about as much as"
 
 
@@ -124,7 +124,7 @@ class TokenAnswer:
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The machine that costs least; None without machines."""
+        """The cheapest machine, if possible without a ``reservation``; None without machines."""
         return next(iter(self.machines), None)
 
     @property
@@ -315,7 +315,7 @@ class TokenMarket:
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
     """Answers to requests of a typical length, by model id, for each decoder that has an answer.
 
-    Shorter requests follow if no machine answers the first.
+    If no machine answers such requests, shorter requests are tried.
     """
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():

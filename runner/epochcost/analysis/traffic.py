@@ -42,7 +42,7 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on some devices of one kind, with one serving software.
 
-    ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences without a cache;
+    ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences with empty caches;
     each cached token of a sequence adds ``cached``. If prompts are read between tokens, all prompts
     together add ``once``. Each prompt also adds a polynomial of its length, with the coefficients
     ``read`` of the powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]``

@@ -194,7 +194,7 @@ def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """Number of cached positions, from the shape of input ``place``; 0 if the input is absent."""
+    """Number of cached positions, from the shape of input number ``place``; 0 if it is absent."""
     name = node.input[place] if len(node.input) > place else ""
     return shapes[name][-2] if name else 0
 

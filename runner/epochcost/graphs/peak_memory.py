@@ -2,8 +2,8 @@
 
 A tensor occupies memory from the node that computes it to its last reader. Readers of its views and
 of results written over it count as its readers, too. Nodes run in the runtime's order, after
-constants are folded. A single factor covers what the arena allocator adds: rounded requests,
-doubled regions and gaps. Weights, inputs and outputs do not count.
+constants are folded. A single factor covers what the arena allocator adds when it rounds sizes up,
+doubles its regions and leaves gaps between tensors. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ARENA_MARGIN = 1.2
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """The nodes in the order in which they run, and the values that exist before the first runs.
+    """The nodes in the order in which they run, and the values that exist before any node runs.
 
     ``constants`` are the names of initializers and of values computed from them alone.
     """

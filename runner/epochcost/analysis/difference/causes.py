@@ -69,7 +69,7 @@ class ChangedCost:
 
     @property
     def amount(self) -> Decimal | None:
-        """The cost after minus the cost before; None if either is unknown or currencies differ."""
+        """The later cost minus the earlier; None if either is unknown or currencies differ."""
         if self.before is None or self.after is None:
             return None
         old, new = self.before.cost, self.after.cost
@@ -78,7 +78,7 @@ class ChangedCost:
 
     @property
     def relative(self) -> float | None:
-        """The change as a share of the cost before; None if unknown or if the job cost nothing."""
+        """The change as a share of the earlier cost; None if unknown or if that cost is 0."""
         if self.amount is None or self.before is None or not self.before.cost:
             return None
         return float(self.amount / self.before.cost)
@@ -97,7 +97,7 @@ class ChangedCost:
 def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") -> ChangedCost:
     """Find the causes of a change in a job's cost or time.
 
-    ``learned`` says which changed results predictions learn from.
+    ``learned`` says how many of the results from which predictions learn have changed.
     """
     old, new = pair
     if old is None or new is None:

@@ -131,7 +131,7 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
 
 
 def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """Yield goals whose cheapest machine or plan changed, or that got a first cost."""
+    """Yield goals whose cheapest machine or plan changed, or that only one revision can price."""
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
@@ -147,7 +147,10 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, float | None]:
-    """The lowest cost of a goal and the odds that it is lowest; an estimate if no time is known."""
+    """The figure with a goal's lowest cost, and the probability that this cost is the lowest.
+
+    If no timed row can be the answer, the figure is an estimate, if any, without a probability.
+    """
     if ranked := contenders(rows, goal):
         return _figure(ranked[0], goal), odds_of(ranked[0], ranked, goal).wins
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():

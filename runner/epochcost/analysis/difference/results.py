@@ -52,7 +52,7 @@ class ResultChanges:
 
     @property
     def learned_from(self) -> str:
-        """Count the changed results from which predictions learn; an empty text if none changed."""
+        """Count the files that were added, removed or measured again; an empty text without any."""
         counts = (
             (len(self.added), "added"), (len(self.removed), "removed"),
             (len(self.measured_again), "measured again"),
@@ -60,7 +60,7 @@ class ResultChanges:
         return ", ".join(f"{count_words(count, 'result')} {how}" for count, how in counts if count)
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The lists that are not empty, by field name."""
+        """The lists of result files that are not empty, by field name."""
         return {kind: files for kind in self.__slots__ if (files := getattr(self, kind))}
 
 

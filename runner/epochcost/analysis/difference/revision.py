@@ -118,7 +118,7 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
-    """Find and price all times of a project; raises InputError for an unreadable table."""
+    """Find and price all times of a project; raises InputError for invalid observation tables."""
     catalogue, timed = inputs.catalogue, observe(inputs)
     predicted = predict_times(inputs, catalogue.models.values()).missing_from(timed)
     rows = price_rows(catalogue, (*timed, *predicted))

@@ -121,7 +121,7 @@ def compare_tables(
 ) -> TableDiff:
     """Compare the costs and times of equal jobs in the tables of two revisions.
 
-    ``more`` has further figures of the two revisions.
+    For each revision, ``more`` has figures to compare besides those of the table.
     """
     old, new = (
         group_by((*figures_of(side), *others), lambda figure: figure.job)

@@ -85,9 +85,9 @@ def _shares(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """A line with the numbers of costs that rise, fall, appear or go, and of other changes.
+    """A line with the numbers of costs that rise, fall, appear or vanish, and of other changes.
 
-    Predicted costs that changed only because their prediction changed are counted last.
+    Predicted costs that changed only because their prediction changed are counted separately.
     """
     costs = [cost for cost in shown_costs(difference.costs) if not cost.only_predicted]
     relatives = [cost.relative for cost in costs]
