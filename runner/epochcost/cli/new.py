@@ -222,7 +222,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """Fill the accelerator table from specs/devices (the project's, else the bundled one)."""
+    """A spec's accelerator table for a GPU, filled from specs/devices (own, else bundled)."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())

@@ -37,7 +37,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job, at its cheapest price plan; ``mark`` is the kind of evidence.
+    """A machine for a job, at its cheapest price plan; ``mark`` says how its figures are known.
 
     Estimates have no ``row``, batch size, software or precision.
     """
@@ -129,7 +129,7 @@ class Contest:
 
     @property
     def is_short(self) -> bool:
-        """Whether a machine's start, which ``time`` omits, decides how fast the job ends."""
+        """Whether the job is so short that a machine's start, not in ``time``, decides its end."""
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property

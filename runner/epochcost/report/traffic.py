@@ -172,7 +172,7 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """Make a program for the cost of a million tokens from low, mean and high request seconds."""
+    """Make a program for the cost of a million tokens from low, mean and high seconds a request."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))
