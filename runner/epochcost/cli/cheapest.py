@@ -254,7 +254,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the choice's odds of keeping the limits, its odds of being the best, and its rival."""
+    """Yield the choice's odds of keeping the limits and of being best, and its closest rival."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:

@@ -343,7 +343,7 @@ def _is_index(data_input: DataInput) -> bool:
 
 
 def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:
-    """Declare a training by plain gradient descent, a placeholder that users replace."""
+    """Declare a training by plain gradient descent, as a placeholder for the user's training."""
     output = loaded.graph.output[0]
     last = output.type.tensor_type.shape.dim[-1].dim_value
     target = (

@@ -39,7 +39,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices of the cheaper accelerator with similar predicted probabilities of being right.
+    """Choices between two accelerators; their predicted probabilities of being right are similar.
 
     ``probability`` is the mean of these probabilities, ``right`` the share of choices that are
     right, and ``ratios`` the number of choices.

@@ -129,7 +129,7 @@ class Contest:
 
     @property
     def is_short(self) -> bool:
-        """Whether the job is so short that a machine's start, not in ``time``, decides its end."""
+        """Whether the job is so short that a machine's start, not in ``time``, decides when it ends."""
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
@@ -148,7 +148,7 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine that only its imprecise time keeps from being an answer, or None."""
+        """The cheapest machine that would be an answer if its time were precise, or None."""
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 
