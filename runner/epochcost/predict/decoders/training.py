@@ -195,13 +195,13 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Times and factors in the law for one token on one device at the hardware's full rates.
 
-    ``products`` is seconds at the peak rate, ``attention`` at a mean of that rate and the
-    bandwidth's. ``read`` is the seconds to read the weights. ``unpacked`` is the seconds to read
-    one byte for each quantised weight, ``numbers`` those to read one byte for each activation.
-    ``moved`` is the seconds to move the weights over the link. ``balance`` is peak / bandwidth,
-    divided by the same ratio of an A100. ``layers`` is the number of passes through layers; a pass
-    of compiled software counts 0.3. ``few_bits`` is 1 if products are in fewer than 16 bits, else
-    0. ``experts`` is 1 if the model has experts, else 0. ``devices`` is the number of devices,
+    ``products`` is seconds at the peak rate, ``attention`` at √(150 · bandwidth · peak rate in 16
+    bits). ``read`` is the seconds to read the weights. ``unpacked`` is the seconds to read one byte
+    for each quantised weight, ``numbers`` those to read one byte for each activation. ``moved`` is
+    the seconds to move the weights over the link. ``balance`` is peak / bandwidth, divided by the
+    same ratio of an A100. ``layers`` is the number of passes through layers; a pass of compiled
+    software counts 0.3. ``few_bits`` is 1 if products are in fewer than 16 bits, else 0.
+    ``experts`` is 1 if the model has experts, else 0. ``devices`` is the number of devices,
     ``doublings`` its logarithm to base 2.
     """
 
