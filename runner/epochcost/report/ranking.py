@@ -129,7 +129,7 @@ class Contest:
 
     @property
     def is_short(self) -> bool:
-        """Whether the job is short: then a machine's start, not in ``time``, decides when it ends."""
+        """Whether the job is short, so that a machine's start (not in ``time``) decides its end."""
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
