@@ -174,7 +174,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _reason(row: Row, reason: str) -> str:
-    """Why a row is not compared; of an imprecise measurement, also on which machine."""
+    """Why ``row`` is not compared; for an imprecise measurement, its machine is added."""
     machine = f" ({row.observed.machine.name})" if row.observed.imprecise else ""
     return f"{row.reservation or reason}{machine}"
 
@@ -254,7 +254,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the odds of keeping the limits, the odds of being the best, and the closest rival."""
+    """Yield the choice's odds of keeping the limits and of being best, and its closest rival."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:

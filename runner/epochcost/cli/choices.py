@@ -49,7 +49,7 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print choices, and the options that show omitted columns and the ``hidden`` other rows."""
+    """Print choices, and name options that show omitted columns and the ``hidden`` other rows."""
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:

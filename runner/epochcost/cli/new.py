@@ -222,7 +222,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """Fill the accelerator table from specs/devices (the project's, else the bundled one)."""
+    """A spec's accelerator table for a GPU, filled from specs/devices (own, else bundled)."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())
@@ -343,7 +343,7 @@ def _is_index(data_input: DataInput) -> bool:
 
 
 def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:
-    """Declare a training by plain gradient descent, a placeholder that users replace."""
+    """Declare a training by plain gradient descent, as a placeholder for the user's training."""
     output = loaded.graph.output[0]
     last = output.type.tensor_type.shape.dim[-1].dim_value
     target = (

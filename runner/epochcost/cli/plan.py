@@ -224,7 +224,7 @@ def show_gpus() -> None:
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     """Print how long a plan takes and, if the machine has a price, what it costs.
 
-    A process is assumed to start within ``_START_SECONDS``; large models take longer.
+    The cost assumes that each process starts in ``_START_SECONDS``; a large model needs longer.
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     processes = [(plan.rounds.get(trial.id, 1), trial.provider) for trial in plan.trials]

@@ -76,7 +76,7 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs`` unless ``dry_run``; print how many they are, and how many were doubted."""
+    """Write ``specs`` unless ``dry_run``; print their number, and how many others were doubted."""
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)

@@ -108,7 +108,7 @@ def kept_words(event: Failed) -> str:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a function that updates a progress bar (on terminals) while models are counted."""
+    """Yield a function that shows progress on terminals while sizes of models are computed."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

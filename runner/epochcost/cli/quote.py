@@ -80,7 +80,7 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A quote, its usage and a text about the plan; ``price`` is None for an hourly rate."""
+    """A quote, its usage, its plan as text, and its price (None for an hourly rate)."""
 
     quote: Quote
     usage: Usage

@@ -124,7 +124,7 @@ def _options(group: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 
 def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
-    """Parse a repeatable option name=value; raises InputError if a name is repeated."""
+    """Parse a repeatable option name=value; raises InputError for other text or a repeated name."""
     values: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")

@@ -160,7 +160,7 @@ def _roofline(row: Placed) -> float:
     """Logarithm of the rate that a roofline model predicts for one device, up to a constant.
 
     On a GPU, the time of an example is the time to compute its operations plus the time to move its
-    numbers. On CPUs, whose bandwidth is unknown, it is the geometric mean of both times.
+    numbers. On CPUs, whose bandwidth is unknown, the time is the geometric mean of both.
     """
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)

@@ -123,7 +123,7 @@ class Forecaster:
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """Calibrations on published rates, and the inverse of these rates' covariance.
 
-        The inverse is None if ``measured`` has rates, because forecasts then need another.
+        The inverse is None if ``measured`` has rates, because forecasts then use all rates.
         """
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)

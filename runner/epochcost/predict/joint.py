@@ -39,7 +39,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draws ``values`` [DRAWS] of the logarithm of a time, relative to the predicted time.
+    """Random draws, ``values`` [DRAWS], of the logarithm of a time relative to the predicted time.
 
     A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. Values
     below ``least``, the value of the shortest possible time, are replaced by ``least``.

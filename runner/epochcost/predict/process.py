@@ -89,9 +89,9 @@ class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
     ``cache`` and ``power`` are weights of these features of a device. Peak rate and bandwidth have
-    the weight 1. Fields with ``length`` are length scales. Fields with ``linear`` are slopes:
-    ``graph_linear`` over features of the graph, the others over features of the device. Fields with
-    ``group`` are effects of one chip with one memory size.
+    the weight 1. Fields with ``length`` in their names are length scales. Those with ``linear`` are
+    slopes: ``graph_linear`` over features of the graph, the others over features of the device.
+    Those with ``group`` are effects of one chip with one memory size.
     """
 
     level: float = 6.0
@@ -249,7 +249,7 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` of those with a known graph or an edition that other rows share."""
+    """Positions in ``rows`` of those with a known graph or an edition of rows outside ``rows``."""
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 

@@ -39,7 +39,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices of the cheaper accelerator with similar predicted probabilities of being right.
+    """Choices between two accelerators; their predicted probabilities of being right are similar.
 
     ``probability`` is the mean of these probabilities, ``right`` the share of choices that are
     right, and ``ratios`` the number of choices.
@@ -55,12 +55,12 @@ class RatioErrors:
     """Calibration of predicted ratios between two accelerators.
 
     ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
-    of the ``priced`` ratios, whose accelerators both have a price, and of the choices of the
-    cheaper accelerator. The Brier score is the mean squared error of the predicted probabilities
-    that these choices are right. ``base_rate_brier`` is the score if every probability were the
-    share of right choices. The regret is how much more the chosen accelerator costs than the
-    cheaper one. ``reliability`` has the non-empty bins, each 0.05 wide, of probabilities from 0.5
-    to 1.
+    of the ``priced`` ratios, whose accelerators both have a price. For each, the prediction chooses
+    the cheaper accelerator. The Brier score is the mean squared error of the predicted
+    probabilities that these choices are right. ``base_rate_brier`` is the score if every
+    probability were the share of right choices. The regret is how much more the chosen accelerator
+    costs than the cheaper one. ``reliability`` has the non-empty bins, each 0.05 wide, of
+    probabilities from 0.5 to 1.
     """
 
     ratios: int
@@ -102,7 +102,7 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield an array [k, 4] of the k ratios of each pair of accelerators.
 
-    Each time, all rows of two labels (or one, by ``together``) are withheld. The columns are the
+    Each time, the rows of ``together`` labels (one or two) are withheld. The columns are the
     weight, the error (true − predicted), its predicted standard deviation, and the predicted cost
     on the first accelerator relative to the second (NaN without prices). The last three are
     logarithms.

@@ -124,7 +124,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield those ``rows`` of ``candidates`` whose edition or a similar graph is in ``rest``."""
+    """Yield those ``rows`` of ``candidates`` whose edition, or a similar graph, is in ``rest``."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile

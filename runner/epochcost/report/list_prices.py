@@ -23,7 +23,7 @@ _FIRST_WITH_TENSOR_CORES = 7
 class Listed:
     """A machine and its cheapest on-demand list price, in US dollars per hour.
 
-    ``hour`` is None if there is no such price; ``as_of`` is the day of the price.
+    ``hour`` is the price, None if there is none; ``as_of`` is the day of the price.
     """
 
     hardware: Hardware
@@ -96,7 +96,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """The cheapest machine per GPU hour for each GPU that many machines have, dearest first.
+    """For the GPUs that most machines have, the cheapest machine per GPU hour, dearest first.
 
     Only GPUs with tensor cores are listed. Machines with a single GPU are preferred. Prices that
     are half a year older than the newest price are left out.
@@ -115,7 +115,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and hourly amounts of the on-demand price and of prices it replaced, oldest first."""
+    """Days and hourly amounts of the on-demand price and of those it replaced, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

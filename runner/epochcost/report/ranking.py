@@ -39,7 +39,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A machine for a job, at its cheapest price plan; ``mark`` is the kind of evidence.
+    """A machine for a job, at its cheapest price plan; ``mark`` says how its figures are known.
 
     Estimates have no ``row``, batch size, software or precision.
     """
@@ -133,7 +133,7 @@ class Contest:
 
     @property
     def is_short(self) -> bool:
-        """Whether a machine's start, which ``time`` omits, decides how fast the job ends."""
+        """Whether the job is short, so that a machine's start (not in ``time``) decides its end."""
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
@@ -152,7 +152,7 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine that only its imprecise time keeps from being an answer, or None."""
+        """The cheapest machine that would be an answer if its time were precise, or None."""
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 

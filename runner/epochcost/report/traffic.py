@@ -172,7 +172,7 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """Make a program for the cost of a million tokens from low, mean and high request seconds."""
+    """Make a program for the cost of a million tokens from low, mean and high seconds a request."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))
@@ -203,7 +203,7 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
     """Make a program for times and costs of requests at a rate, given lengths and an hourly price.
 
-    The program's value ``timed`` is 1 if the lengths are within the measured lengths, else 0.
+    The program's value ``timed`` is 1 if prompt and answer are within the measured lengths, else 0.
     """
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
     middle, tokens = _PROMPT + _OUTPUT / 2, _PROMPT + _OUTPUT

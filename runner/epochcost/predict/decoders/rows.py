@@ -186,7 +186,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The columns that a token table may omit, each with the value that applies to every row."""
+    """The columns that a token table may omit, each with the value that all rows then have."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
@@ -218,7 +218,7 @@ def precision_of(text: str) -> Precision:
 
 
 def software_of(text: str) -> str:
-    """The family that a text names: "vLLM" for every version; ``text`` itself if it names none."""
+    """The software family that a text names ("vLLM" for every version), else ``text`` itself."""
     folded = text.casefold()
     return next((family for part, family in _FAMILIES.items() if part in folded), text)
 

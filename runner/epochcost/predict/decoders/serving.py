@@ -211,7 +211,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """A question, the median departure and the number of rows with each set of traits."""
+        """For each set of traits: a question, the rows' median departure and the number of rows."""
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])

@@ -195,13 +195,14 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Times and factors in the law for one token on one device at the hardware's full rates.
 
-    ``products`` and ``attention`` are seconds at the peak rate. ``read`` is the seconds to read the
-    weights. ``unpacked`` is the seconds to read one byte for each quantised weight, ``numbers``
-    those to read one byte for each activation. ``moved`` is the seconds to move the weights over
-    the link. ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``layers`` is
-    the number of passes through a layer; a compiled one counts 0.3. ``few_bits`` is 1 if products
-    are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else 0.
-    ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
+    ``products`` is seconds at the peak rate, ``attention`` at √(150 · bandwidth · peak rate in 16
+    bits). ``read`` is the seconds to read the weights. ``unpacked`` is the seconds to read one byte
+    for each quantised weight, ``numbers`` those to read one byte for each activation. ``moved`` is
+    the seconds to move the weights over the link. ``balance`` is peak / bandwidth, divided by the
+    same ratio of an A100. ``layers`` is the number of passes through layers; a pass of compiled
+    software counts 0.3. ``few_bits`` is 1 if products are in fewer than 16 bits, else 0.
+    ``experts`` is 1 if the model has experts, else 0. ``devices`` is the number of devices,
+    ``doublings`` its logarithm to base 2.
     """
 
     products: float
@@ -268,7 +269,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def learnable(row: TrainingRow) -> bool:
-    """Whether a published row has every number that the law needs."""
+    """Whether a published row has every number that the law needs; false for NeuronX's rows."""
     # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
     described = row.sequence and row.device and "NeuronX" not in row.line.cells["software"]
     return bool(row.tokens_per_second and described)

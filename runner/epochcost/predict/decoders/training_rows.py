@@ -31,8 +31,8 @@ class TrainingRow:
 
     ``sequence`` is the length of a sequence in tokens, 0 if unknown. ``batch`` is the number of
     sequences as the source counts them (in a step or on a device), None if unknown.
-    ``checkpointing`` is None if unknown. ``settings`` is the row's task and note, which may state
-    how devices share the training.
+    ``checkpointing`` is True if the row's task states it, else None. ``settings`` is the row's task
+    and note, which may state how devices share the training.
     """
 
     line: Line

@@ -37,7 +37,7 @@ _BEST = "datum.on_frontier == 'yes'"
 class Point:
     """A machine at its cheapest price plan.
 
-    ``side`` says where the machine's name is drawn, if at all.
+    ``side`` is the side of the mark where the machine's name is drawn, None without a name.
     """
 
     machine: MachineName

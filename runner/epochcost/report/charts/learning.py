@@ -81,7 +81,7 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Yield a point for evenly spread steps at which all repeats were evaluated, after time 0."""
+    """Yield points, after time 0, at evenly spread steps at which all repeats were evaluated."""
     every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
     evaluations = group_by(every_point, lambda point: point.step)
     shared = [

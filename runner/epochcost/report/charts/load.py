@@ -196,7 +196,7 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
 
 
 def _winners(ways: Sequence[Way]) -> list[Way]:
-    """The machines that are clearly the cheapest at some rate, the most frequent winner first."""
+    """The machines that are clearly the cheapest at some rate, those with most such rates first."""
     machines = [way for way in ways if not way.is_api]
     wins = [min(machines, key=lambda way: way.costs[at]) for at in range(len(RATES)) if machines]
     drawn: list[Way] = []

@@ -1,4 +1,4 @@
-"""Chart predicted over true times on accelerators of which the predictor saw no time."""
+"""Chart the ratio predicted / true time on accelerators of which the predictor saw no time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHAPES = {
 
 
 class WithheldChart(Figure):
-    """Chart the ratio with error bars against the true time, and a line for exact predictions."""
+    """Chart predicted / true time, with error bars, against the true time, and a line at 1."""
 
     def layers(self, alt: Any) -> list[Any]:
         """The line of exact predictions, then error bars and marks."""

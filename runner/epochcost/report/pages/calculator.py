@@ -212,7 +212,7 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """The usual name, vCPUs and plans of a machine's timings, published once for all timings."""
+    """A machine's name, vCPUs and plans, published once instead of in each of its timings."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}

@@ -79,7 +79,7 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that our recomputation does not confirm exactly, each with its row."""
+        """The figures that our recomputation does not confirm exactly, each with its row if any."""
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
