@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: the rounds to measure next, in order; it precedes other events of these rounds."""
+    """Event: the rounds to measure next, in order; other events of these rounds come later."""
 
     visits: tuple[Visit, ...]
 
@@ -155,7 +155,7 @@ class RunContext:
     def stored(self, trial: Trial) -> Result | None:
         """The stored result of a trial; None if no result is stored.
 
-        Raises ResultError if this run must not replace the stored result.
+        Raises ResultError if a newer version of epochcost wrote the stored result.
         """
         store, hardware = self.assignment.store, self.assignment.hardware
         return store.find(trial, hardware, self.fingerprint)
@@ -164,7 +164,7 @@ class RunContext:
         """The stored result that a resumed run keeps instead of measuring the trial again.
 
         None if no result is stored, or if a check refuses the stored result. Raises ResultError if
-        this run must not replace the stored result.
+        a newer version of epochcost wrote the stored result.
         """
         result = self.stored(trial)
         if result is None:

@@ -50,9 +50,9 @@ def build_job(
     """Write the files of a trial into ``folder`` and return the job that names them.
 
     Raises MemoryError if the trial's batches do not fit in ``room_bytes``. Raises ModelError if the
-    graph cannot be read, bound or differentiated, if it does not fit the spec, or if it has changed
-    since the trial was planned. Raises CapabilityError if the trial's engine is not installed, or
-    if the machine cannot pin the trial to CPUs as planned.
+    graph cannot be read, given fixed shapes or differentiated, if it does not fit the spec, or if
+    it has changed since the trial was planned. Raises CapabilityError if the trial's engine is not
+    installed, or if the machine cannot pin the trial to CPUs as planned.
     """
     # A second BLAS thread would wait in a busy loop between small products, on a CPU on which
     # a worker may be loading its libraries.

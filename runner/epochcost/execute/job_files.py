@@ -152,9 +152,9 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    In the reference, quantised weights are replaced by the numbers that they encode. The call
-    writes this graph next to ``plain``. The reference of a decoder runs on the CPU, since the CUDA
-    provider has no fp32 kernel for attention with a cache.
+    In int4, the reference has quantised weights but does not round activations, and its graph is
+    written next to ``plain``. The reference of a decoder runs on the CPU, since the CUDA provider
+    has no fp32 kernel for attention with a cache.
     """
     if trial.precision == "fp32":
         return None

@@ -36,7 +36,7 @@ def load_files(
 ) -> JobFiles:
     """Write graphs and examples into ``folder``; ``graph`` is the model without fixed shapes.
 
-    Raises ModelError if the graph cannot be bound or does not fit the spec.
+    Raises ModelError if the graph cannot get fixed shapes or does not fit the spec.
     """
     bound = {
         size: with_halving_last(bind_model(graph, model, size))
@@ -62,7 +62,7 @@ def load_files(
 
 
 def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
-    """Write a single batch of ``size`` examples, repeated from the first if they are too few."""
+    """Write a batch of the first ``size`` examples; if there are too few, they are repeated."""
     first = {
         name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
     }

@@ -93,7 +93,7 @@ def require_device(device: int | None) -> None:
 
 
 def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
-    """Copies of the studies that use GPU ``device``; unchanged studies if ``device`` is None."""
+    """Copies of ``studies``, changed to use GPU ``device``; no change if ``device`` is None."""
     if device is None:
         return tuple(studies)
     return tuple(

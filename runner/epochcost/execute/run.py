@@ -338,7 +338,7 @@ def sweep_limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
-    """The record of a sweep's end; ``room_bytes`` of memory were free at its start."""
+    """The record of a sweep's end; ``room_bytes`` is the memory that a trial may take."""
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(

@@ -46,7 +46,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's memory by batch size; sizes that cannot be counted have no entry."""
+    """A model's memory by batch size, without batch sizes whose memory cannot be counted."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:

@@ -158,9 +158,9 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """A trial's training step with its file, and the file of the same step in fp32.
+    """A trial's training step and its file ``path``.
 
-    The outputs of both steps are compared.
+    ``plain`` is the file of the same step in fp32, with whose outputs the trial's are compared.
     """
 
     step: TrainingStep

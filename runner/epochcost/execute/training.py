@@ -69,6 +69,7 @@ class TrainingRequest:
     """A request to train a model on a data set, with settings and the device.
 
     ``evaluate_every`` is the number of steps between evaluations; None means an epoch.
+    ``save_seconds`` is the time between saved states.
     """
 
     model: Model
@@ -83,7 +84,10 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A training whose graph and examples are loaded; it can run any number of times."""
+    """A training whose graph and examples are loaded; it can run any number of times.
+
+    ``bound`` is ``graph`` with a fixed batch size.
+    """
 
     request: TrainingRequest
     recipe: Recipe
@@ -302,7 +306,8 @@ class Follower:
 class RepeatsRequest:
     """The seeds of a training's repeats, and the folders of their states and results.
 
-    With ``anew``, repeats that have a stored result or state are trained again from the start.
+    ``aim`` is the training's target as a text. With ``anew``, repeats that have a stored result or
+    state are trained again from the start.
     """
 
     prepared: PreparedTraining

@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which runs with each of ``threads`` in each of ``precisions``."""
+    """Settings of the benchmark, which runs with each number of threads in each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -85,7 +85,7 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, stored under ``hardware``, and whether this call measured them.
 
-    Runs the benchmark unless a current record for this host and runtime exists below ``folder``.
+    Runs the benchmark unless ``folder`` has rates of this host and runtime in the current format.
     ``again`` forces the benchmark. ``device`` is CUDA's number of the GPU. Raises CapabilityError
     if the rates cannot be measured or stored, or if another run is writing to the same folder.
     """

@@ -98,7 +98,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
-    """The cloud that the firmware's texts or Xen's UUID name; None if they name no cloud."""
+    """The cloud named by the firmware's texts or by Xen's UUID; None if they name no cloud."""
 
     def says(name: str, word: str) -> bool:
         return word in (read_text(dmi / name) or "").lower()

@@ -156,7 +156,7 @@ def answer_while(
 def _serve(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """Answer requests from ``arrived`` until it yields None and all requests are answered."""
+    """Answer requests from ``arrived`` until None arrives and all requests are answered."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:

@@ -131,13 +131,13 @@ class JobFiles(_Frozen):
     ...]`` for each graph input that follows a schedule, such as a learning rate. Each step takes
     the next value; steps after the last value keep the last value. ``initial`` is an .npz with the
     values of some parameters. Other parameters are drawn at random as the metadata of ``graph``
-    says, with the job's seed. A carried value without a stored or drawn value starts at its
-    ``fill``. In inference, a parameter without a value is an error. ``outputs`` names the outputs
-    to read, such as the loss, except carried values. ``reference`` is the same work in fp32, for
-    comparison, or None if the trial itself computes in fp32 or an engine runs ``graph``.
-    ``evaluation`` computes the loss of a training on held-out batches. ``serving`` is None
-    for trials that time steps. For a trial under LoadGen, ``batches`` has examples ``[examples,
-    ...]``, and ``graph`` is the graph for the largest batch.
+    says, with the job's seed. A carried value without a stored or drawn value starts as a tensor
+    filled with ``CarriedValue.fill``. In inference, a parameter without a value is an error.
+    ``outputs`` names the outputs to read, such as the loss, except carried values. ``reference`` is
+    the same work in fp32, for comparison, or None if the trial itself computes in fp32 or an engine
+    runs ``graph``. ``evaluation`` computes the loss of a training on held-out batches. ``serving``
+    has the load or the requests that LoadGen sends; None for trials that time steps. With a load,
+    ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
     """
 
     graph: Path
@@ -155,9 +155,10 @@ class JobFiles(_Frozen):
 class Job(JobFiles):
     """All data that a worker needs for a trial: its files and the settings of its run.
 
-    A worker with another ``runtime`` refuses the job. ``python`` is the interpreter of the
-    runtime's environment, None for this program's interpreter. ``pinning`` has the worker's CPUs,
-    None for all. ``memory_limit_bytes`` limits the worker's memory on the host, None for no limit.
+    ``runtime`` is the package that must execute the graph, as ``package==version``: a worker with
+    another one refuses the job; None allows any. ``python`` is the interpreter of the runtime's
+    environment, None for this program's interpreter. ``pinning`` has the worker's CPUs, None for
+    all. ``memory_limit_bytes`` limits the worker's memory on the host, None for no limit.
     ``precision`` is the precision in which ``graph`` computes.
     """
 

@@ -333,9 +333,10 @@ class LoadGenTrial(ABC):
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The rate of the first longer run is ``first`` times the rate from the short runs. After each
-        longer run that exceeds the bound, the rate is multiplied by ``less``. Returns whether a
-        longer run kept the bound.
+        The short runs begin with a share of ``capacity`` and try no rate below ``floor``, in
+        samples per second. The rate of the first longer run is ``first`` times the rate from the
+        short runs. After each longer run that exceeds the bound, the rate is multiplied by
+        ``less``. Returns whether a longer run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)

@@ -161,7 +161,8 @@ class Declared:
 
     ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are the
     heavy nodes that onnxstep added without such an input, such as sums in fp32. A heavy node of the
-    model itself must be half. ``names`` are all nodes. ONNX Runtime renames nodes that it fuses.
+    model itself must be half. ``names`` are all nodes. A node that ran but is not in ``names``
+    results from a fusion by ONNX Runtime.
     """
 
     half: frozenset[str] = frozenset()
@@ -249,10 +250,11 @@ def _prove_half(
 def _undeclared(
     wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """Nodes in ``wide``, which ran in fp32, for which the graph does not declare fp32.
+    """The nodes of ``wide`` for which the graph does not declare fp32.
 
-    A node whose name the graph lacks results from a fusion. Such nodes are allowed if each may
-    replace a node in ``declared.wide`` that is missing from ``nodes``.
+    All nodes of ``wide`` ran in fp32. A node whose name the graph lacks results from a fusion. Such
+    nodes are allowed if each may replace a node in ``declared.wide`` that is missing from
+    ``nodes``.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

@@ -39,9 +39,9 @@ class Samples:
 
 
 class _Looks:
-    """Chooses after which numbers of steps a phase tests whether to end.
+    """Decides after how many steps a phase next tests whether it may end.
 
-    These numbers grow geometrically.
+    These numbers of steps grow geometrically.
     """
 
     def __init__(self, first: int) -> None:
@@ -186,5 +186,5 @@ class TrialProgress:
 
 
 def to_nanoseconds(seconds: Iterable[float]) -> tuple[float, ...]:
-    """Round ``seconds`` to nanoseconds, at least one; more digits are noise and lengthen files."""
+    """Round each time to nanoseconds, but never to zero; more digits are noise."""
     return tuple(max(round(value, 9), 1e-9) for value in seconds)

@@ -218,9 +218,9 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield the function calls that copy each step's values of ``series`` to the device.
+    """Yield for each step the function calls that copy its values of ``series`` to the device.
 
-    After the last value there are no more calls. The result is lazy, since a series may be long.
+    Steps after the last value have no calls. The result is lazy, since a series may be long.
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
@@ -283,9 +283,9 @@ def graph_inputs(
 ) -> StepInputs:
     """Find a value for each graph input.
 
-    The value is a pool of batches, a series, a scalar, a parameter, or the ``fill`` of carried
-    state. Raises JobError if an input has no value, if a pool belongs to no input, or if a shape or
-    type is not that of the graph.
+    The value is a pool of batches, a series, a scalar, a parameter, or for carried state a tensor
+    filled with ``CarriedValue.fill``. Raises JobError if an input has no value, if a pool belongs
+    to no input, or if a shape or type is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _pools(job, job.batches, types)

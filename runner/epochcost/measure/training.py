@@ -62,11 +62,12 @@ class Evaluated:
 
 
 class TrainingSession:
-    """A training that continues after ``steps_taken`` steps.
+    """Runs the further steps of a training that has already taken ``steps_taken`` steps.
 
-    ``values`` are the parameters and all other carried state at that step. A carried value that is
-    not in ``values`` starts at its fill. On a GPU, a profile of the first step, written to
-    ``folder``, proves where the step ran. Raises JobError for an input without a value.
+    ``values`` are the parameters and all other carried state after these steps. A carried value
+    that is not in ``values`` starts as a tensor filled with ``CarriedValue.fill``. On a GPU, a
+    profile of the first step, written to ``folder``, proves where the step ran. Raises JobError for
+    an input without a value.
     """
 
     def __init__(

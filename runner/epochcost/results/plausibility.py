@@ -243,6 +243,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest of the rates ``peaks``, or ``any_gpu`` if a rate is unknown."""
+    """The highest of ``peaks``, times ``unit``; ``any_gpu`` if there is none or one is unknown."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

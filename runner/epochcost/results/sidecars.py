@@ -57,7 +57,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """Part of the file's name: the sweep's model, mode and provider, and digits of its id."""
+        """Part of the file's name: model, mode, provider, and the first digits of ``sweep_id``."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 
@@ -80,9 +80,10 @@ class BatchLimit(HostSidecar):
 class Payment(Sidecar):
     """The hourly price of a machine while a trial or sweep ran on it.
 
-    ``engine_price`` says whether the launch engine quoted the price; else the price comes from the
-    spec ``price``. ``seconds`` is the paid time of the job. ``startup_seconds`` is the time from
-    the request of the machine to the first step, None if the machine was running already.
+    ``price`` is the id of a price's spec. ``hourly`` comes from that spec or, if ``engine_price``,
+    from the launch engine's quote. ``seconds`` is the paid time of the job. ``startup_seconds`` is
+    the time from the request of the machine to the first step, None if the machine was running
+    already.
     """
 
     folder: ClassVar[str] = "payments"

@@ -117,7 +117,7 @@ def _read(path: Path, root: Path) -> Result:
 
 
 def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
-    """The bytes of a file; raises DamagedResultError if the file cannot or must not be read."""
+    """A file's bytes; DamagedResultError if it is unreadable, too long or outside ``root``."""
     try:
         # Resolving a path is slow, and only needed if a part of it is a link.
         linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
@@ -202,13 +202,13 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A sidecar of one host; the file's name contains digits of the host's fingerprint."""
+    """A sidecar of one host; its file's name has the first digits of the host's fingerprint."""
 
     environment: Environment
 
     @property
     def file_stem(self) -> str:
-        """The file's name without its suffix: ``work`` and the host's fingerprint."""
+        """The file's name without its suffix: ``work`` and the first digits of the fingerprint."""
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 

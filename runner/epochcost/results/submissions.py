@@ -73,10 +73,11 @@ class _Project:
     """The project against which results are checked, and facts about the results checked so far.
 
     ``named`` says whether the user named the files one by one. ``summarised`` says whether the
-    caller wants statistics of every result, which doubles the time. ``first`` maps a digest of
-    samples to the first result with these samples. ``hosts`` counts the results of each host, and
-    of each machine by its id. The results themselves are not stored, so that a check of a hundred
-    thousand results fits in memory.
+    caller wants statistics of every result, which doubles the time. ``works`` has the digests of
+    the ONNX file and of the spec by model and mode. ``first`` maps a digest of samples to the first
+    result with these samples. ``hosts`` counts the results of each host, and of each machine by its
+    id. The results themselves are not stored, so that a check of a hundred thousand results fits in
+    memory.
     """
 
     catalogue: Catalogue

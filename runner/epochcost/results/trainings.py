@@ -118,7 +118,7 @@ class Trainings(HostSidecar):
     def work(self) -> str:
         """The part of the file's name that identifies the training.
 
-        The part has the model, data set, provider, batch size and digits of the id.
+        The part has the model, data set, provider, batch size and first digits of ``id``.
         """
         work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
         return f"{work}-{self.id[:ID_DIGITS]}"
@@ -133,9 +133,10 @@ class Trainings(HostSidecar):
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of a value over repeats, its standard deviation, and half the mean's 95 % interval.
+    """Mean and standard deviation of a value over repeats.
 
-    The interval follows Student's t distribution.
+    ``half_width`` is half the width of the mean's 95 % confidence interval, which follows Student's
+    t distribution.
     """
 
     mean: float
@@ -144,7 +145,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean of one or more values, their standard deviation, and half the mean's 95 % interval."""
+    """The ``Spread`` of one or more values; for a single value only the mean is known."""
     if len(values) < 2:
         return Spread(fmean(values), None, None)
     deviation = stdev(values)
