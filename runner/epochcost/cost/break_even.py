@@ -101,8 +101,8 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """The time after which buying is cheaper than renting, for a number of hours of use a month.
 
-    ``years`` is None if buying is not cheaper within the machine's life, or is cheaper only because
-    the machine is sold at the end (``by_resale``).
+    ``years`` is None if buying is not cheaper within the machine's life. It is also None, and
+    ``by_resale`` is True, if buying is cheaper only because the machine is sold at the end.
     """
 
     years: Decimal | None
@@ -300,8 +300,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    If ``speed`` is None, the speed is 1 for a machine with the same accelerators. Raises InputError
-    for any other machine.
+    If ``speed`` is None, the speed is 1, and the machine must be the owned machine or have equal
+    accelerators. Otherwise, raises InputError.
     """
     price = catalogue.price(identifier)
     if speed is not None:
@@ -343,7 +343,10 @@ def rents_named(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """Current rented plans, in the same currency, of machines equal to the owned plan's machine."""
+    """Yield the current plausible rented plans that could replace an owned plan's machine.
+
+    The plans are in the owned plan's currency, for the same machine or equal accelerators.
+    """
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.doubt
         if rented and _are_alike(catalogue, owned, price):

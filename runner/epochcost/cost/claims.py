@@ -191,7 +191,7 @@ _LOOSE: Mapping[str, Callable[[], Figures]] = MappingProxyType({"ai21-2020": _ai
 
 
 def method(published: Published) -> str:
-    """The formulas of a source as text, from its function's docstring; empty without a function."""
+    """The formulas for a source's numbers, as text; empty if this module has no formulas."""
     formula = _FORMULAS.get(published.page) or _LOOSE.get(published.page)
     return cleandoc(formula.__doc__ or "") if formula else ""
 

@@ -80,9 +80,10 @@ class Accuracy:
 class BatchChoice(Generic[KeyT]):
     """The cheapest batch size that reaches an accuracy.
 
-    ``demanded`` is this accuracy in percent. ``unknown`` are the batch sizes whose accuracy is
-    unknown, ``less_accurate`` the batch sizes that do not reach ``demanded``. ``choice`` and
-    ``demanded`` are None if no accuracy is known.
+    ``choice`` is the cheapest candidate with this ``batch_size``, and ``demanded`` is this accuracy
+    in percent. ``unknown`` are the batch sizes whose accuracy is unknown, ``less_accurate`` the
+    batch sizes that do not reach ``demanded``. If no accuracy is known, ``choice``, ``batch_size``
+    and ``demanded`` are None.
     """
 
     choice: Candidate[KeyT] | None
@@ -168,9 +169,9 @@ def cheapest_batch(
 ) -> BatchChoice[KeyT]:
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
-    Accuracy depends on the batch size and not on the machine. A batch size reaches it if its
-    accuracy plus its spread is at least the best known accuracy minus the spread of that accuracy.
-    Raises InputError if the costs are in several currencies.
+    Accuracy depends on the batch size and not on the machine. A batch size reaches the best known
+    accuracy if its own accuracy plus spread is at least the best known accuracy minus the spread of
+    the latter. Raises InputError if the costs are in several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

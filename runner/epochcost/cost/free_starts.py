@@ -68,7 +68,7 @@ def _in_stretches(job: SpotJob) -> FreeStarts:
     Let L be the length of a stretch with its checkpoint, and r the rate of interruptions. Let F be
     the number of seconds after a start in which an interruption makes the start free. A start that
     is j stretches before the last stretch needs j L seconds more to end the job than a start in the
-    last stretch. For stretches whose starts need less than F, the sums of exp(-r j L) and of j
+    last stretch. For the starts that need less than F seconds, the sums of exp(-r j L) and of j
     exp(-r j L) over j have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"

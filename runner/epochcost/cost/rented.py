@@ -221,7 +221,10 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Sustained-use discount of each of ``runs`` successive runs, in seconds at full price."""
+    """Mean sustained-use discount of a run, in seconds at full price.
+
+    A job has ``runs`` successive runs of ``seconds`` each. ``shares`` are as in `full_price_time`.
+    """
     if not shares:
         return _ZERO
     used = seconds * runs
@@ -263,9 +266,9 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: one for each charge for work, then one for each other use of billed time.
 
-    The last line subtracts ``discounted`` seconds. After the lines for work, the amount of each
-    line is the charge for all time so far minus the earlier amounts. If each line were rounded
-    separately, a bill could fall by one unit of the last decimal as time grows.
+    The last line subtracts ``discounted`` seconds. The amount of each line after those for work is
+    the charge for the time of all lines up to this line, minus the earlier amounts. If each line
+    were rounded separately, a bill could fall by one unit of the last decimal as time grows.
     """
     if not charged:
         return
@@ -283,7 +286,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """Uses of billed time other than work, each with the billed seconds up to its end."""
+    """Uses of billed time other than work, each with all billed seconds up to that use's end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

@@ -215,9 +215,10 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The lowest and the highest bill while one input varies over its interval.
+    """The lowest and the highest bill of ``total`` (the current bill) and ``ends``.
 
-    The lowest value need not give the lowest bill: a low utilisation gives a high bill.
+    ``ends`` are the bills at the ends of the input's interval. The lowest value need not give the
+    lowest bill: a low utilisation gives a high bill.
     """
     return InputInterval(name, min(total, *ends), max(total, *ends))
 

@@ -117,8 +117,8 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    For a condition on symbols, call both functions and combine their results item by item. Items
-    that differ become an expression with the condition.
+    For a condition on symbols, call both functions and combine their results item by item. Two
+    items that differ become an expression with the operator ``if``.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -164,7 +164,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """Least whole number of times ``step`` that reaches ``number``, without a rounded quotient.
+    """The quotient ``number`` / ``step`` rounded up to an integer, whatever the quotient's digits.
 
     Raises InvalidOperation if the number of steps has more digits than the decimal context.
     """

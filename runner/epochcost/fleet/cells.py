@@ -30,7 +30,7 @@ _ALL = ("*/*.json", "*/*/*.json")
 class Cell:
     """A trial, or a sweep of batch sizes, to measure on a kind of machine.
 
-    ``trial`` of a sweep is the trial of the smallest batch size.
+    For a sweep, ``trial`` is the trial with the smallest batch size.
     """
 
     hardware: str
@@ -60,7 +60,7 @@ def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
 
 
 class Intake:
-    """Finds the results of cells in a project, and adds collected files that are valid."""
+    """Finds the results of cells in a project, and adds valid files copied from targets."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
         self.results = results

@@ -70,12 +70,12 @@ _STATES = {
 
 
 class Engine:
-    """Access to one target, which all stations of the target may share.
+    """Access to one target; all stations (see ``station``) of the target may share this object.
 
     This class is the engine of a machine that exists already, so this class neither starts the
-    machine nor gives it back. A job's name has letters, digits and hyphens only. ``held`` says
-    whether the machine is paid from its start to its end, or only while a job runs. Stations set
-    ``is_up`` while they hold the lock ``starting``, so that only one of them starts the target.
+    machine nor gives it back. A job's name has letters, digits and hyphens only. If ``held``, the
+    machine is paid from its start to its end, else only while a job runs. Stations set ``is_up``
+    while they hold the lock ``starting``, so that only one of them starts the target.
     """
 
     held: ClassVar[bool] = True
@@ -96,18 +96,22 @@ class Engine:
         self.starting = threading.Lock()
 
     def check(self) -> None:
-        """Raise `EngineError` if the target cannot be used; adopt the price that an engine quotes.
+        """Raise `EngineError` if the target cannot be used.
 
-        The check starts nothing and costs nothing.
+        The check starts nothing and costs nothing. If an engine quotes a price, the check puts this
+        price into ``tariff``.
         """
         self.shell.check(self.tools)
 
     def start(self) -> None:
-        """Start the machine, install this code on it, and set the time at which it ends itself."""
+        """Start the machine, install this code on it, and set when the machine ends itself."""
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start `epochcost` with ``arguments`` as the new job ``job``, unless it was cancelled."""
+        """Start `epochcost` with ``arguments`` as the new job ``job``.
+
+        A job that was cancelled before is not started.
+        """
         run = shlex.quote(run_script(self.target, arguments, self.run_options))
         watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
         values = {"watch": watch, "shared": RESULTS, "hardware": self.target.hardware}

@@ -25,10 +25,10 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
-    A target has a station for each job that it may run at once. Machines that a killed launch left
-    running are given back first, through ``engines`` if their targets are unchanged, else through
-    ``reach``. A station whose machine is not given back measures nothing, because the ledger must
-    keep the machine.
+    A target has a station for each job that it may run at once; ``run`` drives the stations.
+    Machines that a killed launch left running are given back first, through ``engines`` if their
+    targets are unchanged, else through ``reach``. A station whose machine is not given back
+    measures nothing, because the ledger must keep the machine.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

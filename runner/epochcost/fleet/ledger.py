@@ -49,7 +49,10 @@ class Tariff:
         return cls(target, catalogue.machine(target.hardware), price)
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
-        """The tariff at ``hourly``, the engine's price in dollars; unchanged if there is none."""
+        """The tariff with the engine's price of an hour in dollars, ``hourly``.
+
+        The tariff is unchanged if ``hourly`` is None or the plan has no amount in dollars.
+        """
         price = self.price
         if hourly is None or price.amount is None or price.currency != "USD":
             return self

@@ -42,11 +42,11 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 
 
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
-    """The target with the lowest hourly price of all machines with an accelerator.
+    """The target with the lowest hourly price of all machines that have ``accelerator``.
 
     SkyPilot must reach the machine's cloud. The prices are the current prices of ``catalogue``.
-    ``accelerator`` is the name of a form, such as H100 SXM5, or of a chip, such as H100. Raises
-    InputError if no machine with the accelerator has a current price.
+    ``accelerator`` is the name of a chip, such as H100, or of a chip in a form factor, such as H100
+    SXM5. Raises InputError if no machine with the accelerator has a current price.
     """
     offers: dict[str, list[Target]] = {}
     for price in current_prices(catalogue.prices.values()):

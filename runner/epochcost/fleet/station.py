@@ -105,7 +105,7 @@ class Station:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Store an error of the block in ``problem``, then give the machine back."""
+        """Run a ``with`` block: store its error in ``problem``, then give the machine back."""
         try:
             yield
         except GeneratorExit:

@@ -136,8 +136,8 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
     """Yield the contradictions between an ONNX file and a spec's table ``[decoder]``.
 
-    The result is empty if the table itself has faults. Raises ModelError for a malformed list of
-    parameters.
+    The result is empty if the table itself has faults. Raises ModelError if the list of parameters
+    in the file's metadata is malformed.
     """
     try:
         decoder = Decoder.model_validate(table)

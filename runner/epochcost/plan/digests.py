@@ -42,7 +42,7 @@ def work_sha256(model: Model, mode: Mode) -> str:
 
     Names, notes, sources, batch sizes, the number of examples in an epoch, the number of epochs,
     and keys for real data do not count. So measurements stay valid if someone edits these keys. The
-    digest depends neither on the order of unordered entries nor on writing 1 or 1.0.
+    digest is the same for 1 and 1.0, and for any order of entries whose order has no effect.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

@@ -37,11 +37,12 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is the installed runtime, and ``producer`` the version of epochcost.
-    ``missing_engines`` has a message for each engine that the studies name and that is not
-    installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons why this machine
-    cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can. ``cpus`` is the number of
-    CPUs that a trial may use, and ``gpus`` the number of GPUs that CUDA finds; None if unknown.
+    ``runtime`` is the installed ONNX Runtime package with its version, and ``producer`` the version
+    of epochcost. ``missing_engines`` has a message for each engine that the studies name and that
+    is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons why this
+    machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can. ``cpus`` is the
+    number of CPUs that a trial may use, and ``gpus`` the number of GPUs that CUDA finds; None if
+    unknown.
     """
 
     hardware: str
@@ -88,10 +89,11 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """The trials and sweeps to measure, cheapest first, and the work that is omitted.
+    """The trials and sweeps to measure, and the work that is omitted.
 
-    ``rounds`` maps the id of a trial to its number of rounds; trials without an entry have a single
-    round. Each sweep has its own number of rounds.
+    Trials and sweeps are sorted: inference before training, CPU before CUDA, small batches before
+    large. ``rounds`` maps the id of a trial to its number of rounds; trials without an entry have a
+    single round. Each sweep has its own number of rounds.
     """
 
     trials: tuple[Trial, ...]
@@ -126,7 +128,7 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge the plans of several studies into one plan, cheapest work first.
+    """Merge the plans of several studies into one plan, in the order that `Plan` describes.
 
     Work that several studies name is done once, in the largest number of rounds that any of the
     studies demands.
@@ -162,7 +164,10 @@ def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
 
 
 def select(plan: Plan, ids: Collection[str]) -> Plan:
-    """The plan reduced to the trials and sweeps ``ids``; raises InputError for an unplanned id."""
+    """Only the plan's trials and sweeps with the given ``ids``.
+
+    Raises InputError for an id that is not in the plan.
+    """
     trials = tuple(trial for trial in plan.trials if trial.id in ids)
     sweeps = tuple(sweep for sweep in plan.sweeps if sweep.id in ids)
     planned = {trial.id for trial in trials} | {sweep.id for sweep in sweeps}

@@ -76,9 +76,9 @@ def visits(
 ) -> Iterator[Visit]:
     """Yield the measurements of a run, round by round, in the order in which they are taken.
 
-    ``rounds_asked`` maps ids of trials to numbers of rounds. ``rounds_stored`` returns how many
-    rounds of a trial are stored and need not be measured again. It is called in the first round. If
-    all rounds of a trial are stored, only the trial's last round is yielded, so that the run can
+    ``rounds_asked`` maps ids of trials to numbers of rounds. ``rounds_stored`` is called once for
+    each trial and returns how many rounds of the trial are stored and need not be measured again.
+    If all rounds of a trial are stored, only the trial's last round is yielded, so that the run can
     report the trial.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}

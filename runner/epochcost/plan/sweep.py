@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The sweep's trial with this batch size; a plan without a sweep has an equal trial."""
+        """The sweep's trial with this batch size, equal to a trial planned without a sweep."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
@@ -103,8 +103,8 @@ Point = MeasuredSize | SizeFailure
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    If a size ran out of memory, no larger size is tried, unless a larger size has already run.
-    ``points`` are the outcomes so far, one for each size.
+    No size is tried above a size that ran out of memory. But if a larger size ran, that failure is
+    ignored. ``points`` are the outcomes so far, one for each size.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size

@@ -77,7 +77,7 @@ Number = Annotated[int, Field(ge=0, lt=2**63)]
 class SessionSettings(BaseModel):
     """Settings of ONNX Runtime; 0 threads means one thread for each core.
 
-    ``tf32`` lets CUDA round the factors of fp32 products. ``cuda_graph``, ``device`` and
+    ``tf32`` lets CUDA round the factors of fp32 products to TF32. ``cuda_graph``, ``device`` and
     ``device_memory_limit_bytes`` are for the CUDA provider, see ``specs.study.Cuda``.
     """
 

@@ -39,7 +39,7 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """Why a trial's mode, provider and precision cannot be combined; None if they can.
+    """Why a trial's settings, such as provider and precision, cannot be combined; None if they can.
 
     ``gpus`` is the number of GPUs, None if unknown.
     """

@@ -227,7 +227,7 @@ DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price, with the reason in ``doubt`` if other prices contradict it."""
+    """A price; if other prices contradict the price, ``doubt`` says why."""
 
     _doubt: str = PrivateAttr("")
 

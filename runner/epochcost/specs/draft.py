@@ -153,8 +153,8 @@ def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | N
     """A copy of a price's TOML text in which the values ``changed`` are replaced or added.
 
     A value None removes the key. Comments and the order of keys stay, except comments on replaced
-    values, which may no longer be true. ``valid_until`` and entries of ``unconfirmed`` for replaced
-    keys are removed, too. A key of a table is written ``table.key``.
+    values, which may no longer be true. The key ``valid_until`` is removed, and so are the entries
+    of ``unconfirmed`` that name changed keys. A key of a table is written ``table.key``.
     """
     document = tomlkit.parse(text)
     for path, value in changed.items():

@@ -95,7 +95,7 @@ class Hardware(NamedSpec):
     unconfirmed: Unconfirmed = ()
 
     def completed(self, devices: Mapping[str, Device]) -> Hardware:
-        """A copy in which each GPU without a compute capability gets its device's capability."""
+        """A copy in which GPUs without a compute capability get the capability in ``devices``."""
         chips = []
         for chip in self.accelerators:
             device = devices.get(chip.name.casefold())

@@ -64,8 +64,8 @@ def _absolute_path(path: Path) -> Path:
 def _tree_of(path: Path) -> Path:
     """The folder of specs that contains ``path``.
 
-    The result is the ``specs/`` of a project, else the nearest parent folder with the name
-    ``specs``, else a folder that contains the folders of the kinds.
+    The result is the folder ``specs/`` in ``path``, else the nearest folder with the name ``specs``
+    among ``path`` and its parents, else the folder that contains the folders of the kinds.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER

@@ -283,13 +283,13 @@ class Price(PricedSpec):
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
-        """Provider and plan for readers; the plan of an owned machine names no provider."""
+        """Provider and plan for readers; only the plan if its text begins with the provider."""
         plan = self.plan_words
         return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
 
     @property
     def age(self) -> str:
-        """The age of a price older than 60 days; empty for an owned machine, bought only once."""
+        """The age of a price older than 60 days; empty for newer prices and owned machines."""
         return "" if self.owned else price_age(self.as_of)
 
     @property

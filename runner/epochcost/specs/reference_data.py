@@ -113,7 +113,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file, as two entries if the file has both training and held-out data."""
+        """The file; if it is an archive with both parts, one entry for each part."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}

@@ -147,7 +147,7 @@ _TYPES = {
 class _Table(NamedTuple):
     """A table of the reference page.
 
-    ``same_as`` is the header of an earlier table with equal keys.
+    ``same_as`` is the header of an earlier table with equal keys, None if there is none.
     """
 
     header: str

@@ -93,7 +93,7 @@ Providers = Choices[Provider]
 
 
 class Sampling(Spec):
-    """Conditions that end a trial: its mean is precise enough, or its time budget is used up.
+    """Conditions that end a trial: a precise enough mean step time, or a used-up time budget.
 
     The time budget does not include the time to build the graph and to start the worker process.
     """

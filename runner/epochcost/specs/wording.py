@@ -69,7 +69,7 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """Suggest the choice most similar to a word, else list all choices; may be empty."""
+    """Suggest the choice most similar to a word, else list all choices; empty without choices."""
     ordered = sorted(choices)
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 

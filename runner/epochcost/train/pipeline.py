@@ -44,7 +44,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Feed:
-    """Makes the inputs of a model's training steps and evaluations from a data set that fits it.
+    """Makes the inputs of a model's training steps and evaluations from a data set.
 
     ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
     is the batch size of evaluations.
@@ -68,7 +68,7 @@ class Feed:
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Batches of an epoch's steps from ``first_step`` on, with learning rates ``rates``."""
+        """Batches for steps of one epoch from ``first_step`` on, one for each learning rate."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -101,7 +101,7 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """Whether each answer is right; answers whose label is ``IGNORED`` are left out."""
+        """Whether each answer in ``scores`` is right; labels that are ``IGNORED`` are left out."""
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)
@@ -132,9 +132,9 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Shift numbers from 0 … ``largest_value`` to the field's lowest value.
+    """Shift numbers from 0 … ``largest_value``, so that 0 becomes the field's lowest value.
 
-    If the field's range is smaller, the numbers are first scaled down to fit it.
+    If the field's range is smaller, the numbers are first scaled down to fit the range.
     """
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
@@ -142,7 +142,7 @@ def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np
 
 
 def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Array:
-    """Shift each image by up to ``pad`` pixels and flip it at random, as the spec says.
+    """Shift images by up to ``how.pad`` pixels and, if ``how.flip``, mirror some, all at random.
 
     ``images`` is [examples, ..., height, width].
     """

@@ -2,8 +2,8 @@
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value, so
 that the first step already changes the weights. The schedule ``on-plateau`` changes the rate after
-evaluations, at the end of epochs. A trial is shorter than an epoch, so with this schedule it keeps
-the first rate.
+evaluations, at the end of epochs. A trial is shorter than an epoch, so the rate of a trial with
+this schedule stays the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Horizon:
 def learning_rates(
     schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, steps: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """The learning rate at each of ``steps``; after the training's end it is the last rate."""
+    """The learning rate at each of ``steps``; after the training's end, the last step's rate."""
     factors = rate_factors(schedule, np.minimum(steps, horizon.total_steps - 1), horizon)
     return np.asarray(float(learning_rate) * factors, dtype=np.float32)
 

@@ -62,7 +62,7 @@ class Progress:
     ending: Ending | None = None
 
     def spent(self, **more: float) -> Progress:
-        """Add seconds to the times of activities, each named by its field in ``Times``."""
+        """A copy with seconds added to fields of ``times``, such as ``saving=2.5``."""
         added = {name: getattr(self.times, name) + seconds for name, seconds in more.items()}
         return replace(self, times=replace(self.times, **added))
 

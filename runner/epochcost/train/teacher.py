@@ -98,7 +98,7 @@ def _random_layer(directions: int, features: int, rng: np.random.Generator) -> F
 
 
 def _squash(activations: Floats) -> Floats:
-    """Squash activations of unit variance into most of (0, 1)."""
+    """Map activations of unit variance into (0, 1) with a sigmoid that spreads them widely."""
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
 
@@ -268,8 +268,8 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws batches of synthetic examples: inputs and targets.
 
-    If latent factors decide a target's only label, all classes are equally likely, up to 64
-    classes.
+    If latent factors decide a target's only label, and there are at most 64 classes, all classes
+    are equally likely.
     """
 
     fields: Sequence[InputField]

@@ -236,7 +236,8 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
     """The prices in a file's table ``cost``, by the columns of our tables.
 
-    A ``cache_write`` of 0 means that writing to the cache costs no more than the input itself.
+    A ``cache_write`` of 0 is left out: writing to the cache then costs no more than the input
+    itself.
     """
     return {
         f"{prefix}{column}_per_million": f"{PRINTED.plus(Decimal(cost[key])).normalize():f}"

@@ -243,7 +243,7 @@ class _Market:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """A reason for doubt if this price has no region, but a current one of its plan has one."""
+        """Doubt a price without a region if a price of its plan, no newer, has a region."""
         plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)
@@ -257,7 +257,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """For each group, the price whose date is nearest to the date of ``rent``."""
+    """From each ``group`` of prices, the price whose date is nearest to the date of ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)

@@ -95,8 +95,8 @@ class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
     ``model`` is the price whose spec is copied. ``previous`` is the amount in the catalogue on the
-    table's day, and ``previous_id`` the id of that price. Without such a price, ``previous`` and
-    ``previous_id`` are None.
+    table's day, else the earliest later amount. ``previous_id`` is the id of that price. Without
+    such a price, both are None.
     """
 
     key: Key
@@ -108,7 +108,7 @@ class MatchedPrice:
 
     @property
     def new(self) -> bool:
-        """Whether the catalogue has no amount for the table's day, or a different amount."""
+        """Whether ``previous`` is None, or differs from ``amount`` by more than rounding."""
         previous = self.previous
         return previous is None or abs(previous - self.amount) > previous * _ROUNDING
 
@@ -117,8 +117,8 @@ class MatchedPrice:
 class ImportResult:
     """The outcome of an import: prices of machines in the catalogue, and counts of unused rows.
 
-    ``unmatched`` counts the machine types whose rows were skipped, by the reason for skipping.
-    ``faults`` are errors in rows.
+    ``unmatched`` has, for each reason to skip rows, the number of skipped rows of each machine
+    type. ``faults`` are errors in rows.
     """
 
     prices: tuple[MatchedPrice, ...]
@@ -176,8 +176,7 @@ class _Machines:
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
         """Find the price whose spec is copied and the row's region, or why there is no such price.
 
-        The price is the newest of the row's plan and region, or else the newest of another plan or
-        region.
+        Prices of the row's plan come first, then prices of its region, then the newest price.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -345,7 +344,7 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether the stored price gets the table's later date, because it is older than ``FRESH``."""
+    """Whether a stored price that is older than ``FRESH`` gets the table's later date."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of

@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of zones with equal rows, each with the later zone first."""
+        """Pairs of a zone and an earlier zone in the trace that has the same rows."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
