@@ -29,7 +29,7 @@ class Recurrent(OpRun):
     op_domain = ""
     default: tuple[str, ...] = ()
 
-    def step(self, functions: list[Function], z: tuple[Array, Array], *state: Array) -> Any:
+    def step(self, functions: list[Function], z: tuple[Array, ...], *state: Array) -> Any:
         """Compute the new hidden and cell state of a sequence from the old states.
 
         ``z`` has W, R and both biases; ``state`` has the input x and both old states.
