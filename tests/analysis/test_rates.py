@@ -115,6 +115,30 @@ def test_rates_are_as_uncertain_as_their_measurements(
     assert not [row for row in rows if row.rate.software == "ours"]
 
 
+def test_results_that_others_disturbed_teach_nothing(
+    inputs: Inputs, profiles: dict[str, Profile]
+) -> None:
+    """A result during which other programs used half of the CPUs gives no rate."""
+    stored = next(
+        s
+        for s in inputs.stored
+        if s.result.trial.model == "mnist-cnn" and s.result.measurement.conditions
+    )
+    counts = []
+    for busy in (0.0, 1.0):
+        measurement = stored.result.measurement
+        assert measurement.conditions is not None
+        conditions = measurement.conditions.model_copy(
+            update={"others_cpus": busy, "steal_share": 0.0}
+        )
+        measurement = measurement.model_copy(update={"conditions": conditions})
+        result = stored.result.model_copy(update={"measurement": measurement})
+        alone = replace(inputs, stored=(replace(stored, result=result),))
+        rows, _ = cpu_rates(alone, profiles, "ours")
+        counts.append(len([row for row in rows if row.rate.software == "ours"]))
+    assert counts == [1, 0]
+
+
 def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:
     """Arm CPUs and unknown CPUs have a reason instead of a prediction."""
     assert cpu_of(inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"

@@ -38,6 +38,7 @@ _WITHOUT_WIDTH = (
 )
 _LISTED = "- ` a `\n"
 _COSTS = Part((("job", "machine", "plan", "$2.00", "$1.00", "-$1.00 (-50.0%)", "price: 2 → 1"),))
+_COSTS_OF_NEW = Part((("a",),))
 _ROW = (
     "| ` job ` | ` machine ` | ` plan ` | ` $2.00 ` | ` $1.00 ` | ` -$1.00 (-50.0%) ` "
     "| ` price: 2 → 1 ` |\n"
@@ -54,9 +55,20 @@ def test_its_text() -> None:
         "Between ` v1 ` and ` working tree `.\n\n"
         "| job | machine | plan | before | after | change | why |\n"
         f"| --- | --- | --- | ---: | ---: | ---: | --- |\n{_ROW}\n"
-        f"<details open><summary>Cheapest now: 4</summary>\n\n{_LISTED}\n"
+        f"<details open><summary>Cheapest of new jobs: 4</summary>\n\n{_LISTED}\n"
         "and 3 more: `epochcost diff` lists them all\n\n</details>\n\n"
     )
+
+
+def test_other_models_are_folded_beside_a_new_one() -> None:
+    """Changed choices are open in a price change, and folded if the request adds a model."""
+    changed = {"winners_changed": Part((("b",),))}
+    title = "<summary>Changed cheapest choices: 1</summary>"
+    alone = markdown(Comment("", "1 change", "v1", "v2", changed))
+    assert f"<details open>{title}" in alone
+    beside = markdown(Comment("", "2 changes", "v1", "v2", {"winners": _COSTS_OF_NEW, **changed}))
+    assert f"<details>{title}" in beside
+    assert beside.index("of new jobs") < beside.index(title)
 
 
 def test_nothing_to_say() -> None:

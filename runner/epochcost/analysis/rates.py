@@ -6,7 +6,7 @@ published timings of our models, and from tables that name CPUs. Only these rate
 make is, because providers publish neither a CPU's clock under load nor a machine's share of the
 memory bandwidth. Our measurements on a GPU machine make predictions for other models on that
 machine more precise. Each of our rates has the uncertainty of its measurement, so that imprecise
-ones count less.
+ones count less. Results that other programs disturbed are left out.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.predict.learnt import placed_tables
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
+from epochcost.results.stability import Cause, instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
@@ -39,6 +40,8 @@ from epochcost.statistics import LEVEL
 _MOST_TFLOPS = Decimal("0.256")
 # Ends of a confidence interval, in standard deviations of a normal distribution.
 _INTERVAL_ENDS = NormalDist().inv_cdf((1 + LEVEL) / 2)
+# Causes that slow all steps, so that the interval of the mean does not show them.
+_DISTURBED: frozenset[Cause] = frozenset({"others", "steal", "quota"})
 # With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3
 
@@ -122,15 +125,23 @@ def gpu_rates(
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
     """Yield our latest valid results on ``provider`` of two or more steps.
 
-    Training with frozen parameters is left out.
+    Training with frozen parameters is left out, and so are results that other programs disturbed.
     """
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
-        sound = is_of_steps(result) and not result.contradictions
-        # A single step has no interval, so nobody knows how uncertain it is.
-        if trial.provider == provider and sound and whole and math.isfinite(_half_width(result)):
+        valid = is_of_steps(result) and not result.contradictions and whole
+        if trial.provider == provider and valid and _is_undisturbed(result):
             yield result
+
+
+def _is_undisturbed(result: Result) -> bool:
+    """Whether the interval of the result's mean shows how uncertain the mean is.
+
+    A single step has no interval. Time that other programs took is not in the interval.
+    """
+    causes = {found.cause for found in instabilities(result.measurement, result.environment)}
+    return math.isfinite(_half_width(result)) and not causes & _DISTURBED
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:

@@ -32,7 +32,8 @@ _FAULTS = "faults"
 TITLES: Mapping[str, str] = MappingProxyType(
     {
         "results_added": "Results added",
-        "winners": "Cheapest now",
+        "winners": "Cheapest of new jobs",
+        "winners_changed": "Changed cheapest choices",
         "predictions": "Predictions",
         "figures": "Other specs",
         "results_removed": "Results removed",
@@ -178,17 +179,19 @@ def markdown(comment: Comment) -> str:
         above = map(_table_row, causes[:_ROWS_ABOVE])
         text += (_TABLE_HEAD + _fitting(above, 0, text) + "\n") if causes else ""
         parts["costs"] = Part((*causes[_ROWS_ABOVE:], *effects), costs.more)
+    # Beside a new model, what changes for others matters less.
+    closed = {"costs", *(["winners_changed"] if "winners" in parts else ())}
     for name in TITLES:
-        text += _folded(name, parts.get(name, Part(())), text)
+        text += _section(name, parts.get(name, Part(())), text, opened=name not in closed)
     return text
 
 
-def _folded(name: str, rest: Part, text: str) -> str:
+def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
     """Make a section that readers can fold, to append to ``text``; empty if it has no rows."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
-    opened = "<details>" if is_table else "<details open>"
-    head = f"{opened}<summary>{TITLES[name]}: {count:,}</summary>\n\n"
+    start = "<details open>" if opened else "<details>"
+    head = f"{start}<summary>{TITLES[name]}: {count:,}</summary>\n\n"
     rows = map(_table_row if is_table else _item, rest.rows)
     inside = (_TABLE_HEAD if is_table else "") + _fitting(rows, rest.more, text)
     return f"{head}{inside}\n</details>\n\n" if count else ""

@@ -80,6 +80,11 @@ class Contender:
         return tuple(filter(None, (self.reservation, price, *self.doubts)))
 
     @property
+    def unstable(self) -> bool:
+        """Whether a repeated measurement may give another time; ``doubts`` say why."""
+        return any(doubt.startswith("unstable") for doubt in self.doubts)
+
+    @property
     def amount(self) -> str:
         """Format the job's cost for readers; predicted and estimated costs get fewer digits."""
         timed = self.mark.startswith(("measured", "published"))

@@ -190,7 +190,7 @@ def winner_words(winner: Winner) -> str:
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
     if winner.before is None:
-        return f"{work}: {now}{odds}; no cost before"
+        return f"{work}: {now}{odds}"
     assumed = [bool(figure and figure.assumed) for figure in (winner.before, winner.after)]
     firm = "; an assumed price never wins against a list price" if assumed == [True, False] else ""
     return f"{work}: was {was}; is {now}{odds}{firm if winner.after else ''}"
@@ -221,8 +221,11 @@ def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
         ]
         for kind, files in difference.results.by_kind().items()
     }
+    first = [winner for winner in difference.winners if winner.before is None]
+    changed = [winner for winner in difference.winners if winner.before is not None]
     return {
-        "winners": [winner_words(winner) for winner in difference.winners],
+        "winners": [winner_words(winner) for winner in first],
+        "winners_changed": [winner_words(winner) for winner in changed],
         "predictions": prediction_words(difference),
         "figures": difference.prices,
         **results,

@@ -80,7 +80,7 @@ def _listed(changes: Difference) -> dict[str, Any]:
         "summary": summary(changes),
         "costs": Table(columns, tuple(map(cells, costs[:MOST_ROWS]))) if costs else None,
         "left": max(0, len(costs) - MOST_ROWS),
-        "winners": listed["winners"],
+        "winners": (*listed["winners"], *listed["winners_changed"]),
         "sections": {title: listed[name] for name, title in _TITLES.items() if listed.get(name)},
     }
 
