@@ -85,7 +85,7 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 def is_attribute(name: str) -> bool:
     """Whether ``name``, an initializer of a traced file, is a module attribute but not a buffer.
 
-    In traced files, typed numbers are Constant nodes, and folded tensors have names such as
+    In traced files, numbers typed in code are Constant nodes, and folded tensors have names such as
     ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
