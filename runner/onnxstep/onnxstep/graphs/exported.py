@@ -68,7 +68,7 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 
 
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
-    """Sort ``name`` and ``origins``, the exporter's list for ``name``, into the fields of Folded.
+    """Sort ``name`` and its ``origins``, as the exporter lists them, into the fields of Folded.
 
     Origins with dots are parameters or buffers. ``name`` and origins without dots are operators. A
     single origin is a parameter or buffer even without a dot. Names in ``computed`` are left out.

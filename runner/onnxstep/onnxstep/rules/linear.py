@@ -92,7 +92,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Gradient Aᵀ dY of b, as one product over all positions if only a has batch axes."""
+    """Gradient Aᵀ dY with respect to b; one product over all positions if only a has batch axes."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
