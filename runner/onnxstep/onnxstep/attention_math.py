@@ -37,7 +37,10 @@ class Attention:
 
 @dataclass(frozen=True)
 class AttentionCotangents:
-    """Loss gradients with respect to the inputs of ``Attention``; ``bias`` is [B, H, L, S]."""
+    """Loss gradients with respect to the inputs of ``Attention``.
+
+    The gradient ``bias`` has the full shape [B, H, L, S].
+    """
 
     q: Value
     k: Value
@@ -48,7 +51,8 @@ class AttentionCotangents:
 def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
     """Emit the gradients with respect to q, k, v and bias.
 
-    ``of`` has the inputs. ``y`` [B, H, L, F] is the result, and ``dy`` is the gradient at y.
+    ``of`` has the inputs of the attention, ``y`` [B, H, L, F] is its result, and ``dy`` is the
+    gradient at y.
     """
     op = of.q.op
     scores = _product(of.q, of.k, of.scale)

@@ -28,7 +28,7 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
 
 
 def _surrounded(x: Value, zeros: Sequence[int]) -> Value:
-    """Concatenate zeros to x along each axis, because ONNX Runtime cannot Pad bfloat16 tensors."""
+    """Pad x with Concat, as ONNX Runtime cannot Pad bfloat16; ``zeros`` is ordered as ``pads``."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)

@@ -75,7 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Sum of the cotangents in ``sums[name]``, which the sum replaces; None without cotangents."""
+    """Replace the cotangents in ``sums[name]`` by their sum; return it, or None without any."""
     received = sums.get(name)
     if not received:
         return None
@@ -123,7 +123,7 @@ def _misfit(node: Node, error: Exception) -> ModelError:
 
 
 def _of_node(node: Node, error: ModelError) -> ModelError:
-    """Copy a rule's error; add the node's label, and a remedy if the message has none."""
+    """Copy the rule's ``error``; add the node's label, and a remedy if the message has none."""
     reason = str(error)
     if node.label not in reason:
         reason = f"{node.label}: its gradient cannot be built: {reason}"

@@ -61,7 +61,8 @@ def adjoint(
     """Emit the gradient [N, C, *into] with respect to a convolution's input.
 
     ``dy`` [N, M, ...] is the gradient with respect to the result, and is convolved with the flipped
-    kernels ``w``. Returns None if ``convolve`` returns None, and for strides other than 1.
+    kernels ``w``. Returns None for strides other than 1, and if ``convolve`` returns None for
+    ``dy`` and these kernels.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -85,7 +86,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
     """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
     ``dy`` [N, M, ...] is the gradient with respect to the result. The function convolves x
-    [N, C, ...] with ``dy``, and swaps strides and dilations. Returns None if the channels or
+    [N, C, ...] with ``dy``, with strides and dilations exchanged. Returns None if the channels or
     images do not fill whole blocks, or if the kernel has one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:

@@ -278,7 +278,7 @@ class Builder:
 
         ``close_model`` writes the name into the value's node, so renaming costs nothing at run
         time. Inputs, values copied from a model and values renamed before keep their names; an
-        Identity node with the new name copies them.
+        Identity node copies them to the new name.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
@@ -293,7 +293,7 @@ class Builder:
         return None if value is None else self._constants.get(value.name)
 
     def learn_constant(self, name: str, array: NDArray[Any]) -> None:
-        """Remember the array of a Constant node, if it is small, for shape inference."""
+        """Remember the array of the constant ``name``, if it is small, for shape inference."""
         if array.size <= MAX_SHAPE_CONSTANT:
             self._constants[name] = array
 

@@ -115,7 +115,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
     """(x - mean) · gain + shift as a BatchNormalization with constant variance.
 
-    If x has half precision, all inputs of the node have it too. The shift then makes up for the
+    If x has half precision, all inputs of the node are half too. The shift then makes up for the
     rounding of the mean.
     """
     op, channels = x.op, x.shape[1]

@@ -30,7 +30,7 @@ _MOST_ONES = 2**16
 class ScatteredRows(Value):
     """A table of zeros to which ``rows`` [*places.shape[:-1], ...] were added.
 
-    ``places`` [..., 1] are the indices of the table's rows.
+    ``places`` [..., 1] are the indices of the table rows that received ``rows``.
     """
 
     places: Value
@@ -87,7 +87,7 @@ def scatter_rows(
 ) -> ScatteredRows:
     """A table of zeros of ``shape`` to which ``rows`` [*places.shape, *shape[1:]] are added.
 
-    ``places`` are the indices of the table's rows. Rows with the same index are summed.
+    ``places`` are the table indices of ``rows``. Rows with the same index are summed.
     """
     at = op.Unsqueeze(places, op.integers(-1))
     table = op.ScatterND(op.zeros(shape, elem_type), at, rows, reduction="add")

@@ -167,9 +167,9 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, the graph optimizer of versions up to 1.31 does so for every tensor of rank 4. But
-    the kernel for cubic interpolation expects the channels first, and the optimizer does not
-    permute ``axes``.
+    On the CPU, the optimizer of versions up to 1.31 moves it for every tensor of rank 4. But the
+    kernel for cubic interpolation expects the channels first, and the optimizer does not permute
+    ``axes``.
     """
     if node.op_type != "Resize" or node.domain:
         return False
@@ -210,7 +210,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
 def _between(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """Shapes and types of the nodes' outputs except ``outer``, so readers need not infer them."""
+    """Declarations of the nodes' outputs except ``outer``, so that readers need no inference."""
     yielded = [name for node in nodes for name in node.output if name]
     return [_info(op.values[name]) for name in yielded if name not in outer]
 

@@ -129,7 +129,7 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """Class of each position, and the shares of its weight and of its count.
+        """The class, share of weight, and share of count of each position.
 
         A share is a position's weight or count, divided by the sum of all positions' weights. A
         counted position has the count 1. An ignored position gets the class, weight and count 0.
@@ -147,7 +147,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """The part of the loss from label smoothing; ``even`` has count shares from ``_shares``."""
+        """Loss from label smoothing; ``even`` has each position's count share from ``_shares``."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)

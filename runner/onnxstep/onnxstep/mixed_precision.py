@@ -162,7 +162,7 @@ def _times(value: Value, factor: Value) -> Value:
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     """Emit a bool scalar: whether all numbers of all gradients are finite.
 
-    The node tests the sum of all squares, which clipping also needs. For finite numbers this sum
+    The test reads the sum of all squares, which clipping also needs. For finite numbers this sum
     overflows only if a number exceeds about 1e19.
     """
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.constant(np.zeros(0, np.int64)))

@@ -31,7 +31,7 @@ class Pace:
     """Learning rate and step count, which all parameters share.
 
     ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar that is 1 in the
-    first step, or None unless the optimizer's ``counts_steps`` is True.
+    first step. It is None if the optimizer's ``counts_steps`` is False.
     """
 
     rate: Value

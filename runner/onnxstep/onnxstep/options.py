@@ -42,9 +42,9 @@ class StepOptions:
 
     ``precision`` fp16 or bf16 computes in half precision, except for operators that
     ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are
-    float32. ``loss_scaling`` applies to fp16 (default: as in PyTorch's GradScaler).
-    ``rematerialise`` "sqrt" saves memory: the step stores part of the activations and recomputes
-    the others in the backward pass.
+    float32. ``loss_scaling`` has the settings of dynamic loss scaling (default: those of PyTorch's
+    GradScaler for fp16, else no scaling). ``rematerialise`` "sqrt" saves memory: the step stores
+    part of the activations and recomputes the others in the backward pass.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

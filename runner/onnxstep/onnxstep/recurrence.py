@@ -110,7 +110,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """Gradients of a direction's inputs; ``z`` [T·B, G·H] is the gradient of x Wᵀ.
+    """Gradients of a direction's inputs; the field ``z`` [T·B, G·H] is the gradient of x Wᵀ.
 
     ``w`` and ``r`` have the shapes of the weights. ``biases`` are [G·H]; ``h0`` and ``c0`` are
     [B, H].
@@ -318,7 +318,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Zero the gradients ``every`` after a sequence's end; add ``last`` [B, H] at the end."""
+        """Zero ``every`` [T, B, H] after a sequence's end; add ``last`` [B, H] at its last step."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []

@@ -88,7 +88,7 @@ def unroll(node: Node) -> Sequence[Value | None]:
 
 
 def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
-    """Emit h' = o tanh(C') and C' = f C + i c for all steps; also return the last cell state.
+    """Emit h' = o tanh(C') and C' = f C + i c; return the saved values and the last cell state.
 
     The gates (i, o, f) and the candidate c are activations of W x + R h + b. Gates and candidate
     are separate products, so that ONNX Runtime fuses each product with its activation.
@@ -151,11 +151,11 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Split the rows [n, T·B] of each direction into T step values."""
+        """Split ``rows``, a tensor [n, T·B] for each direction, into the values of the T steps."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
-        """Join T step values to rows [n, T·B] for each direction."""
+        """Join the values of the T steps; return rows [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
@@ -218,7 +218,7 @@ def _backward_steps(
     dy_h: Value | None = None,
     dy_c: Value | None = None,
 ) -> tuple[Sequence[Value], Value, Value]:
-    """Gradients of W x + R h + b of each step, and of the first hidden and cell states."""
+    """Gradients of z = W x + R h + b for each step, and of the first hidden and cell states."""
     layout, op = saved.layout, saved.h0.op
     right = materialized_transpose(layout.stacked([run.r for run in saved.inputs]))
     outside = _received(view, layout, dy)
@@ -234,7 +234,7 @@ def _backward_steps(
 
 
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Gradients of W x + R h + b of a step, and of the cell state before this step.
+    """Gradients of z = W x + R h + b in ``step``, and of the cell state before this step.
 
     ``dh`` and ``d_cell`` are the gradients of the states after the step. The products are computed
     in the order of use, so that they stay in the cache.

@@ -46,9 +46,9 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """Copy with the end padding for which ``out`` windows cover ``into`` elements exactly.
+        """Copy with the end padding with which exactly ``out`` windows fit ``into`` elements.
 
-        An end padding is negative if no window contains the last elements.
+        The end padding is negative if no window contains the last elements.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]

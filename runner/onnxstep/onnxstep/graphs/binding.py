@@ -69,11 +69,11 @@ def bind_dimensions(
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
     tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that read a
-    sequence are replaced by nodes that read its tensors. A size is a positive integer. A
-    dimension that at least one input lacks, such as the number of past tokens of a decoder, may
-    also have the size 0. Inputs with a dimension of size 0 become empty constants. Raises
-    ModelError for an unknown name, an invalid size, an unbound dimension, contradicting shapes, and
-    a tensor whose shape depends on data.
+    sequence are replaced by nodes that read its tensors. A size is a positive integer. If
+    only some inputs have a dimension, such as the number of past tokens of a decoder, its size may
+    also be 0. Inputs with a dimension of size 0 become empty constants. Raises ModelError for an
+    unknown name, an invalid size, an unbound dimension, contradicting shapes, and a tensor whose
+    shape depends on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -296,7 +296,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
 
 
 def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Estimate a node's operations; an Einsum counts as if its operands shared no label."""
+    """Estimate a node's arithmetic; an Einsum counts as if its operands shared no label."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":

@@ -143,7 +143,7 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_gate(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a single number, an attribute of the traced module, and not a mask."""
+    """Whether a tensor is a module attribute with a single number above -100, so not a mask."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -166,11 +166,11 @@ class _Uses:
                 fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
-        """Yield the uses of a tensor together with data, or reasons why it is not a weight.
+        """Yield each use of a tensor by a node that reads data, or a reason why it is no weight.
 
-        Data are values that depend on the graph's inputs. If a node reads no data, the readers of
-        its outputs count instead. ``alone`` says that the tensor is a single number: then a node
-        that computes with this number counts as a use even without data.
+        Data are values that depend on the graph's inputs. If a reader of the tensor reads no data,
+        the readers of its outputs count instead. ``alone`` says that the tensor is a single number:
+        then a node that computes with this number counts as a use even without data.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -268,7 +268,7 @@ def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether rows have three or more numbers, and the same nonzero step between all neighbours."""
+    """Whether rows have three or more numbers, and equal, nonzero steps between neighbours."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False

@@ -70,7 +70,7 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """Output types: normalized s = input + skip, each row's mean and inverse deviation, and s."""
+    """Output types: the normalized sum s = input + skip, row means, inverse deviations, and s."""
     x = _input_type(inputs, 0)
     statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]

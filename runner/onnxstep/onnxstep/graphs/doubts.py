@@ -84,6 +84,6 @@ def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """Path of a node's module; a repeated call of the module ``owner`` has the path ``owner``."""
+    """Path of a node's module; ``owner`` if it is a repeated call of ``owner``, as ``owner_1``."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -68,7 +68,7 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 
 
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
-    """Sort ``name`` and ``origins``, the exporter's list for ``name``, into the fields of Folded.
+    """Sort ``name`` and its ``origins``, as the exporter lists them, into the fields of Folded.
 
     Origins with dots are parameters or buffers. ``name`` and origins without dots are operators. A
     single origin is a parameter or buffer even without a dot. Names in ``computed`` are left out.
@@ -85,7 +85,7 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 def is_attribute(name: str) -> bool:
     """Whether ``name``, an initializer of a traced file, is a module attribute but not a buffer.
 
-    In traced files, typed numbers are Constant nodes, and folded tensors have names such as
+    In traced files, numbers typed in code are Constant nodes, and folded tensors have names such as
     ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)

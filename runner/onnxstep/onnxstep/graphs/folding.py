@@ -89,7 +89,7 @@ def misfit(model: onnx.ModelProto) -> str | None:
 
 
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Correct the declared shapes of a file whose writer inferred wrong shapes with onnx."""
+    """Replace declared shapes, which onnx may have inferred wrongly, by the shapes in ``types``."""
     for value in [*graph.value_info, *graph.output]:
         if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])

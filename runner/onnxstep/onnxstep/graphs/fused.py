@@ -62,7 +62,7 @@ class _Parts:
         return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
     def cast(self, x: str, before: int, after: int) -> str:
-        """Cast x from type ``before`` to ``after`` unless they are equal; return the name."""
+        """Cast x from type ``before`` to ``after`` unless they are equal; return the new name."""
         return x if before == after else self.add("Cast", x, to=after)
 
 

@@ -227,7 +227,7 @@ def _location(tensor: onnx.TensorProto) -> str:
 
 
 def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
-    """Read the external data of ``tensor`` into it; return the number of bytes."""
+    """Read the data of ``tensor``; return its size. Raises ModelError above ``room_bytes``."""
     try:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         file = _confined(folder, _location(tensor), tensor.name)
@@ -244,7 +244,7 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
 
 
 def _confined(folder: Path, location: str, name: str) -> Path:
-    """Path of the regular file ``location`` in ``folder``; else raises ModelError."""
+    """Path of the regular file ``location`` in ``folder``; raises ModelError if there is none."""
     where = f"tensor {name!r}: external data: expected a file inside the model's folder"
     if _escapes(location):
         raise ModelError(f"{where}, named relative to it, got {location!r}")

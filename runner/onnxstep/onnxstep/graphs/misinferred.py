@@ -63,7 +63,7 @@ class _Axis:
     def padded(self, padding: bytes, kernel: int) -> _Axis:
         """Copy with the pads of the ``auto_pad`` mode ``padding``.
 
-        As in ONNX Runtime 1.31, the pads ignore dilation.
+        As in ONNX Runtime 1.31, the pads ignore dilation: ``kernel`` is the undilated length.
         """
         if padding not in _SAME:
             return replace(self, begin=0, end=0)
@@ -170,7 +170,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that slice each spatial axis from max(-begin, 0) to stop, then the result's name."""
+    """Nodes that slice spatial axes from max(-begin, 0) to stop, and last the result's name."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],

@@ -260,7 +260,7 @@ class _Rewriting:
                 yield tensor
 
     def _keeps(self, node: onnx.NodeProto) -> bool:
-        """Whether the node computes in fp32 although its operator allows half types."""
+        """Whether the node must compute in fp32, even if its operator allows half types."""
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
@@ -333,7 +333,7 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
 
 
 def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 constant in a node's attributes; None without a constant of this type."""
+    """The fp32 constant in a node's attributes, or ConstantOfShape's default 0; else None."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

@@ -32,9 +32,9 @@ def note_sequence(
 ) -> list[onnx.NodeProto]:
     """Record in ``sequences`` the tensors of the sequence that ``node`` creates; return new nodes.
 
-    If ``node`` splits a tensor, the new nodes compute the parts; else there are none. ``types`` and
-    ``arrays`` are the known types and constant values. Raises LookupError if the tensors cannot be
-    determined.
+    If ``node`` splits a tensor, the new nodes compute the parts; otherwise there are no new nodes.
+    ``types`` and ``arrays`` are the known types and constant values. Raises LookupError if the
+    tensors cannot be determined.
     """
     [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
@@ -69,7 +69,7 @@ def plain_reader(
 def parts(
     x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """Nodes that split the tensor x along ``axis`` into ``names``, without the axis if ``drops``.
+    """Nodes that split x along ``axis`` into tensors ``names``, without this axis if ``drops``.
 
     ``whole`` is the prefix for the names of other new values.
     """
@@ -87,9 +87,9 @@ def parts(
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
-    """Move nodes that copy a part of a Split directly behind the Split.
+    """Yield the nodes, with each copy of an output of a Split moved directly behind the Split.
 
-    ``copies`` are the names of these nodes' outputs. Another order would change the file
+    ``copies`` are the output names of the nodes that copy. Another order would change the file
     digests by which measurements of earlier versions name their graphs.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}

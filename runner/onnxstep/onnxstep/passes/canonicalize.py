@@ -132,7 +132,7 @@ def bind(
     """Copy of a model with a static shape for every tensor.
 
     Raises ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If
-    the registry refuses the gradient of the node's operator, the message adds the reason.
+    the registry refuses the gradient of the operator at fault, the message adds the reason.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -37,7 +37,7 @@ class _Graph:
         return self._readers[name] == 1
 
     def is_number(self, name: str, number: float, tolerance: float = 0.0) -> bool:
-        """Whether a value is a constant scalar, equal to ``number`` within the ``tolerance``."""
+        """Whether a value is a constant scalar equal to ``number``, to a relative ``tolerance``."""
         value = constant_value(self._stored.get(name))
         if value is None or value.size != 1:
             return False

@@ -92,7 +92,7 @@ class _Forward:
                 yield node.output[0], root[node.output[0]]
 
     def _inside(self) -> list[int]:
-        """Bytes that each node writes and the backward pass reads, in node order."""
+        """For each node, the bytes that it writes and that the backward pass reads."""
         roots = {self._root.get(name, name) for name in self.recomputed}
         sizes = [0] * len(self.nodes)
         for name in roots & self.maker.keys():
@@ -100,7 +100,7 @@ class _Forward:
         return sizes
 
     def _alive(self) -> list[int]:
-        """Bytes, at each node, that earlier nodes wrote and that this or a later node reads."""
+        """For each node, the bytes that earlier nodes wrote and that this or a later node reads."""
         last: dict[str, int] = {}
         for place, node in enumerate(self.nodes):
             for name in node.input:
@@ -219,8 +219,8 @@ class _Recomputation:
 def _triggers(passed: _Forward) -> list[str | None]:
     """For each backward node, the float value for which its recomputed operands wait.
 
-    It is the newest output of the earlier backward nodes that the node or a later node reads; None
-    if there is none.
+    This value is the newest output of an earlier backward node that the node or a later node reads.
+    The entry is None if there is no such value.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -270,7 +270,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
     """The cheapest cut in each of ``_MOST_CUTS`` parts of the forward pass.
 
-    The parts have about equally many bytes.
+    The parts have about equally many bytes. ``before[p]`` has the bytes of the nodes before p.
     """
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):

@@ -145,9 +145,10 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _trained(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Emit the training form of a node; return the node to differentiate instead.
+    """Emit the training form of ``proto``; return the node to differentiate instead of ``proto``.
 
-    ``latest`` maps the name of each running statistic to its newest value; the function updates it.
+    ``names`` are its running statistics. The function updates ``latest``, which maps the name of
+    each running statistic to its newest value.
     """
     node = Node(op, proto, frozenset())
     batch = _emit(node)
@@ -194,7 +195,7 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """``proto`` in training form: momentum is 0, and the batch statistics are further outputs."""
+    """``proto`` in training form, with momentum 0 and the batch statistics as further outputs."""
     node = helper.make_node(
         proto.op_type,
         proto.input,
@@ -224,7 +225,7 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry a value to the next step; a statistic starts with the model's value, a counter at 0."""
+    """Carry ``after`` to the next step; a statistic starts at the model's value, a counter at 0."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 

@@ -150,7 +150,7 @@ def gelu_tanh_slope(x: Value) -> Value:
 
 @gradient("Softmax", versions=(13,))
 def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from dp = p (dx - Σ p dx), with the softmax p of x; sums run along the axis."""
+    """Gradient p (dy - Σ p dy), with the softmax p of x; the sum runs along ``axis``."""
     weighted = dy * node.y
     axis = op.integers(node.attribute("axis"))
     return weighted - node.y * op.ReduceSum(weighted, axis, keepdims=1)
@@ -158,7 +158,7 @@ def softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("LogSoftmax", versions=(13,))
 def log_softmax(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(log p) = dx - Σ p dx, with the softmax p of x; sums run along the axis."""
+    """Gradient dy - p Σ dy, with the softmax p of x; the sum runs along ``axis``."""
     axis = op.integers(node.attribute("axis"))
     return dy - op.Exp(node.y) * op.ReduceSum(dy, axis, keepdims=1)
 

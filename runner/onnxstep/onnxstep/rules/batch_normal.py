@@ -99,7 +99,7 @@ def _by_batch(
 
 
 def _times(value: Value, factor: Value) -> Value:
-    """Multiply the gradient ``value`` by ``factor`` per channel; note both in the builder.
+    """Multiply the gradient ``value`` by ``factor`` per channel; record both in ``op.factors``.
 
     The gradient rule of a convolution then multiplies the kernels by the factor instead, because
     kernels are smaller than a batch.

@@ -48,7 +48,7 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
-    """Gradient of LayerNormalization of s = input + skip (+ bias), where s is another output."""
+    """Gradient of LayerNormalization of s = input + skip (+ bias); the node may also output s."""
     ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
     return ds, ds, d_gamma, dy, ds
 

@@ -37,8 +37,8 @@ _LARGEST_CONSTANT = 2**18
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
 
-    If ``op.factors`` says that dY is a product with a factor for each channel, the factor
-    multiplies W and dW instead. Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
+    If ``op.factors`` has dY as a gradient times a factor for each channel, the factor multiplies
+    W and dW instead. Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])

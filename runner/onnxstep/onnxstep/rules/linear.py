@@ -92,7 +92,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Gradient Aᵀ dY of b, as one product over all positions if only a has batch axes."""
+    """Gradient Aᵀ dY with respect to b; one product over all positions if only a has batch axes."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -128,7 +128,7 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """Gradient of operand number ``place``, copied along axes that no other term has."""
+    """Gradient of operand ``place``, copied along axes that the result and other operands lack."""
     terms, values = list(equation.terms), list(operands)
     term, sizes = terms.pop(place), values.pop(place).shape
     single, diagonals = _without_diagonals(term, equation)
@@ -145,7 +145,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeated letters of ``term`` by new letters; also return the pairs (old, new)."""
+    """Replace repeated letters of ``term``; also return each old letter with its substitute."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:

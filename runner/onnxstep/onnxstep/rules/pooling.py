@@ -76,7 +76,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
 
 
 def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of elements of each window along ``axis``; count_include_pad includes padding."""
+    """Number of elements of each window along ``axis``; ``count_include_pad`` adds padding."""
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
