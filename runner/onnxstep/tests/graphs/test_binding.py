@@ -234,7 +234,7 @@ def test_a_mask_as_long_as_any_context_is_allowed() -> None:
 
 
 def test_a_long_range_of_a_file_is_refused() -> None:
-    """A file of 238 bytes that contains a Range of two gibibytes is refused."""
+    """A file of 238 bytes whose Range would create two gibibytes is refused."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
 
@@ -259,7 +259,7 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
 
 @pytest.mark.parametrize("opset", [11, 18])
 def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
-    """As in ONNX Runtime, a computed shape replaces a wrong declared shape; a warning is given."""
+    """As in ONNX Runtime, the inferred shape replaces a wrong declared shape, with a warning."""
     model = onnx.parser.parse_model(
         f'<ir_version: 7, opset_import: ["" : {opset}]> '
         "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "

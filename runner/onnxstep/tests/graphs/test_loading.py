@@ -34,7 +34,7 @@ def ordinary() -> onnx.ModelProto:
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """Write the model ``ordinary`` with external weights at ``location``; return its path."""
+    """Write the model ``ordinary`` with weights at ``location``; return the model's path."""
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries
