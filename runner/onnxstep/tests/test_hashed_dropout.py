@@ -61,7 +61,7 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of each pair of masks in ``first`` and ``second``, in standard deviations.
+    """Correlation of ``first[i]`` and ``second[i]`` for each i, in standard deviations.
 
     ``stays`` is the expected share of kept elements.
     """
