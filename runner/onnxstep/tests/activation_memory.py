@@ -21,7 +21,7 @@ def value_bytes(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def running_nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """The nodes that read at least one value that is not constant; a runtime cannot fold them."""
+    """The nodes that a runtime cannot fold: each reads at least one value that is not constant."""
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
     for node in model.graph.node:

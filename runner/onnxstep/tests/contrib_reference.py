@@ -39,7 +39,7 @@ class FastGelu(Contributed):
 
 
 class SkipLayerNormalization(Contributed):
-    """LayerNormalization of x + skip + bias; also returns mean, 1 / deviation and that sum."""
+    """LayerNormalization of s = x + skip + bias; also returns s's mean, 1 / deviation, and s."""
 
     def _run(
         self,
@@ -108,7 +108,7 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal attention without past keys; if ``key`` is None, x holds queries, keys and values."""
+    """Causal attention without past keys; if there is no key, x has queries, keys and values."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

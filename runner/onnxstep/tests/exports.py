@@ -17,7 +17,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) -> onnx.ModelProto:
-    """A model of ``nodes``, as the tracing exporter writes it, from x to y, both float[8, 4]."""
+    """A model of ``nodes`` from x to y, both float[8, 4], as the tracing exporter writes it."""
     ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [8, 4]) for name in "xy"]
     initializers = [
         numpy_helper.from_array(np.asarray(a, np.float32), name) for name, a in tensors.items()

@@ -179,7 +179,7 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
 
 
 def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
-    """Change an attribute of the node, or set an attribute that the node leaves at its default."""
+    """Change an attribute of the node in ``data``, or set one that it leaves at its default."""
     model = onnx.load_model_from_string(data)
     node, imports = model.graph.node[0], model.opset_import
     opset = next(entry.version for entry in imports if entry.domain == node.domain)
@@ -263,7 +263,7 @@ def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random
 
 
 def outcome(path: Path) -> str:
-    """Return "a training step", or "refused at" and the stage that refuses the file ``path``.
+    """Return "a training step", or "refused at STAGE" if that stage refuses the file ``path``.
 
     Raises AssertionError for an error of more than one line; other exceptions pass through.
     """
@@ -309,7 +309,7 @@ def run(first: int, count: int) -> collections.Counter[str]:
 
 @contextlib.contextmanager
 def _bounded(number: int) -> Iterator[None]:
-    """End the process if a mutation takes too long, and raise if it takes too much memory."""
+    """End the process if the ``with`` block takes too long; raise if it takes too much memory."""
     sys.stderr.write(
         f"mutation {number}\n"
     )  # the last line names the mutation that ended the process

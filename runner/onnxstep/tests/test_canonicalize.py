@@ -56,7 +56,7 @@ def test_a_body_that_depends_on_types_is_expanded() -> None:
 
 @pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
 def test_constants_however_they_are_written(constant: str) -> None:
-    """ReduceMean reads its axes from a Constant node, whichever attribute has the numbers."""
+    """ReduceMean reads axes from a Constant node with attribute ``value_ints`` or ``value``."""
     model = model_of_text(
         "g (float[1,3] x) => (float[1,1] y) "
         f"{{ a = Constant <{constant}> () y = ReduceMean(x, a) }}"

@@ -41,7 +41,7 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA if ``cuda``, or else for any provider."""
+    """A training step for CUDA if ``cuda``, or else for any provider; ``frozen`` is not trained."""
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []
     options = StepOptions(loss="mse", provider=provider, precision=precision, freeze=freeze)
@@ -106,7 +106,7 @@ def test_half_precision_normalizes_in_half_on_cuda(frozen: str) -> None:
 
 
 def test_a_constant_bias_of_zeros_is_removed() -> None:
-    """A Conv loses a constant bias of zeros, which PyTorch's exporter writes, but no other bias."""
+    """Only a constant bias of zeros, which PyTorch's exporter writes, is removed from a Conv."""
     for bias, inputs in (("{0, 0}", 2), ("{0, 1}", 3)):
         model = model_of_text(
             "g (float[2,3,4,4] x, float[2,3,1,1] w) => (float[2,2,4,4] y) "
@@ -120,7 +120,7 @@ def test_a_constant_bias_of_zeros_is_removed() -> None:
 
 
 def test_a_long_concat_on_cuda_is_split() -> None:
-    """On CUDA, a gradient joins 40 tensors by Concats of at most 32 inputs, with equal results."""
+    """On CUDA, Concats of up to 32 inputs join gradients of 40 Split parts, with equal results."""
     parts = ", ".join(f"p{i}" for i in range(40))
     model = model_of_text(
         "g (float[40,3] x, float[40,3] w) => (float[40,3] y) "

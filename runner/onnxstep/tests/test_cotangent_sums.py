@@ -20,7 +20,7 @@ PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 
 def tied(read: int) -> onnx.ModelProto:
-    """A model with the embedding w, which is also the last layer, and a second embedding v."""
+    """A model of ``read`` ids with two embeddings, v and w; w is also the last layer."""
     model = model_of_text(
         f"tied (int64[1,{read}] ids, float[{ROWS},{WIDTH}] w, float[{ROWS},{WIDTH}] v)"
         f" => (float[1,{ROWS}] y) {{"

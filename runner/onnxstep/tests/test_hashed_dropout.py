@@ -61,7 +61,7 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of each pair of masks in ``first`` and ``second``, in standard deviations.
+    """Correlation of ``first[i]`` and ``second[i]`` for each i, in standard deviations.
 
     ``stays`` is the expected share of kept elements.
     """
@@ -103,7 +103,7 @@ def test_masks_are_uniform_and_independent(
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize(("down", "right"), [(1, 1), (2, 3), (7, 100)])
 def test_corners_of_rectangles_are_independent(down: int, right: int, provider: Provider) -> None:
-    """The corners of a rectangle in a mask are independent, although their hashes are related."""
+    """Elements at a rectangle's corners are independent, although their hashes are related."""
     each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60, provider))) - 0.8
     corners = each[:, down:, right:] * each[:, :-down, right:]
     corners *= each[:, down:, :-right] * each[:, :-down, :-right]

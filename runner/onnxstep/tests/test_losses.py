@@ -103,7 +103,7 @@ CASES = {
 def graph_of(
     rule: LossFunction, shape: tuple[int, ...], opset: int = 18, elem_type: int = TensorProto.DOUBLE
 ) -> onnx.ModelProto:
-    """A model that computes the loss ``rule`` and its gradient from an output and a target."""
+    """A model from an output and a target to the loss ``rule`` and the output's gradient."""
     op = Builder([helper.make_opsetid("", opset)], 10)
     value = op.input("output", shape, elem_type)
     wanted = rule.target_of(value)

@@ -82,7 +82,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """A bf16 step stores a frozen weight in fp32, and does not store trained weights."""
+    """The graph of a bf16 step contains a frozen weight in fp32, and no trained weight."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32

@@ -1,4 +1,4 @@
-"""The package has the listed public names; importing its errors loads neither onnx nor numpy."""
+"""The package has its public names; importing ``onnxstep.errors`` loads neither onnx nor numpy."""
 
 from __future__ import annotations
 

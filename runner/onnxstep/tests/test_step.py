@@ -172,7 +172,7 @@ def test_a_seed_repeats_the_masks() -> None:
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
-    """The one-line error names the wrong argument and lists or suggests valid values."""
+    """The error for a wrong argument says what is wrong, and suggests valid values if it can."""
     with pytest.raises(ModelError, match=demand):
         training_step(
             model_of_text(LINEAR), StepOptions(**{"dimensions": {"batch": 8}, **arguments})

@@ -148,7 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error names the node, its operator, the path from x, and the page about adding a rule."""
+    """The error for a missing rule names node, operator, path from x, and the page on new rules."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -215,7 +215,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """The product of a Transpose and a vector is right, although ONNX Runtime fuses it wrongly."""
+    """A transposed matrix times a vector is right; ONNX Runtime would fuse the nodes wrongly."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
@@ -257,7 +257,7 @@ def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, dem
 
 
 def test_a_file_that_the_runtime_optimized_is_refused_in_one_line() -> None:
-    """The error names the fused operator BiasGelu, and asks for the original export."""
+    """The error for a fused BiasGelu names the operator, and asks for the original export."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> '
         "g (float[2, 2] x, float[2] b) => (float[2, 2] y) { y = com.microsoft.BiasGelu (x, b) }"
@@ -278,7 +278,7 @@ def test_what_a_branch_takes_from_outside_counts() -> None:
 
 
 def test_an_axis_that_is_no_list_is_an_axis() -> None:
-    """A reduction may have a scalar instead of a list of axes."""
+    """The axes of a reduction may be a scalar instead of a vector."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,1] y) <int64 axis = {1}> { y = ReduceMean(x, axis) }"
     )
@@ -384,7 +384,7 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """Declarations of removed nodes, with dimensions that nothing binds, are removed too."""
+    """Declared values that no node of the step computes are removed with their dimensions."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"

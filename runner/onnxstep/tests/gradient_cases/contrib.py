@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case whose inputs have the order of ``places`` (default: ``shapes``, then constants)."""
+    """A case with inputs in the order of ``places`` (default: ``shapes``, then ``fixed``)."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:

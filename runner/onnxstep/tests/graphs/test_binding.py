@@ -133,7 +133,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """An input of length 0 is removed, and a Concat of this input and x has the length of x."""
+    """A graph input of length 0 is removed, and a Concat of this input and x is as long as x."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -234,7 +234,7 @@ def test_a_mask_as_long_as_any_context_is_allowed() -> None:
 
 
 def test_a_long_range_of_a_file_is_refused() -> None:
-    """A file of 238 bytes that contains a Range of two gibibytes is refused."""
+    """A file of 238 bytes whose Range would create two gibibytes is refused."""
     with pytest.raises(ModelError, match="Range makes 268435456"):
         bind_dimensions(load_model(FAULTS / "range_2e28.onnx"), {})
 
@@ -259,7 +259,7 @@ def test_shapes_that_do_not_fit_name_their_node() -> None:
 
 @pytest.mark.parametrize("opset", [11, 18])
 def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
-    """As in ONNX Runtime, a computed shape replaces a wrong declared shape; a warning is given."""
+    """As in ONNX Runtime, the inferred shape replaces a wrong declared shape, with a warning."""
     model = onnx.parser.parse_model(
         f'<ir_version: 7, opset_import: ["" : {opset}]> '
         "g (float[n,3] x, float[3,4] w) => (float y) <float[7] t> "

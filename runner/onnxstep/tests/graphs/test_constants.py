@@ -88,7 +88,7 @@ def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> No
 
 
 def test_sines_of_positions_are_not_trained() -> None:
-    """A Transformer's position table, with sines and cosines of equal angles, is a constant."""
+    """A Transformer's position table, with the sine and cosine of each angle, is a constant."""
     angles = np.outer(np.arange(7), 10.0 ** -np.arange(4))
     table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     nodes = "e = Gather(a, tokens) f = MatMul(e, b) y = Add(h, f)"
@@ -149,7 +149,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A folded tensor is a constant if it comes from no parameter or repeats a parameter's rows."""
+    """A folded tensor is a constant if made from no parameter or of a parameter's repeated rows."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

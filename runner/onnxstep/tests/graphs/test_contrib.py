@@ -58,7 +58,7 @@ def test_shapes_pass_through_contributed_operators() -> None:
     ],
 )
 def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
-    """The inferred output shape equals that of ONNX Runtime."""
+    """The inferred shape of an output equals the shape that ONNX Runtime infers."""
     text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
     model = parser.parse_model(text)
     model.graph.output[0].type.tensor_type.ClearField("shape")
@@ -80,7 +80,7 @@ def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
 
 
 def test_a_contradicting_declaration_does_not_count() -> None:
-    """As in ONNX Runtime, a computed shape replaces a wrong declared shape; a warning is given."""
+    """As in ONNX Runtime, the inferred shape replaces a wrong declared shape, with a warning."""
     text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
     with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
         bound = bind_dimensions(parser.parse_model(text), {})

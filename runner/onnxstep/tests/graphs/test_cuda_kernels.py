@@ -81,7 +81,7 @@ def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
-    """A model of a Conv of x times a parameter, so that a step needs the Conv's input gradient."""
+    """A Conv whose input is x times a parameter, so that a step needs the input's gradient."""
     channels = 4 if group == 2 else kernel**2
     model = model_of_text(
         f"g (float[2,{channels},{size},{size}] x, float[{channels},1,1] s, "

@@ -1,4 +1,4 @@
-"""Metadata of PyTorch's exporters reveal merged tensors, tensors' origins and nodes' layers."""
+"""Metadata of PyTorch's exporters reveals merged tensors, tensors' origins and nodes' layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_only_what_was_merged_comes_apart(
 ) -> None:
     """``merged`` lists tensors that the exporter merged, and omits tensors that the module ties.
 
-    Two tensors count as merged if all elements are one number, or one operator type reads both.
+    Tensors count as merged if all their elements are equal, or one operator type reads both.
     """
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
@@ -51,7 +51,7 @@ def test_only_what_was_merged_comes_apart(
 
 @pytest.mark.parametrize("change", ["another producer", "a node of the program", "an output"])
 def test_other_identities_stay(change: str) -> None:
-    """An Identity stays if it writes a graph output, or another exporter or the module made it."""
+    """An Identity that writes a graph output, or that PyTorch's exporter did not insert, stays."""
     model = merged_file()
     if change == "another producer":
         model.producer_name = "tf2onnx"
@@ -84,7 +84,7 @@ def test_sources_of_computed_tensors() -> None:
 
 
 def test_the_layer_of_a_node() -> None:
-    """The layer is the module path that either exporter writes, or else the name of the node."""
+    """``layer`` gives the module path that PyTorch wrote, or else a name unique to the node."""
     node = helper.make_node("Add", ["a", "b"], ["c"], name="/encoder/layer.0/Add")
     assert layer(node) == "encoder.layer.0"
     node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'head', 'add']")

@@ -104,7 +104,7 @@ def test_an_output_keeps_its_node() -> None:
 
 
 def test_a_node_that_cannot_be_evaluated_stays() -> None:
-    """A Reshape of one number to four stays, and so do all nodes that depend on it."""
+    """An impossible Reshape, from one element to four, stays, as do the nodes that depend on it."""
     model = model_of_text(
         "g (int64[1] x) => (int64[1] y) <int64[1] a = {1}, int64[2] b = {2, 2}> "
         "{ c = Reshape(a, b) d = Cast <to = 7> (c) y = Add(d, x) }"

@@ -17,7 +17,10 @@ TEXT = "g (float[3] x) => (float[3] y) { y = local.f0(x) }"
 
 
 def functions(count: int, body: str) -> onnx.ModelProto:
-    """A model of ``count`` functions; in ``body``, NEXT is the next function (Relu in the last)."""
+    """A model of ``count`` functions with the given ``body``.
+
+    NEXT in ``body`` becomes the name of the next function, or Relu in the last function.
+    """
     texts = [
         f'<domain: "local", opset_import: ["" : 21, "local" : 1]> f{number} (a) => (b) '
         + body.replace("NEXT", f"local.f{number + 1}" if number + 1 < count else "Relu")

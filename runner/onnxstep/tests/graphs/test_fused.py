@@ -1,4 +1,4 @@
-"""Fused normalizations, rewritten as standard operators, compute the numbers of ONNX Runtime."""
+"""Fused normalizations, rewritten as standard operators, give the results of ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def ordinary() -> onnx.ModelProto:
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """Write the model ``ordinary`` with external weights at ``location``; return its path."""
+    """Write the model ``ordinary`` with weights at ``location``; return the model's path."""
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries
@@ -164,7 +164,7 @@ LOCATIONS = ["../w.bin", "sub/../../w.bin", "/etc/hostname", "C:\\w.bin", "..\\w
 
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> None:
-    """Locations outside the model's folder are refused."""
+    """External data whose location is outside the model's folder is refused."""
     (tmp_path / "w.bin").write_bytes(bytes(16))
     folder = tmp_path / "model"
     (folder / "sub").mkdir(parents=True)

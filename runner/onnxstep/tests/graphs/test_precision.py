@@ -48,7 +48,7 @@ def types(graph: onnx.ModelProto) -> dict[str, int]:
 
 
 def produced(graph: onnx.ModelProto, operator: str) -> list[int]:
-    """The element type of the first output of each node with ``operator``."""
+    """The element type of the first output of each node of the type ``operator``."""
     value_types = types(graph)
     return [value_types[node.output[0]] for node in graph.graph.node if node.op_type == operator]
 
@@ -116,7 +116,7 @@ def test_listed_parameters_are_drawn_in_half(half: int) -> None:
 
 
 def test_wide_arithmetic_stays_in_fp32() -> None:
-    """A norm whose squares exceed 65504 is computed in fp32 between casts."""
+    """A norm is computed in fp32 between casts, as the sum of its squares may exceed 65504."""
     plain = model(
         [
             helper.make_node("Relu", ["x"], ["r"]),

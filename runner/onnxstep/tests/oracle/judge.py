@@ -121,7 +121,7 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Evaluators for the float64 forward pass, in the order to try; each has a name and a model.
+    """Ways to run the float64 forward pass, in the order to try: name, evaluator and model.
 
     The last model is the forward part of the gradient graph, in which function bodies replace
     operators without a rule.
@@ -221,7 +221,7 @@ def _against(
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
     """Whether an intermediate value is NaN, so that the chain rule does not hold.
 
-    This happens in a softmax whose elements are all masked, even if the result is replaced later.
+    This happens in a softmax of masked elements only, even if a later node replaces the NaN.
     """
     whole = copy.deepcopy(model)
     values = [name for node in whole.graph.node for name in node.output if name]

@@ -91,12 +91,12 @@ def _counted(u: Array, y: Array) -> Array:
 
 
 def _unit(x: Array) -> float:
-    """Length of a random direction for x: the magnitude of x, but at most 1."""
+    """Length of a random direction for x: the magnitude of x, but at most 1; for zeros, 1."""
     return min(_size(x), 1.0) or 1.0
 
 
 def _spread(x: Array, v: Array) -> float:
-    """Ratio of the magnitudes of x and of the direction v, which amplifies rounding errors."""
+    """The magnitude of x over that of the direction v; this ratio amplifies rounding errors."""
     return _size(x) / (_size(v) or 1.0)
 
 

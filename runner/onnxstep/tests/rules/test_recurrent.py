@@ -24,14 +24,14 @@ def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") 
 
 
 def test_a_function_whose_value_does_not_tell_its_slope_is_refused() -> None:
-    """An activation whose derivative does not follow from its result is refused by name."""
+    """The error names an activation whose derivative does not follow from its result."""
     with pytest.raises(ModelError, match="got 'Hardsigmoid'"):
         vjp_graph(_lstm(', activations = ["HardSigmoid", "Tanh", "Tanh"]'), ["w"])
 
 
 @pytest.mark.parametrize("option", ["clip = 1.0", "input_forget = 1", "layout = 1"])
 def test_rare_options_are_refused(option: str) -> None:
-    """Clipped gates, coupled gates and batch-first tensors are refused by name."""
+    """The error for clipped gates, coupled gates or batch-first tensors names the attribute."""
     with pytest.raises(ModelError, match=f"{option.split(maxsplit=1)[0]} is not differentiated"):
         vjp_graph(_lstm(f", {option}"), ["w"])
 
