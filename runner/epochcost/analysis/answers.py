@@ -155,7 +155,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """Value of an input of ``changed`` (a price, say) at which the two candidates cost the same."""
+    """The value of an input, such as a price, at which ``changed`` costs as much as ``rival``."""
 
     changed: Candidate[Offer]
     rival: Candidate[Offer]
@@ -268,7 +268,7 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
     """The priced candidates of each software stack, and the machines without a time.
 
-    The demanded stack comes first, otherwise the stack with the best evidence.
+    If ``demand`` names a stack, this stack is first, otherwise the stack with the best evidence.
     """
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)

@@ -90,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached in the folder ``kept_in``. If the folder of a graph has a file of counts,
-    its counts are used without a check. A test compares the file in ``models/`` with the graphs.
+    Counts are cached in the folder ``kept_in``. If a graph's folder has a file of counts, that
+    file's counts are used without a check. A test compares the file in ``models/`` with the graphs.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))

@@ -104,7 +104,10 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the spec, or a source at the row's batch size, states enough accuracy for a limit."""
+    """Whether the spec or a published source states an accuracy that meets ``limit``.
+
+    Only a source at the row's batch size counts.
+    """
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)

@@ -216,7 +216,10 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """Pair vCPU counts with trials; without a trial pinned to all vCPUs, use the unpinned trial."""
+    """Pair each number of vCPUs with a trial, the fewest vCPUs first.
+
+    If no trial is pinned to all vCPUs, an unpinned trial is paired with the number of all vCPUs.
+    """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus
@@ -243,7 +246,7 @@ def _scaled(
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The costs of the jobs; vCPUs × seconds if any job's cost is unknown."""
+    """The costs of all jobs or, if any cost is unknown, vCPUs × seconds of a step."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

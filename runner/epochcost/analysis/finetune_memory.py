@@ -131,8 +131,8 @@ def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterato
     """Yield the memory of activations for the backward pass, and of logits.
 
     For each token, a layer stores the inputs of matrix products, norms and activation functions. A
-    norm stores its input in fp32. A gated layer stores both branches, the result of the activation
-    function and the product of the branches. Frozen matrices store their inputs, as others do.
+    norm stores its input in fp32. A gated layer stores its two branches, the result of the
+    activation function and the product of the branches. Inputs of frozen matrices are stored, too.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)

@@ -77,7 +77,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class SlowerInference:
-    """A workload on which ``runtime`` is faster; ``value`` is our time / the runtime's time."""
+    """Inference that is faster in ``runtime``; ``value`` is our time / the time in ``runtime``."""
 
     value: Decimal
     runtime: str
@@ -285,7 +285,7 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host, by fingerprint, if the host's results name only one.
+    """The declared machine of each host whose results name exactly one, by host fingerprint.
 
     The caller moves the host's results without a declared machine to this machine, so that no host
     competes with itself.
@@ -311,7 +311,7 @@ def _records(
 ) -> dict[Path, SidecarT]:
     """Read the records of a ``kind`` in ``folder``; add faults to ``problems``.
 
-    The result has no records for which ``fault_of`` returns a reason.
+    Records for which ``fault_of`` returns a reason are omitted.
     """
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]

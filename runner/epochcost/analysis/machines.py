@@ -35,9 +35,9 @@ def measured_machine(
 ) -> Machine:
     """The machine of a measurement, with a name for readers.
 
-    If the spec lets a run detect the hardware, the name includes the chip and the number of vCPUs.
-    Unless ``only_host`` says that the kind has no other measured host, the name includes the host.
-    ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
+    If CPU, memory and GPUs are detected at run time, the name includes the chip and the number of
+    vCPUs. If ``only_host`` is False (the kind has several measured hosts), the name includes the
+    host. ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

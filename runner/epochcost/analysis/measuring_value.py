@@ -101,9 +101,9 @@ class Step(NamedTuple):
 class _Rivals:
     """The cheapest way of each job against its likely rivals, as arrays of r rivals.
 
-    ``gaps`` are logarithms of the ratio of each rival's cost to the cheapest. ``known`` has the
-    part of the variance of each gap's error that the measurements so far reveal. ``begins`` has the
-    index of each job's first rival.
+    ``gaps`` has the logarithm of each rival's cost divided by the cheapest cost. Measurements so
+    far reveal a part of each gap's error; ``known`` has the variance of this part. ``begins`` has
+    the index of each job's first rival.
     """
 
     def __init__(self, ways: Ways) -> None:
@@ -130,8 +130,9 @@ class _Rivals:
 
 
 def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """Expected saved regret if measurements reveal errors of ``gaps`` with these ``variances``.
+    """Expected saved regret if measurements reveal errors in predicted ratios of two costs.
 
+    ``gaps`` has the logarithms of the ratios, ``variances`` the variances of the revealed errors.
     The errors have a logistic distribution, for which the expectation has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
@@ -144,10 +145,10 @@ def steps(
 ) -> Iterator[Step]:
     """Choose at most ``most`` of the times in ``ways`` to measure, one or two in each step.
 
-    The iteration ends when no measurement saves regret. ``dollars`` has the prices of measurements
-    by the index of the time; ``noise`` is the variance of a measurement. If all times of a job
-    share an unknown error, measuring a single time does not show which machine is cheaper. So the
-    times of two rivals are also tried together.
+    The iteration ends when no measurement saves regret. ``dollars`` has the price of measuring each
+    time, by the index of the time. ``noise`` is the variance of a measurement's error. If all times
+    of a job share an unknown error, measuring a single time does not show which machine is cheaper.
+    So the times of two rivals are also tried together.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
     sets = [(time, time) for time in dollars] + rivals.pairs(dollars.keys())
@@ -172,7 +173,7 @@ def steps(
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
     """The largest saving among each job's rivals [jobs, k], for each of k sets of measurements.
 
-    ``revealed`` [r, k] has the variances that each set reveals.
+    ``revealed`` [r, k] has the variance that each set reveals of the error in each rival's gap.
     """
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
@@ -182,7 +183,7 @@ def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
 def _revealed(
     rivals: _Rivals, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Variances [r, k] of the gaps' errors that each of k ``sets`` of measurements reveals."""
+    """Error variance [r, k] of each rival's gap that measuring each of k ``sets`` reveals."""
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.times] - covariance[rivals.best]
     variances = covariance.diagonal() + noise
@@ -231,9 +232,9 @@ def order_by_value(
 def _cheapest_cells(
     inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
-    """For each predicted time, by its index, the cheapest cell that would measure it.
+    """For each predicted time, by the time's index, the best cell that would measure this time.
 
-    Trials in the prediction's precision are preferred, then the lowest price, then the largest
+    Trials in the prediction's precision are best; then the lowest price decides, then the largest
     batch.
     """
     predicted = {

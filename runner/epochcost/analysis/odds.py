@@ -44,10 +44,10 @@ class Odds(Generic[KeyT]):
     """Probabilities about a choice among ways to do a job (a machine under a price plan, say).
 
     The probabilities are estimated from draws of the costs. For each way, ``shares`` has the
-    probability that it is the cheapest (their sum is one), and ``cheaper`` the probability that it
-    is cheaper than the choice. ``ratios`` has the ends of a 90 % interval for the ratio between
-    each way's cost and the choice's cost. ``regret`` is the mean extra cost of the choice over the
-    cheapest way, as a share of the cheapest cost.
+    probability that this way is the cheapest; the sum is one. For each way other than the choice,
+    ``cheaper`` has the probability that this way is cheaper than the choice, and ``ratios`` the
+    ends of a 90 % interval for this way's cost divided by the choice's cost. ``regret`` is the mean
+    extra cost of the choice over the cheapest way, as a share of the cheapest cost.
     """
 
     choice: KeyT

@@ -87,7 +87,7 @@ class Predictions:
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
         """Yield the predictions of workloads without a time in ``observed``.
 
-        A time of the same workload and mode counts if its machine and software stack are the same.
+        A time in ``observed`` counts if workload, machine, mode and software stack are the same.
         """
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
@@ -275,7 +275,7 @@ def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime
 
 
 def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
-    """Collect the machines without a time of each model, by reason."""
+    """For each model and reason, collect the machines that have no time."""
     return [
         NoTime(model, reason, tuple(dict.fromkeys(machines)))
         for (model, reason), machines in reasons.items()
@@ -380,7 +380,7 @@ def _tasks_of(
 
 
 def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """The batch sizes in a model's spec, by mode; without training if parameters are frozen."""
+    """The batch sizes in a model's spec, by mode; none for training if parameters are frozen."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes

@@ -72,9 +72,10 @@ class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
     ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
-    the errors by withheld accelerator, model or source. ``classes`` has errors by source and mode,
-    and by precision and mode, if accelerators are withheld. ``ratios`` has the errors of predicted
-    ratios between two accelerators, by what was withheld. ``shown`` has rows for a chart.
+    the errors by withheld accelerator, generation, model or source. ``classes`` has the errors with
+    accelerators withheld, by source and mode, and by precision and mode. ``ratios`` has the errors
+    of predicted ratios between two accelerators, by what was withheld. ``shown`` has rows for a
+    chart.
     """
 
     digest: str
@@ -157,8 +158,8 @@ def digest(root: Path) -> str:
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
     """Withhold accelerators, generations, models and sources in turn to measure prediction errors.
 
-    None if there are no rates or no prices. ``say`` is told what is withheld next, as progress.
-    Raises InputError for a table of observations that cannot be read.
+    None if there are no rates or no prices. To show progress, ``say`` is called with the name of
+    what is withheld next. Raises InputError for a table of observations that cannot be read.
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)

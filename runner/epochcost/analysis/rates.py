@@ -123,7 +123,7 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on ``provider`` of two or more steps.
+    """Yield our latest valid results on ``provider`` that have two or more steps.
 
     Training with frozen parameters is left out, and so are results that other programs disturbed.
     """
@@ -166,7 +166,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
 
 
 def _measured_rate(work: Question, seconds: float, result: Result) -> Placed:
-    """The rate of ``work`` with steps of ``seconds``; ``result`` determines its uncertainty."""
+    """The rate of ``work`` if a step takes ``seconds``; ``result`` gives the rate's uncertainty."""
     uncertainty = _half_width(result) / _INTERVAL_ENDS
     return replace(as_rate(work, work.batch / seconds), uncertainty=uncertainty)
 

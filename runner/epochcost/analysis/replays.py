@@ -38,10 +38,11 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcome of a replay; the first of ``results`` is for staying in the best zone.
+    """The outcome of a replay, with a result for each policy.
 
-    ``time`` is the training's time without interruptions; ``kind`` says whether that time is
-    measured, published or predicted. A saved state has ``state_gb`` gigabytes.
+    The first of ``results`` belongs to the policy of staying in the best zone. ``time`` is the
+    training's time without interruptions; ``kind`` says whether that time is measured, published or
+    predicted. A saved state has ``state_gb`` gigabytes.
     """
 
     spec: ReplayedJob

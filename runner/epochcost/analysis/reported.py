@@ -25,10 +25,11 @@ from epochcost.units import count_words, plain
 
 @dataclass(frozen=True, slots=True)
 class ReportedRow:
-    """A reported run with its costs of a million tokens: of all, of those read, of those written.
+    """A reported run, with the cost of a million tokens counted in three ways.
 
-    ``plan`` describes the price. ``hour`` is the cost of an hour of all machines or GPUs of the
-    run.
+    ``per_million`` counts all tokens, ``per_million_read`` only the tokens read, and
+    ``per_million_written`` only the tokens written. ``plan`` describes the price. ``hour`` is the
+    cost of an hour of all machines or GPUs of the run.
     """
 
     record: ReportedRun
@@ -112,9 +113,9 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 
 
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read, tokens written and seconds.
+    """The tokens read, the tokens written and the seconds of a run.
 
-    If the run states no counts or no duration, its rates give the tokens of one second.
+    If the run lacks a count or the duration, its rates give the tokens of one second.
     """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))

@@ -11,7 +11,7 @@ the right of it, and still below the roof.
 
 A decoding step reads every weight once, and the cache of each sequence. These bytes, divided by the
 rate of the fastest copy on the host, give the shortest possible times for the weights and for the
-cache. A measurement has only the time of both together.
+cache. A measurement gives only one time, for weights and cache together.
 """
 
 from __future__ import annotations

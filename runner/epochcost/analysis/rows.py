@@ -237,7 +237,7 @@ def other_currency(currency: str, usual: str | None) -> str:
 def in_usual_currency(
     ways: Sequence[T], currency: Callable[[T], str], name: Callable[[T], str]
 ) -> tuple[tuple[T, ...], list[tuple[str, str]]]:
-    """Keep ``ways`` with prices in the most frequent currency; name the others, with the reason."""
+    """Keep ``ways`` in the most frequent currency; return names of all others with reasons."""
     usual = usual_currency(map(currency, ways))
     others = {(name(way), currency(way)) for way in ways if currency(way) != usual}
     return tuple(way for way in ways if currency(way) == usual), [

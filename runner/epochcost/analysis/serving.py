@@ -150,8 +150,9 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    If a hundred requests arrive at random times, their rate differs from the intended rate by about
-    a tenth.
+    ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``. If
+    a hundred requests arrive at random times, their rate differs from the intended mean rate by
+    about a tenth.
     """
 
     per_second: Decimal

@@ -116,7 +116,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A decoder in a precision; its ``heads`` of keys and values can be divided between devices."""
+    """A decoder in a precision; ``heads`` is its number of heads of keys and values."""
 
     name: str
     form: DecoderForm
@@ -210,7 +210,7 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A layout with ``sequences`` at once in each copy, and the forecasts of its phases.
+    """A layout in which each copy serves ``sequences`` at once, and the forecasts of its phases.
 
     ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
     sequence. ``token`` is the time to write a token of every sequence, including a share of the
@@ -225,7 +225,7 @@ class _Option:
     token: Forecast
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """The seconds for which a request occupies the machine, from the seconds of its phases."""
+        """Seconds for which a request occupies the machine; arguments are seconds of its phases."""
         if self.sequences == 1:
             return (first + (self.output - 1) * token) / self.layout.copies
         return self.output * token / (self.sequences * self.layout.copies)
@@ -245,7 +245,7 @@ class _Option:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine; random draws show how uncertain a request's time is."""
+        """The capacity of the machine, with random draws of the machine time of one request."""
         first, token, seconds = self.first, self.token, self.seconds
         drawn = self.request(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -283,7 +283,10 @@ def question_of(
     sequences: int,
     cached: float = 0.0,
 ) -> ServingQuestion:
-    """The question for the time of a phase on a layout with ``sequences`` at once."""
+    """Ask for the time of phase ``kind`` if a copy in ``layout`` serves ``sequences`` at once.
+
+    The cache already has ``cached`` tokens of each prompt.
+    """
     return ServingQuestion(
         form=model.form,
         model=model.name,

@@ -290,7 +290,7 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Cost of an hour of a machine that serves for a month; None if the price cannot bill it."""
+    """Cost of an hour of a machine that serves for a month; None if it cannot be billed."""
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda", serving=True).cost(price)

@@ -68,8 +68,8 @@ class _Step:
     def frees(self, before: str, after: str) -> bool:
         """Whether the node that writes ``after`` may overwrite ``before``.
 
-        Every other reader of ``before`` must be an ancestor of the writing node, so that it runs
-        earlier in any order.
+        Every other reader of ``before`` must be an ancestor of the writing node, so that the reader
+        runs earlier in any order.
         """
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):

@@ -59,10 +59,11 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 
 
 def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes depth-first, from the last node without readers to its operands.
+    """Yield the nodes in the order of a depth-first search, each node after its operands.
 
-    A node follows its operands. Of several operands, the operand that is latest in the file comes
-    first. This is ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
+    The search begins at the last node whose outputs no node reads. Of several operands, the operand
+    that is latest in the file comes first. This is ONNX Runtime's default order (graph_viewer.cc,
+    Graph::ReverseDFSFrom).
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]

@@ -18,10 +18,10 @@ class Profile:
 
     ``flops`` counts a multiplication and an addition as two operations. ``matrix_flops`` are the
     operations of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
-    ``products`` is the number of nodes that count in ``flops``. ``moved`` counts the numbers that
-    these nodes read (without parameters) and write, and ``moved_by_grouped`` those among them that
-    grouped convolutions read or write. ``moved_by_others`` counts the numbers that all other nodes
-    read and write.
+    ``products`` is the number of nodes that count in ``flops``. These nodes read (without
+    parameters) and write ``moved`` numbers, of which grouped convolutions read or write
+    ``moved_by_grouped``. Other nodes, except those that a runtime computes without memory traffic,
+    read and write ``moved_by_others`` numbers.
     """
 
     flops: float

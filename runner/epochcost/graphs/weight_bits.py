@@ -111,7 +111,7 @@ def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with unchanged quantised weights and products that do not round activations."""
+    """Copy the model; the copy's products with quantised weights do not round activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:

@@ -53,14 +53,14 @@ _MOST_STEPS = 100
 class _Choices:
     """All choices of (share, memory, between) for given blocks, as arrays over the choices.
 
-    Different rounds have no covariance, so V and the inverse of its Cholesky factor consist of one
-    square matrix for each round. ``whitening`` has these matrices of the inverse: one array
-    (choices, b, b) for each round of b blocks. Products are computed round by round, because a
-    product for all rounds at once is so large that BLAS would start a second, slower thread.
-    ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single round,
-    the part along ``unit`` is removed from ``whitening``. ``weight`` is the logarithm of the prior
-    times the likelihood's first two factors, ``variance`` the variance of the plain mean for s = 1,
-    both (choices,).
+    Blocks of different rounds have no covariance, so V and the inverse of its Cholesky factor are
+    block-diagonal, with a square matrix for each round. ``whitening`` has the inverse's matrices:
+    an array (choices, b, b) for each round of b blocks. Products are computed round by round,
+    because a product for all rounds at once is so large that BLAS would start a second, slower
+    thread. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single
+    round, the part along ``unit`` is removed from ``whitening``. ``weight`` (choices,) is the
+    logarithm of the prior times the likelihood's first two factors. ``variance`` (choices,) is the
+    variance of the plain mean for s = 1.
     """
 
     whitening: tuple[Series, ...]
@@ -69,7 +69,7 @@ class _Choices:
     variance: Series
 
     def residual(self, means: Series) -> Series:
-        """Residual sum of squares of the blocks' means about a weighted mean, for each choice."""
+        """Residual sum of squares of ``means`` about their weighted mean, for each choice."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = means - means.sum() / len(means), [], 0
         for square in self.whitening:
@@ -152,8 +152,8 @@ class _Square:
     """Matrices of all choices for one round of b blocks.
 
     ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
-    and ``whitened_ones`` (choices, b) its row sums. ``determinant`` is half the log-determinant of
-    that part of V, and ``total`` the sum of its elements, both (choices,).
+    and ``whitened_ones`` (choices, b) its row sums. ``determinant`` (choices,) is half the
+    log-determinant of that part of V, and ``total`` (choices,) the sum of that part's elements.
     """
 
     whitening: Series

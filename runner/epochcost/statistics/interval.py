@@ -120,8 +120,8 @@ def _first_pairs(times: Series) -> Series | None:
 def block_length(count: int, tau: float) -> int:
     """Number of consecutive samples in a bootstrap block, for an autocorrelation time ``tau``.
 
-    The length is at least the cube root of ``count``, since the best length grows like the cube
-    root (Künsch 1989).
+    Except in very short series, the length is at least the cube root of ``count``, since the best
+    length grows like the cube root (Künsch 1989).
     """
     length = max(math.cbrt(count), _BLOCK_PER_AUTOCORRELATION_TIME * tau)
     bounded = min(math.ceil(length), count // _FEWEST_BLOCKS)

@@ -1,7 +1,7 @@
 """Quantiles, computed without a statistics library.
 
-NumPy takes a tenth of a millisecond for a quantile. For a result on a page, all other computation
-together takes less.
+NumPy takes a tenth of a millisecond for a quantile. All other computation for a result on a page
+takes less time in total.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _LEAST_GAP = 0.1
 
 @dataclass(frozen=True)
 class Outliers:
-    """The slow outliers in a series: ``count`` of the ``of`` samples.
+    """The slow outliers in a series of ``of`` samples; ``count`` is the number of outliers.
 
     ``longest`` is the longest outlier in multiples of the median. ``time_share`` is the sum of the
     outliers' excess over the median, as a share of the total time. Without this excess, the mean

@@ -41,8 +41,8 @@ PUBLICATION_URI = "data/publication.json"
 class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
-    ``before`` and ``after`` are the cheapest costs; None if no job had a cost. ``wins`` is the
-    probability that the new choice is the cheapest; None for estimates.
+    ``before`` and ``after`` are the cheapest figures of each revision; None without a known cost.
+    ``wins`` is the probability that the choice in ``after`` is the cheapest; None for estimates.
     """
 
     workload: str
@@ -149,7 +149,8 @@ def _cheapest(
 ) -> tuple[Figure | None, float | None]:
     """The figure with a goal's lowest cost, and the probability that this cost is the lowest.
 
-    If no timed row can be the answer, the figure is an estimate, if any, without a probability.
+    If no timed row can be the answer, the figure is an estimate and the probability is None.
+    Without an estimate, the figure is None, too.
     """
     if ranked := contenders(rows, goal):
         return _figure(ranked[0], goal), odds_of(ranked[0], ranked, goal).wins
@@ -164,7 +165,10 @@ def _figure(line: Line, goal: Goal) -> Figure:
 
 
 def _is_another(was: Figure | None, now: Figure | None, before: Revision, after: Revision) -> bool:
-    """Whether machine or price plan differ; a newer price of a plan does not count."""
+    """Whether ``was`` and ``now`` differ in machine or price plan, or only one of them is None.
+
+    A newer price of the same plan is no difference.
+    """
     if was is None or now is None:
         return was is not now
     if _place(was.job) != _place(now.job):
@@ -182,8 +186,8 @@ def _place(job: Job) -> tuple[object, ...]:
 class Publication:
     """A site's commit (``revision``, None if unknown) and the revision that was published before.
 
-    ``since`` is that earlier revision, committed on ``day``. If there is no earlier revision,
-    ``since`` is empty and ``reason`` says why.
+    ``since`` is that earlier revision, committed on ``day``. If ``since`` is empty or ``revision``
+    is None, ``reason`` says why no changes can be found.
     """
 
     project: Path = Path()
@@ -199,7 +203,7 @@ class Publication:
     def changes(self, now: Revision) -> Difference | str:
         """The changes from the last publication to ``now``, or the reason why they are unknown.
 
-        A fault of the earlier revision is such a reason, and does not fail the build.
+        A fault in the earlier revision is returned as the reason, and does not fail the build.
         """
         if not self.since or self.revision is None:
             return self.reason

@@ -29,8 +29,8 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 class ResultFile:
     """A result file: path in the results folder, title, machine, and reasons for doubt.
 
-    ``cost`` is the cost of the job at the cheapest price, in words; empty if it has no cost. A
-    ``replaced`` result is not used, because a later one measured the same.
+    ``cost`` states the cost of the job at the cheapest price, and is empty if the job has no cost.
+    If ``replaced``, another result of the same job is used instead.
     """
 
     path: str
@@ -52,7 +52,7 @@ class ResultChanges:
 
     @property
     def learned_from(self) -> str:
-        """Count the files that were added, removed or measured again; an empty text without any."""
+        """The numbers of added, removed and re-measured files, in words; empty if all are 0."""
         counts = (
             (len(self.added), "added"), (len(self.removed), "removed"),
             (len(self.measured_again), "measured again"),
@@ -60,7 +60,7 @@ class ResultChanges:
         return ", ".join(f"{count_words(count, 'result')} {how}" for count, how in counts if count)
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
-        """The lists of result files that are not empty, by field name."""
+        """The result files of each kind of change that occurred, by field name."""
         return {kind: files for kind in self.__slots__ if (files := getattr(self, kind))}
 
 

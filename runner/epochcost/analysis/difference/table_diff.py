@@ -108,7 +108,7 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    If a price plan exists in only one revision, the other side of its pair is None.
+    If only one revision has a price plan, the pair has None for the other revision.
     """
 
     changed: tuple[Pair, ...]
@@ -177,7 +177,7 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair figures of a job by price: with equal price ids, or with the newer price of a plan.
+    """Pair a job's figures at equal price ids, or at the older and the newer price of a plan.
 
     If a job without a price gets its first price, these two figures form a pair. Superseded prices,
     which the table keeps for published times, are paired by id only.

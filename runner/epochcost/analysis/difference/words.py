@@ -26,8 +26,8 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     """Select the changed costs to list, the largest change first.
 
-    The cost of an epoch is not listed if that of the full training is. Of the costs that only
-    predictions changed, just the largest changes are listed.
+    The cost of an epoch is not listed if the cost of the full training is listed. Of the costs that
+    changed only because predictions changed, just the largest changes are listed.
     """
     full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
     ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
