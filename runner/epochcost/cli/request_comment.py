@@ -184,7 +184,7 @@ def markdown(comment: Comment) -> str:
 
 
 def _folded(name: str, rest: Part, text: str) -> str:
-    """Make a section that readers can fold, to append to ``text``; empty if it has no rows."""
+    """Render ``rest`` as a section that folds and fits after ``text``; empty if it has no rows."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     opened = "<details>" if is_table else "<details open>"

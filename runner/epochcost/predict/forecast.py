@@ -202,7 +202,7 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
-        """Each row's largest ``Calibration.factor``, given the row's device features."""
+        """For each row, the largest ``factor`` of all calibrations at the row's device features."""
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
         return np.array(factors)[places.ravel()]

@@ -249,7 +249,10 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` of those with a known graph or an edition of rows outside ``rows``."""
+    """Positions in ``rows`` of the rows that can be predicted from all rows outside ``rows``.
+
+    The graph of such a row is known, or a row outside ``rows`` has the same ``edition``.
+    """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 

@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """Make a single line of a text; keep outer blanks: templates print parts of sentences."""
+    """Make a text one line; keep blanks at its ends, because templates print sentence parts."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 

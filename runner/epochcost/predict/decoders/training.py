@@ -195,8 +195,8 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Times and factors in the law for one token on one device at the hardware's full rates.
 
-    ``products`` is seconds at the peak rate, ``attention`` at √(150 · bandwidth · peak rate in 16
-    bits). ``read`` is the seconds to read the weights. ``unpacked`` is the seconds to read one byte
+    ``products`` is the seconds of matrix products at the peak rate, ``attention`` those of attention
+    at the rate √(150 · bandwidth · peak rate in 16 bits). ``read`` is the seconds to read the weights. ``unpacked`` is the seconds to read one byte
     for each quantised weight, ``numbers`` those to read one byte for each activation. ``moved`` is
     the seconds to move the weights over the link. ``balance`` is peak / bandwidth, divided by the
     same ratio of an A100. ``layers`` is the number of passes through layers; a pass of compiled
