@@ -324,7 +324,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer's fields, each machine's odds of being best, and the odds of keeping the limits."""
+    """The answer's fields, each machine's odds of being best, and the odds that limits are kept."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

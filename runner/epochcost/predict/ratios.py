@@ -39,7 +39,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices between two accelerators; their predicted probabilities of being right are similar.
+    """Choices between two accelerators with similar predicted probabilities of being right.
 
     ``probability`` is the mean of these probabilities, ``right`` the share of choices that are
     right, and ``ratios`` the number of choices.

@@ -81,7 +81,7 @@ def page_title(text: str) -> str:
 
 
 def with_links(text: str) -> Markup:
-    """Turn addresses and GitHub commits (shortened) in a text into links, and escape the rest."""
+    """Turn addresses and GitHub commits in a text into links; shorten commits, escape the rest."""
     parts: list[str] = []
     end = 0
     for match in _LINK.finditer(one_line(text)):

@@ -157,8 +157,8 @@ class Chip:
     second to another device of the machine. ``hops`` is the number of links on the way to that
     device. ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on
     most chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of
-    cores of all ``sockets``, 0 for a device. Chips that agree in ``kind``, ``maker`` or ``generation``
-    are expected to behave alike.
+    cores of all ``sockets``, 0 for a device. Chips that agree in ``kind``, ``maker`` or
+    ``generation`` are expected to behave alike.
     """
 
     name: str

@@ -70,7 +70,7 @@ class SourceTable:
 
     @property
     def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures in no column of the page's table, each with its table row (None without one)."""
+        """The figures in no column of the page's table, each with its table row or None."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [
@@ -79,7 +79,7 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that we cannot confirm exactly, each with its table row (None without one)."""
+        """The figures that our recomputation does not confirm, each with its table row or None."""
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
