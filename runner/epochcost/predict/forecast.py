@@ -231,7 +231,7 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether a published graph needs nearly as many operations and bytes as ``profile``.
+    """Whether a graph in ``placed`` needs nearly as many operations and bytes as ``profile``.
 
     Recurrent networks, which run step by step, are compared with recurrent networks only.
     """

@@ -313,7 +313,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
     """The processor of a published row's machine, or the best guess from ``chip`` and ``machine``.
 
-    A ``note`` "8 threads" means 8 cores: it comes from llama.cpp, which runs a thread on each core.
+    A ``note`` such as "8 threads" states the cores: llama.cpp runs one thread on each core.
     """
     if machine in processors:
         return processors[machine]

@@ -79,7 +79,7 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that our recomputation does not confirm, each with its table row or None."""
+        """The figures that we do not reproduce exactly, each with its table row or None."""
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
