@@ -154,9 +154,9 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Yield two lists: the rows that are not compared, and the machines without a time.
+    """Yield a text on the rows that are not compared, and one on the machines without a time.
 
-    Without ``show_all``, yield the length of each list and the reasons.
+    With ``show_all``, a text lists them all; otherwise it states their number and the reasons.
     """
     unpriced = answer.offers.unpriced
     counts = Counter(_reason(row, reason) for row, reason in unpriced)
@@ -174,7 +174,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _reason(row: Row, reason: str) -> str:
-    """Why ``row`` is not compared; for an imprecise measurement, its machine is added."""
+    """State why ``row`` is not compared; if its measurement is imprecise, also name the machine."""
     machine = f" ({row.observed.machine.name})" if row.observed.imprecise else ""
     return f"{row.reservation or reason}{machine}"
 
@@ -324,7 +324,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer, with each machine's odds of being the best, and the odds that limits are kept."""
+    """The answer's fields, each machine's odds of being best, and the odds that limits are kept."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

@@ -49,7 +49,10 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print choices, and name options that show omitted columns and the ``hidden`` other rows."""
+    """Print a table of choices, then name the options that show what the table omits.
+
+    ``hidden`` is the number of choices that are not in ``rows``.
+    """
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:

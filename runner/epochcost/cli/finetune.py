@@ -99,7 +99,8 @@ def finetune(
 def _total(examples: int | None, tokens: int, epochs: int, total: str | None) -> Decimal:
     """Number of tokens of the training, over all ``epochs``.
 
-    Raises InputError unless exactly one of ``examples`` and ``total`` is given.
+    ``tokens`` are those of an example, ``total`` those of an epoch. Raises InputError unless
+    exactly one of ``examples`` and ``total`` is given.
     """
     if (examples is None) == (total is None):
         raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")

@@ -67,7 +67,7 @@ def interrupted_by_signals() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether a signal came; only a second signal interrupts."""
+    """Yield a function that says if a signal came; a second signal raises KeyboardInterrupt."""
     heard: list[int] = []
 
     def note(number: int, _frame: object) -> None:
@@ -95,7 +95,7 @@ def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_when_lost() -> Iterator[None]:
-    """Hide Python's message about a KeyboardInterrupt that it lost; callers raise it again."""
+    """In the block, hide the message that Python prints when it loses a KeyboardInterrupt."""
     before = sys.unraisablehook
 
     def show(lost: UnraisableHookArgs) -> None:

@@ -222,7 +222,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """A spec's accelerator table for a GPU, filled from specs/devices (own, else bundled)."""
+    """A spec's accelerator table for a GPU, from the project's devices, else the bundled ones."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())
@@ -315,7 +315,7 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
 def _sizes(
     loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
-    """Sizes of the symbolic dimensions except the batch, which is the inputs' first dimension."""
+    """Select the sizes of all symbolic dimensions except the first dimension of inputs (batch)."""
     batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
     names = [name for name in symbolic_dimensions(loaded) if name not in batches]
     for name in sizes:

@@ -117,7 +117,12 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells of a serving trial's row: mean latency, "-" for its interval, rate, queries, p99."""
+    """Cells after the title in a serving trial's row of the table of trials.
+
+    They are the mean latency, "-" in place of its interval, the rate, the number of samples, and
+    the 99th percentile of the latency. If no rate meets the bound on the latency, the number of
+    runs replaces that of samples.
+    """
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")

@@ -76,7 +76,10 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs`` unless ``dry_run``; print their number, and how many others were doubted."""
+    """Write ``specs`` unless ``dry_run``; print their number, and how many others were doubted.
+
+    ``drafted`` is the number of all drafts: ``specs`` and the doubted others.
+    """
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)

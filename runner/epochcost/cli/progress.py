@@ -63,9 +63,9 @@ class TimeLeft:
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
-        """Remove the current visit; if it was ``measured``, its duration updates the estimate.
+        """End the current visit; if it was ``measured``, its duration improves the estimate.
 
-        If the trial is ``given_up``, its later visits are removed too.
+        If the trial is ``given_up``, its later visits no longer count as remaining.
         """
         name, expected = self._waiting.pop(0)
         if measured:

@@ -202,7 +202,7 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
-        """Each row's largest ``Calibration.factor``, given the row's device features."""
+        """For each row, the largest ``factor`` of all calibrations at the row's device features."""
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
         return np.array(factors)[places.ravel()]
@@ -231,7 +231,7 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether a published graph needs nearly as many operations and bytes as ``profile``.
+    """Whether a graph in ``placed`` needs nearly as many operations and bytes as ``profile``.
 
     Recurrent networks, which run step by step, are compared with recurrent networks only.
     """

@@ -97,7 +97,7 @@ def _plausible_rows(
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """Rows of rates in examples a second on ``devices``, and the names of unknown accelerators.
+    """A row for each rate in examples a second, and the accelerators that ``devices`` lacks.
 
     Times of epochs and runs are left out: they depend on the training as much as on the machine.
     """

@@ -1,9 +1,9 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
 The logarithm of a rate is a sum: the logarithm of the rate that a roofline model predicts, a level
-of the workload that is the same on every device, and departures. Some depend on the device's
-features and are the same for all workloads. Others are the same for all rows of one model, one
-program, one device, or one number of devices. ``Scales`` has their standard deviations.
+of the workload that is the same on every device, and departures. Some departures depend on the
+device's features and are the same for all workloads. Others are the same for all rows of one model,
+one program, one device, or one number of devices. ``Scales`` has their standard deviations.
 
 Intervals are calibrated on left-out groups of rows. A formula predicts each group from the others,
 without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
@@ -249,7 +249,10 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` of those with a known graph or an edition of rows outside ``rows``."""
+    """Positions in ``rows`` of the rows that can be predicted from all rows outside ``rows``.
+
+    The graph of such a row is known, or a row outside ``rows`` has the same ``edition``.
+    """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
 

@@ -39,7 +39,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices between two accelerators; their predicted probabilities of being right are similar.
+    """Choices between two accelerators with similar predicted probabilities of being right.
 
     ``probability`` is the mean of these probabilities, ``right`` the share of choices that are
     right, and ``ratios`` the number of choices.
@@ -100,12 +100,12 @@ def ratio_errors(
 def _ratios(
     design: Design, inverse: Matrix, prices: Vector, labels: Labels, together: int
 ) -> Iterator[Matrix]:
-    """Yield an array [k, 4] of the k ratios of each pair of accelerators.
+    """Yield, for each pair of accelerators, an array [k, 4] with a row for each of its k ratios.
 
-    Each time, the rows of ``together`` labels (one or two) are withheld. The columns are the
-    weight, the error (true − predicted), its predicted standard deviation, and the predicted cost
-    on the first accelerator relative to the second (NaN without prices). The last three are
-    logarithms.
+    The rows of one label, or of two if ``together`` is 2, are withheld at a time. The columns are
+    the ratio's weight, its error (true − predicted), the predicted standard deviation of the error,
+    and the predicted cost on the first accelerator relative to the second (NaN without prices). The
+    last three are in logarithms.
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)

@@ -124,7 +124,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield those ``rows`` of ``candidates`` whose edition, or a similar graph, is in ``rest``."""
+    """Yield each of ``rows`` if its candidate's edition, or a similar graph, is in ``rest``."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -135,10 +135,10 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
 
-    The factor is fitted to the rows with other ``names``. Each edition has its own factor. If
-    models are withheld, each device has a factor instead. If sources are withheld, there is only
-    one factor. The result is NaN for rows that are not ``predictable``, and infinite if no row
-    determines the factor.
+    The factor of a row is fitted to rows with other ``names``. If models are withheld, these rows
+    are of the row's device. If sources are withheld, they are all such rows. Otherwise they have
+    the row's ``Rate.edition``. The result is NaN for rows that are not ``predictable``, and
+    infinite if no row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

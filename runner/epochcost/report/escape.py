@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """Make a single line of a text; keep outer blanks: templates print parts of sentences."""
+    """Make a text one line; keep blanks at its ends, because templates print sentence parts."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 
@@ -81,7 +81,7 @@ def page_title(text: str) -> str:
 
 
 def with_links(text: str) -> Markup:
-    """Turn addresses and GitHub commits (shortened) in a text into links, and escape the rest."""
+    """Turn addresses and GitHub commits in a text into links; shorten commits, escape the rest."""
     parts: list[str] = []
     end = 0
     for match in _LINK.finditer(one_line(text)):

@@ -96,7 +96,7 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """For the GPUs that most machines have, the cheapest machine per GPU hour, dearest first.
+    """For each of the commonest GPUs, the machine with the cheapest GPU hour; dearest GPU first.
 
     Only GPUs with tensor cores are listed. Machines with a single GPU are preferred. Prices that
     are half a year older than the newest price are left out.

@@ -182,7 +182,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links in raw HTML, which MkDocs ignores; rank some folders lower in search."""
+        """Resolve links that MkDocs ignores (in raw HTML); rank some folders lower in search."""
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))

@@ -138,7 +138,7 @@ class Contest:
 
     @property
     def is_short(self) -> bool:
-        """Whether the job is short, so that a machine's start (not in ``time``) decides its end."""
+        """Whether the job is so short that a machine's start, which ``time`` omits, matters."""
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
@@ -149,7 +149,10 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price; None if it is ``cheapest`` or missing."""
+        """The cheapest machine with a confirmed price.
+
+        None if no price is confirmed, or if this machine is ``cheapest``.
+        """
         if not self.cheapest.price.unconfirmed_words:
             return None
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)

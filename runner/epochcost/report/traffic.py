@@ -137,8 +137,8 @@ def _machine(report: Report, machine: Machine) -> Json:
 def _predicted_capacity() -> Json:
     """Make a program for one model copy: seconds to the first token and between two tokens.
 
-    The input ``step`` is the time to decode a token of each sequence, ``alone`` the time to decode
-    a token of a single sequence, both with an empty cache.
+    The input ``step`` is the time to decode one token for all sequences together, ``alone`` the
+    time to decode one for a single sequence, both with an empty cache.
     """
     sequences, step, alone, cached, once, room = map(
         symbol, ("sequences", "step", "alone", "cached", "once", "room")

@@ -174,7 +174,7 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Note how much slower our training step is than PyTorch's, or what was not compared.
+    """Note how much slower our training step is than PyTorch's, or which comparison is missing.
 
     Empty if there is nothing to note.
     """

@@ -157,8 +157,8 @@ class Chip:
     second to another device of the machine. ``hops`` is the number of links on the way to that
     device. ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on
     most chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of
-    a processor's cores, 0 for a device. Chips that agree in ``kind``, ``maker`` or ``generation``
-    are expected to behave alike.
+    cores of all ``sockets``, 0 for a device. Chips that agree in ``kind``, ``maker`` or
+    ``generation`` are expected to behave alike.
     """
 
     name: str
@@ -313,7 +313,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
     """The processor of a published row's machine, or the best guess from ``chip`` and ``machine``.
 
-    A ``note`` "8 threads" means 8 cores: it comes from llama.cpp, which runs a thread on each core.
+    A ``note`` such as "8 threads" states the cores: llama.cpp runs one thread on each core.
     """
     if machine in processors:
         return processors[machine]

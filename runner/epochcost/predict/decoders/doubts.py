@@ -65,7 +65,7 @@ def _program(row: TokenRow) -> Hashable:
 
 
 def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row that repeats an earlier row, and a message naming the earlier."""
+    """Yield the index of each row that repeats an earlier row, and a message with its place."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)

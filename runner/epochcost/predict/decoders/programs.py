@@ -1,10 +1,10 @@
 """Fit the efficiencies of ``law`` for each program: a software's edition on one maker's chips.
 
 An edition is a version of the software as one source names it. The fit is hierarchical: each fit is
-the prior of fits to smaller groups of rows. First, all rows on processors or NVIDIA's chips are
-fitted together. Each software follows, then the software on the chips of each other maker, then
-each edition. A program with few rows stays near the fit of the next larger group; with very few
-rows, it uses that fit.
+the prior of fits to smaller groups of rows. The first fit is to all rows on processors or NVIDIA's
+chips. Fits to each software's rows among these follow, then fits to each software's rows on the
+chips of each other maker, then fits to the rows of each edition. A program with few rows stays near
+the fit of the next larger group; with very few rows, it uses that fit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _groups(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of efficiencies: ``pooled`` fits all software, ``named`` has a fit by group."""
+    """Logarithms of efficiencies: ``named`` by group, ``pooled`` for groups without a fit."""
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]

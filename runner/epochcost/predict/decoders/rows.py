@@ -279,7 +279,7 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """Convert a throughput to seconds between tokens; these include the time to read prompts."""
+    """Convert a throughput to a time between tokens that includes reading prompts, or to None."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None

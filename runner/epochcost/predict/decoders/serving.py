@@ -211,7 +211,10 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each set of traits: a question, the rows' median departure and the number of rows."""
+        """For each group of rows with equal traits: a question, median departure, and row count.
+
+        A row's departure is log(published time / time by the law).
+        """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])

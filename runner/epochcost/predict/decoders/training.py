@@ -2,9 +2,10 @@
 
 The law, a formula for the time of a step, adds the times to multiply at a share of the peak rate,
 to read the weights, to unpack quantised weights, and to start each layer's kernels. The exchange of
-sharded weights overlaps the first three times. The shares and times are fitted to published
-trainings. A Gaussian process learns how far times depart from this law by software, chip and model.
-No term of the process depends on a device's rates, so a higher peak never makes a training slower.
+sharded weights overlaps all of these except the start of kernels. The shares and times are fitted
+to published trainings. A Gaussian process learns how far times depart from this law by software,
+chip and model. No term of the process depends on a device's rates, so a higher peak never makes a
+training slower.
 
 A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
 2001.08361). Attention adds operations that grow with the sequence length. A backward pass counts
@@ -195,14 +196,14 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Times and factors in the law for one token on one device at the hardware's full rates.
 
-    ``products`` is seconds at the peak rate, ``attention`` at √(150 · bandwidth · peak rate in 16
-    bits). ``read`` is the seconds to read the weights. ``unpacked`` is the seconds to read one byte
-    for each quantised weight, ``numbers`` those to read one byte for each activation. ``moved`` is
-    the seconds to move the weights over the link. ``balance`` is peak / bandwidth, divided by the
-    same ratio of an A100. ``layers`` is the number of passes through layers; a pass of compiled
-    software counts 0.3. ``few_bits`` is 1 if products are in fewer than 16 bits, else 0.
-    ``experts`` is 1 if the model has experts, else 0. ``devices`` is the number of devices,
-    ``doublings`` its logarithm to base 2.
+    ``products`` is the seconds of matrix products at the peak rate, ``attention`` those of
+    attention at the rate √(150 · bandwidth · peak rate in 16 bits). ``read`` is the seconds to read
+    the weights. ``unpacked`` is the seconds to read one byte for each quantised weight, ``numbers``
+    those to read one byte for each activation. ``moved`` is the seconds to move the weights over
+    the link. ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``layers`` is
+    the number of passes through layers; a pass of compiled software counts 0.3. ``few_bits`` is 1
+    if products are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else
+    0. ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
     """
 
     products: float

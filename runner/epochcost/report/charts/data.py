@@ -137,7 +137,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """Suffixes for the name and the title of each table column that shows the field."""
+        """For each table column that shows the field, suffixes of the column's name and title."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
@@ -178,7 +178,7 @@ def _tooltip(alt: Any, field: _Field) -> Any:
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
-    """The values of a field's columns; an interval with equal ends has empty ends."""
+    """The cells that show ``value``; equal ends of an interval are left empty."""
     if not field.interval:
         return (_cell(field.display, value),)
     low, mean, high = (_cell(field.display, end) for end in value)

@@ -51,7 +51,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class LoadCost:
-    """The cost of a million tokens at a rate of requests, on a machine or from an API."""
+    """The cost of a million tokens at a rate of requests, on a machine or from an API.
+
+    ``label_cost`` is the cost at whose height the line's label is drawn, None without a label.
+    """
 
     way: Annotated[str, Shown("Way")]
     requests_per_second: Annotated[float, Shown("Requests/s", "number")]
@@ -218,7 +221,7 @@ def _distinct(apis: Sequence[Way]) -> list[Way]:
 def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
     """Yield all points of the lines; a line's last point also has the position of its label.
 
-    Labels are stacked in the order of costs.
+    Labels are stacked in the order of the lines' last costs.
     """
     costs = [cost for way in ways for cost in way.costs]
     low, high = (math.log(end) for end in axes.log_domain(costs))

@@ -237,7 +237,7 @@ def _places(rows: Sequence[Row]) -> int:
 
 
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Collect for the browser a workload's timings by job, its epochs and data for random draws.
+    """Collect for the browser a workload's epochs, its timings by job, and data for random draws.
 
     In the result, ``stacks`` has each job's software stacks, that of the surest answer first.
     """
@@ -264,7 +264,7 @@ def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """Add the weights of a time's draws to ``drawn``; return their seed and place in ``drawn``."""
+    """Add the weights of ``draws`` to ``drawn``; return the seed, and the weights' place there."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))

@@ -205,7 +205,10 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards: the best machine at the answer's load, an API, and ``busy`` at full load."""
+    """Yield cards of the cheapest machine, the cheapest API, and the machine ``busy``.
+
+    The first is at the load of the answer's requests, the last at full load.
+    """
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""
     load = wording.per_second_words(answer.requests.per_second)

@@ -29,6 +29,7 @@ class JobHere:
     """The lowest cost of a job on a machine (``here``) and on the cheapest machine (``best``).
 
     ``machines`` is the number of compared machines; ``odds`` has their odds of being the cheapest.
+    ``quickest`` says whether ``here`` is the fastest.
     """
 
     workload: Workload

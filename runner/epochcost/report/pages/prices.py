@@ -47,7 +47,10 @@ class Provider:
 
 @dataclass(frozen=True)
 class OldPrices:
-    """Prices of a source that are older than 60 days, and how to renew them."""
+    """Prices of a source that are older than 60 days, and how to renew them.
+
+    ``names`` are the machines or API providers with such prices.
+    """
 
     source: str
     renewal: str

@@ -44,7 +44,7 @@ class SourceTable:
 
     @property
     def timed(self) -> list[RowChecks]:
-        """The rows of the source's table."""
+        """The checks of the table's rows, without the checks of figures that belong to no row."""
         return [row for row in self.rows if row.timing]
 
     @property
@@ -70,7 +70,7 @@ class SourceTable:
 
     @property
     def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that are in no column of the page's table, each with its row if any."""
+        """The figures in no column of the page's table, each with its table row or None."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [
@@ -79,7 +79,7 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that our recomputation does not confirm exactly, each with its row if any."""
+        """The figures that we do not reproduce exactly, each with its table row or None."""
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
@@ -103,7 +103,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count our checks by degree of agreement, for printed, drawn and derived figures."""
+    """Count checks by degree of agreement, separately for printed, drawn and derived figures."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)

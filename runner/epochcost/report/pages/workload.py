@@ -141,7 +141,10 @@ def _values(
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Chart costs relative to the cheapest machine's cost of embedding, training or inference."""
+    """Chart each machine's cost of the workload's main job, relative to the cheapest machine's.
+
+    The job is embedding for embedding models, else training if possible, else inference.
+    """
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if embeds(report, workload):
