@@ -186,13 +186,8 @@ def markdown(comment: Comment) -> str:
     return text
 
 
-<<<<<<< HEAD
 def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
-    """Make a section that readers can fold, to append to ``text``; empty if it has no rows."""
-=======
-def _folded(name: str, rest: Part, text: str) -> str:
     """Render ``rest`` as a section that folds and fits after ``text``; empty if it has no rows."""
->>>>>>> sixth-4
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     start = "<details open>" if opened else "<details>"
