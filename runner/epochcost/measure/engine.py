@@ -85,7 +85,10 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Ask the engine to answer prompt ``number`` with ``answer_tokens[number]`` tokens."""
+        """Ask the engine to answer prompt ``number`` with ``answer_tokens[number]`` tokens.
+
+        ``sample`` is LoadGen's sample for this request, None without LoadGen.
+        """
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()

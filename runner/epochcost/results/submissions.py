@@ -90,9 +90,10 @@ class _Project:
     hosts: Counter[_Host | str] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """Trial and machine of another, earlier result with exactly the same samples, or None.
+        """Trial and machine of another, earlier result with exactly the same samples.
 
-        The function also stores ``result`` as an earlier result for later calls.
+        None if there is no such result, or if ``result`` has fewer than ``_FEWEST_TO_COPY``
+        samples. Otherwise ``result`` counts as an earlier result in later calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
