@@ -23,7 +23,7 @@ _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identi
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A checked file in the folder of its data set, with its SHA-256 and its origin."""
+    """A checked file in the folder of its data set; ``origin`` says how it came there."""
 
     declared: DataFile
     path: Path

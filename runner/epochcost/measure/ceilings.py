@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which runs with each number of threads in each precision."""
+    """Settings of the benchmark, which runs with each of ``threads`` in each of ``precisions``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

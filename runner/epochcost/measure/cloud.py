@@ -44,7 +44,7 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The answer to a request, as text; OSError or HTTPException if no answer comes."""
+        """The answer to a request, as text; raises OSError or HTTPException if no answer comes."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError("no time left")

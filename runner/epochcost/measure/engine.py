@@ -247,7 +247,7 @@ def _placement(model: onnx.ModelProto) -> Placement:
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
     """The content of the engine's settings file.
 
-    The file declares no stop token, so that each answer has the requested length.
+    The lengths of answers are not in this file, but in the requests (``DecoderEngine.begin``).
     """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:

@@ -145,7 +145,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Record samples and host of each result below ``root``, except in the files ``named``."""
+    """Store samples and hosts of results below ``root`` in ``project``, except files ``named``."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
