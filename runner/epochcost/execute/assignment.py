@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: the rounds to measure next, in order; other events of these rounds come later."""
+    """Event: ``visits`` are the rounds to measure next; other events of them come later."""
 
     visits: tuple[Visit, ...]
 

@@ -23,7 +23,7 @@ _HEADERS = {"User-Agent": f"epochcost/{__version__}", "Accept-Encoding": "identi
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A checked file in the folder of its data set, with its SHA-256 and its origin."""
+    """A checked file in the folder of its data set; ``origin`` says how it came there."""
 
     declared: DataFile
     path: Path
@@ -144,7 +144,7 @@ def _check(path: Path, file: DataFile, form: DataFormat) -> str:
 
 
 def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The data set's files at ``source``, which is a single file or a folder."""
+    """The data set's files found at ``source`` (a file or a folder), each with its path there."""
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:

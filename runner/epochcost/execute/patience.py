@@ -75,7 +75,8 @@ class Patience:
         """Yield further rounds while extra time is left, each for the least precise trial.
 
         ``measured`` returns the current results of all trials; ``rounds`` is the planned number of
-        rounds by trial. Trials take turns, so that their rounds are spread over time.
+        rounds by trial. A trial gets another round only after all other imprecise trials had one,
+        so that the rounds of a trial are spread over time.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:

@@ -338,7 +338,8 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
     """For each study in order, the reason why it cannot use CUDA; None for a study that can.
 
-    Raises CapabilityError if the user requested CUDA and it cannot be used.
+    All are None if the user requested only other providers. Raises CapabilityError if the user
+    requested CUDA or a GPU and no study can use CUDA.
     """
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:

@@ -256,7 +256,10 @@ def _measure_in_worker(
 
 
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """A copy of the job for a single round, with the round's time budget and demanded precision."""
+    """A copy of the job for one round, with the memory limit and the round's rule for sampling.
+
+    The copy has no reference if ``earlier`` has compared outputs with fp32.
+    """
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
         return bounded

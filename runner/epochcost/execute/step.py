@@ -160,7 +160,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 class WrittenStep:
     """A trial's training step and its file ``path``.
 
-    ``plain`` is the file of the same step in fp32, with whose outputs the trial's are compared.
+    ``plain`` is the file of the same step in fp32, whose outputs are compared with the trial's.
     """
 
     step: TrainingStep
@@ -221,7 +221,7 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write to ``folder`` held-out batches, and the graph that computes the loss on them."""
+    """Write to ``folder`` held-out batches of ``teacher``, and the graph of the loss on them."""
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

@@ -47,10 +47,9 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Outputs of the fp32 reference's first step, except carried values.
+    """Outputs of the fp32 reference's first step, except values carried to the next step.
 
-    Values that only the trial's graph carries to the next step, such as the loss scale, are
-    ignored.
+    Carried values that only the trial's graph has, such as the loss scale, are ignored.
     """
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}

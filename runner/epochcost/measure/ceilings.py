@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which runs with each number of threads in each precision."""
+    """Settings of the benchmark, which runs with each of ``threads`` in each of ``precisions``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -191,7 +191,8 @@ def _one_node(
 ) -> bytes:
     """The bytes of a model with a single operator, inputs ``x0``, ``x1``, … and the output ``y``.
 
-    Inputs and output have the same shape and type.
+    ``inputs`` is the number of inputs. Inputs and output have the same ``shape``, and ``kind`` as
+    ONNX's number of their element type.
     """
     names = [f"x{index}" for index in range(inputs)]
     ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
@@ -212,8 +213,8 @@ def run_on_device(
     """Make a function that runs ``operator`` on ``values`` and waits for the output.
 
     The operator computes in ``precision``. All tensors are bound beforehand, so that no allocation
-    is timed. Only the shape of ``output`` is used. The function returns the operator's output on
-    the device.
+    is timed. ``output`` only states the shape of the output. The function returns the operator's
+    output on the device.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

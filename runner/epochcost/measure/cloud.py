@@ -44,7 +44,7 @@ class Service:
         self._deadline = deadline
 
     def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The answer to a request, as text; OSError or HTTPException if no answer comes."""
+        """The answer to a request, as text; raises OSError or HTTPException if no answer comes."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError("no time left")
@@ -114,7 +114,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """The instance type of this machine in its cloud, or None and why the type is unknown."""
+    """The cloud instance that this machine is; returns a pair as ``ask_cloud`` does."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
@@ -122,7 +122,10 @@ def instance(
 
 
 def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's metadata service for this machine's type, or say why the type is unknown."""
+    """Ask a cloud's metadata service for this machine's instance type.
+
+    Returns the instance and None, or None and the reason why the instance is unknown.
+    """
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 

@@ -85,7 +85,10 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Ask the engine to answer prompt ``number`` with ``answer_tokens[number]`` tokens."""
+        """Ask the engine to answer prompt ``number`` with ``answer_tokens[number]`` tokens.
+
+        ``sample`` is LoadGen's sample for this request, None without LoadGen.
+        """
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()
@@ -244,7 +247,7 @@ def _placement(model: onnx.ModelProto) -> Placement:
 def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
     """The content of the engine's settings file.
 
-    The file declares no stop token, so that each answer has the requested length.
+    The lengths of answers are not in this file, but in the requests (``DecoderEngine.begin``).
     """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:

@@ -72,10 +72,10 @@ _BY_GROWTH = "NVML, growth of the whole device"
 
 
 class DeviceWatch:
-    """Reads the state of a trial's GPU repeatedly; must be created before the worker starts.
+    """Reads the state of a trial's GPU; must be created before the worker gets its job.
 
-    ``number`` is CUDA's number of the GPU, and ``handle`` is NVML's handle of the GPU.
-    ``processes`` are the process ids of the trial, set when the worker has started.
+    ``number`` is CUDA's number of the GPU, and ``handle`` is NVML's handle of the GPU. The owner of
+    this object sets ``processes``, the process ids of the trial, after the worker has started.
     """
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:

@@ -30,9 +30,9 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Input and output have the same type and static shape. The value is a parameter, the state of an
-    optimizer, or the state of a recurrent layer. If the job has no first value, the value starts as
-    a tensor filled with ``fill``. If ``in_place``, the step may overwrite the input with the
-    output, since no later node reads the input.
+    optimizer, or the state of a recurrent layer. If its first value is neither stored nor drawn at
+    random, the value starts as a tensor filled with ``fill``. If ``in_place``, the step may
+    overwrite the input with the output, since no later node reads the input.
     """
 
     input: str
@@ -133,11 +133,12 @@ class JobFiles(_Frozen):
     values of some parameters. Other parameters are drawn at random as the metadata of ``graph``
     says, with the job's seed. A carried value without a stored or drawn value starts as a tensor
     filled with ``CarriedValue.fill``. In inference, a parameter without a value is an error.
-    ``outputs`` names the outputs to read, such as the loss, except carried values. ``reference`` is
-    the same work in fp32, for comparison, or None if the trial itself computes in fp32 or an engine
-    runs ``graph``. ``evaluation`` computes the loss of a training on held-out batches. ``serving``
-    has the load or the requests that LoadGen sends; None for trials that time steps. With a load,
-    ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for the largest batch.
+    ``outputs`` are the names of the outputs to read, such as the loss, without carried values.
+    ``reference`` is the same work in fp32, for comparison, or None if the trial itself computes in
+    fp32 or an engine runs ``graph``. ``evaluation`` computes the loss of a training on held-out
+    batches. ``serving`` has the load or the requests that LoadGen sends; None for trials that time
+    steps. With a load, ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for
+    the largest batch.
     """
 
     graph: Path
@@ -155,10 +156,11 @@ class JobFiles(_Frozen):
 class Job(JobFiles):
     """All data that a worker needs for a trial: its files and the settings of its run.
 
-    ``runtime`` is the package that must execute the graph, as ``package==version``: a worker with
-    another one refuses the job; None allows any. ``python`` is the interpreter of the runtime's
-    environment, None for this program's interpreter. ``pinning`` has the worker's CPUs, None for
-    all. ``memory_limit_bytes`` limits the worker's memory on the host, None for no limit.
+    ``runtime`` is the package that must execute the graph, as ``package==version``. A worker with
+    another package refuses the job. If ``runtime`` is None, any package may execute the graph.
+    ``python`` is the interpreter of the runtime's environment, None for this program's interpreter.
+    ``pinning`` has the worker's CPUs; if it is None, the worker may use all CPUs.
+    ``memory_limit_bytes`` limits the worker's memory on the host, None for no limit.
     ``precision`` is the precision in which ``graph`` computes.
     """
 
@@ -178,10 +180,10 @@ class Job(JobFiles):
 class Progress(_Frozen):
     """A worker's report of its progress.
 
-    ``samples`` counts the steps of the phase. ``relative_half_width`` is that of the mean's
-    confidence interval, None until it is computed. ``elapsed_seconds``, like ``budget_seconds``,
-    counts from the start of the warm-up. In the phase ``starting``, it counts from the start of the
-    worker.
+    ``samples`` counts the steps of the phase. ``relative_half_width`` is half the width of the
+    mean's confidence interval, divided by the mean; None until this is computed.
+    ``elapsed_seconds``, like ``budget_seconds``, counts from the start of the warm-up. In the phase
+    ``starting``, ``elapsed_seconds`` counts from the start of the worker.
     """
 
     phase: Phase
@@ -205,7 +207,7 @@ class TrialFailed(EpochcostError):  # noqa: N818 - the field's name for this out
 
 
 class TrialRefused(TrialFailed):
-    """The worker found an error in its input: the graph, the data, or a training that diverged."""
+    """The worker found an error in the graph or the data, or the training diverged."""
 
     exit_code = InputError.exit_code
 
@@ -219,4 +221,4 @@ class PlacementError(CapabilityError):
 
 
 class JobError(InputError):
-    """The input of a job is wrong, for example a shape in its files, or its training diverged."""
+    """A job's input is wrong (for example a shape in a file), or the job's training diverged."""

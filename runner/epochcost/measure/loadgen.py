@@ -228,7 +228,7 @@ class LoadGenLog:
 
     @property
     def kept_bound(self) -> bool:
-        """Whether the latency percentile is within its bound, in the scenario "server"."""
+        """Whether a run in the scenario "server" kept the bound of the latency percentile."""
         return bool(self.values.get("result_perf_constraints_met"))
 
     @property
@@ -238,7 +238,7 @@ class LoadGenLog:
 
 
 def read_logs(folder: Path, prefix: str) -> LoadGenLog:
-    """Read and remove LoadGen's files in ``folder``; TrialFailed if they have no result."""
+    """Read and remove LoadGen's files in ``folder``; raises TrialFailed if they have no result."""
     try:
         detail = (folder / f"{prefix}detail.txt").read_bytes()
         summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
@@ -284,10 +284,10 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """Make the record of a latency from ``values``, the values in LoadGen's log.
+    """Make the record of a latency from ``values``, the values in LoadGen's log by key.
 
-    ``plain`` is the pattern of the keys of mean, minimum and maximum, ``percentile`` that of the
-    keys of percentiles.
+    ``plain`` is the pattern of the keys for mean, minimum and maximum. ``percentile`` is the
+    pattern of the keys for percentiles.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}

@@ -160,9 +160,9 @@ class Declared:
     """Names of a training step's nodes, by the precision that its graph declares for them.
 
     ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are the
-    heavy nodes that onnxstep added without such an input, such as sums in fp32. A heavy node of the
-    model itself must be half. ``names`` are all nodes. A node that ran but is not in ``names``
-    results from a fusion by ONNX Runtime.
+    heavy nodes that onnxstep added without such an input, such as sums in fp32. Heavy nodes of the
+    model itself are never in ``wide``. ``names`` are all nodes. A node that ran but is not in
+    ``names`` results from a fusion by ONNX Runtime.
     """
 
     half: frozenset[str] = frozenset()
@@ -252,9 +252,9 @@ def _undeclared(
 ) -> list[ExecutedNode]:
     """The nodes of ``wide`` for which the graph does not declare fp32.
 
-    All nodes of ``wide`` ran in fp32. A node whose name the graph lacks results from a fusion. Such
-    nodes are allowed if each may replace a node in ``declared.wide`` that is missing from
-    ``nodes``.
+    All nodes of ``wide`` ran in fp32. A node that is not in ``declared.names`` results from a
+    fusion, and may replace a node of ``declared.wide`` that is missing from ``nodes``. If this
+    explains all nodes that the graph does not declare, the result is empty.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

@@ -48,9 +48,9 @@ class _Looks:
         self._next = first
 
     def due(self, count: int) -> bool:
-        """Whether the phase should test now, after ``count`` steps, if it may end.
+        """Whether, after ``count`` steps, it is time to test if the phase may end.
 
-        If so, the next test is due after ``_GROWTH`` times ``count`` steps.
+        If it is time, the next test is due after ``_GROWTH`` times ``count`` steps.
         """
         if count < self._next:
             return False
@@ -83,7 +83,8 @@ def warm_up(
 ) -> tuple[float, ...]:
     """Take steps until their times settle or the warm-up's share of the budget is spent.
 
-    The warm-up takes at least ``least_steps`` steps. Returns the time of each step in seconds.
+    Even if that share is spent, the warm-up takes at least ``least_steps`` steps. Returns the time
+    of each step in seconds.
     """
     reporting = PacedReport(report, clock)
     looks = _Looks(settings.minimum_steps)

@@ -162,7 +162,7 @@ class _Scenario(LoadGenTrial):
         """Search for the highest rate at which the latency percentile keeps its bound.
 
         Returns whether a rate was found. If even a single sample takes longer than the bound, the
-        function tries only one rate.
+        short runs try no rate below that of samples answered one after the other.
         """
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
@@ -314,7 +314,7 @@ class BatchQueue(Generic[ItemT]):
     """A queue that groups items into batches of at most ``most``, in order of arrival.
 
     A batch is complete when it is full, or when its oldest item has waited ``delay_seconds``.
-    Without delay, all waiting items form a batch.
+    If ``delay_seconds`` is 0, a batch has the items that are already waiting, up to ``most``.
     """
 
     def __init__(
@@ -357,7 +357,7 @@ Answer = Callable[[Sequence[int]], None]
 
 @contextlib.contextmanager
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
-    """Yield a function that answers each query at once, ``most`` samples at a time.
+    """Yield a function that answers each query immediately, in batches of up to ``most`` samples.
 
     At its end, the context raises the first error of ``answer``.
     """

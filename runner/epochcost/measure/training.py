@@ -40,8 +40,8 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``loss`` is the name of the step's loss
-    output. ``evaluations`` has a graph for each batch size. Each of these graphs has an output
-    "loss" and an output with the name ``scores``.
+    output. ``evaluations`` has a graph for each batch size. Each of these graphs has an output with
+    the name "loss", and another output whose name is in the field ``scores``.
     """
 
     step: onnx.ModelProto

@@ -118,7 +118,8 @@ def _release(process: subprocess.Popen[str]) -> None:
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
     """The error for a worker that ended without a measurement.
 
-    If this process killed the worker because it did not respond, the cause is not lack of memory.
+    ``reason`` is the error's text. If this process killed the worker because the worker did not
+    respond, the cause is not lack of memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
@@ -215,7 +216,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Describe how the worker ended, with the last lines of the worker's log."""
+    """Say ``failure``, or if it is None how the worker ended, with the last lines of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))

@@ -48,7 +48,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """The name of the policy (governor) by which the kernel sets the CPU's clock."""
+    """The kernel's policy for the CPU's clock (``governor``); other fields are from old files."""
 
     governor: str | None = None
     sockets: Former = None
@@ -178,7 +178,7 @@ class MeteredEnergy(Record):
 
 
 class Energy(Record):
-    """The energy that all meters counted; ``unknown`` says why meters have no reading."""
+    """The energy that all meters counted; ``unknown`` has reasons for missing readings."""
 
     readings: tuple[MeteredEnergy, ...] = ()
     unknown: dict[str, str] = Field(default_factory=dict)

@@ -173,8 +173,8 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 def _of_type(identifier: str, instance_type: str) -> bool:
     """Whether a machine's id means a cloud's ``instance_type``.
 
-    Such an id is the instance type in lower case. The id lacks ``Standard_`` for Azure, and has the
-    GPUs appended for GCE.
+    Such an id is the instance type in lower case. For Azure, the id lacks ``Standard_``. For GCE,
+    the id may end with the GPUs.
     """
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
     return identifier == spelled or identifier.startswith(f"{spelled}-")
@@ -243,6 +243,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest of ``peaks``, times ``unit``; ``any_gpu`` if there is none or one is unknown."""
+    """The highest of ``peaks``, times ``unit``; ``any_gpu`` if ``peaks`` is empty or has a None."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

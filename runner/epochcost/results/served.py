@@ -53,10 +53,10 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
-    ``first`` is the time from a request's arrival to its first token, ``further`` the mean time of
-    each later token of an answer. ``read`` and ``written`` are the numbers of tokens in prompts and
-    answers. Raw times, in the order of arrival, are stored for every run whose purpose is not
-    "search".
+    ``first`` describes the times from a request's arrival to its first token. ``further`` describes
+    the mean time, in each answer, of a token after the first. ``read`` and ``written`` are the
+    numbers of tokens in prompts and answers. Raw times, in the order of arrival, are stored for
+    every run whose purpose is not "search".
     """
 
     first: Latency
@@ -77,7 +77,7 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """The share of requests with both latencies within the bounds of ``requests``.
+        """The share of requests whose first and further tokens keep the bounds of ``requests``.
 
         None if the run has no raw times.
         """

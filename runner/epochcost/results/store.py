@@ -117,7 +117,7 @@ def _read(path: Path, root: Path) -> Result:
 
 
 def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
-    """A file's bytes; DamagedResultError if it is unreadable, too long or outside ``root``."""
+    """A file's bytes; raises DamagedResultError if unreadable, too long or outside ``root``."""
     try:
         # Resolving a path is slow, and only needed if a part of it is a link.
         linked = any(place.is_symlink() for place in (path, *path.parents[:2]))

@@ -90,9 +90,10 @@ class _Project:
     hosts: Counter[_Host | str] = field(default_factory=Counter)
 
     def copied_from(self, result: Result) -> str | None:
-        """Trial and machine of another, earlier result with exactly the same samples, or None.
+        """Trial and machine of another, earlier result with exactly the same samples.
 
-        The function also stores ``result`` as an earlier result for later calls.
+        None if there is no such result, or if ``result`` has fewer than ``_FEWEST_TO_COPY``
+        samples. Otherwise ``result`` counts as an earlier result in later calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
@@ -144,7 +145,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Record samples and host of each result below ``root``, except in the files ``named``."""
+    """Store samples and hosts of results below ``root`` in ``project``, except files ``named``."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:

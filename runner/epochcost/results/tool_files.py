@@ -94,9 +94,9 @@ class _Export:
         """Times in seconds to the first token, between tokens, and of a whole request.
 
         ``form`` is the path of a value, with placeholders for the names of latency and statistic.
-        ``units`` says for each latency how many of the file's units are a second. Percentiles of
-        too few ``requests`` are left out. If ``requests`` is None, all percentiles above the median
-        are left out.
+        ``units`` has for each latency the number of the file's time units in a second, such as
+        1000. Percentiles of too few ``requests`` are left out. If ``requests`` is None, all
+        percentiles above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):
@@ -164,7 +164,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The function that reads the files of the tool whose keys ``export`` has.
+    """The function that reads the files of a tool; the keys of ``export`` show which tool.
 
     Raises ResultError if no tool writes such keys.
     """

@@ -41,7 +41,7 @@ class Latency(Record):
 
 
 class ToolRun(Record):
-    """The load on a server and the measured values, for all GPUs together.
+    """A run of a benchmark: the load on a server, and measured values for all GPUs together.
 
     ``requests`` is the number of answered requests, ``failed`` the number of unanswered requests.
     ``offered_per_second`` is the rate at which requests arrive. Without this rate, ``at_once``

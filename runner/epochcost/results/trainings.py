@@ -56,8 +56,9 @@ class Point(Record):
 class Repeat(Record):
     """A training with one seed: its learning curve and its times.
 
-    ``reached_step`` is the step of the evaluation that met the aim. ``sessions`` counts how often
-    the training was started or resumed. Steps that were repeated after a crash count once.
+    ``reached_step`` is the step of the evaluation that met the aim, None if no evaluation did.
+    ``sessions`` counts how often the training was started or resumed. Steps that were repeated
+    after a crash count once.
     """
 
     seed: NonNegativeInt
