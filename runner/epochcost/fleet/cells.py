@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The machine and the provider that a target must have to measure the cell."""
+        """Machine and execution provider that a target must have to measure the cell."""
         return self.hardware, self.trial.provider
 
 

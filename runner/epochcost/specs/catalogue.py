@@ -184,7 +184,7 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     """The machine's on-demand price, else the machine's price as an owned machine.
 
-    None if the machine has no such price. A plausible price comes before an implausible price.
+    None if the machine has no such price. A plausible price is preferred to an implausible price.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
