@@ -124,7 +124,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Multiply ``now`` by ``factor`` until ``crossed`` is True; returns the last two values or None."""
+    """Multiply ``now`` by ``factor`` until ``crossed`` is True; the last two values, or None."""
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)

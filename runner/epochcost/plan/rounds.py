@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """Least number of samples: the trial's minimum divided by the planned rounds, at least ten."""
+        """The trial's minimum of samples divided by the planned rounds, but at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 

@@ -199,7 +199,7 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    If the ``older`` price states no region, the ``newer`` price may have any region. If both
+    If the ``older`` price states a region, the ``newer`` price must have the same region. If both
     state a product name, the names must be equal.
     """
     return (

@@ -69,8 +69,8 @@ def parse_target(text: str) -> Target:
 class Recipe:
     """Settings of a training.
 
-    ``evaluate_every`` is the number of steps between evaluations, and ``aim`` is the
-    target at which the training ends early.
+    ``evaluate_every`` is the number of steps between evaluations, and ``aim`` is the target
+    at which the training ends early.
     """
 
     schedule: Schedule
