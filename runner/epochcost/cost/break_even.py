@@ -300,8 +300,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    If ``speed`` is None, the speed is 1, and the machine must be the owned machine or have equal
-    accelerators. Otherwise, raises InputError.
+    If ``speed`` is None, the speed is 1. In this case, raises InputError unless the machine is the
+    owned machine or has equal accelerators.
     """
     price = catalogue.price(identifier)
     if speed is not None:

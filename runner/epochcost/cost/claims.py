@@ -59,7 +59,7 @@ class Work:
 
     @property
     def epoch(self) -> Work:
-        """The work of a single epoch of the row, with an equal part of the row's time."""
+        """The row's work for one epoch: ``seconds`` is divided by the row's number of epochs."""
         return replace(self, seconds=self.seconds / self.number("epochs"))
 
     def number(self, key: str) -> Decimal:

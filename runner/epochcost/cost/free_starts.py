@@ -26,7 +26,7 @@ class FreeStarts:
     seconds: Decimal
 
     def times(self, factor: Decimal) -> FreeStarts:
-        """The free starts with both number and time multiplied by a factor."""
+        """A copy with both ``number`` and ``seconds`` multiplied by ``factor``."""
         return FreeStarts(factor * self.number, factor * self.seconds)
 
     def __add__(self, more: FreeStarts) -> FreeStarts:

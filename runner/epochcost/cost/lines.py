@@ -73,8 +73,8 @@ class Line:
 class Quote:
     """A bill: its lines, whose exact sum is the total.
 
-    ``price_id`` and ``as_of``, the day of the price, are None for a bill at an hourly rate.
-    ``assumed`` says that the plan's prices are assumptions and not from a price list.
+    ``price_id`` is the id of the price, and ``as_of`` its day; both are None for a bill at an
+    hourly rate. ``assumed`` says that the plan's prices are assumptions, not from a price list.
     ``elapsed_seconds`` is the time from the request for the machines to the last run's end, with
     expected start-ups, restarts and failures. ``credit_left`` is the rest of the free credit, None
     if the plan has no free credit.

@@ -221,7 +221,7 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Mean sustained-use discount of a run, in seconds at full price.
+    """Seconds at full price that a run saves on average by the discount for sustained use.
 
     A job has ``runs`` successive runs of ``seconds`` each. ``shares`` are as in `full_price_time`.
     """
@@ -236,7 +236,7 @@ def job_lines(
 ) -> Iterator[Line]:
     """All lines of the bill of a job with a given schedule.
 
-    ``lay_out`` returns the job's schedule under another billing rule.
+    ``lay_out`` returns the job's schedule under the billing rule in its argument.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
@@ -266,9 +266,10 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: one for each charge for work, then one for each other use of billed time.
 
-    The last line subtracts ``discounted`` seconds. The amount of each line after those for work is
-    the charge for the time of all lines up to this line, minus the earlier amounts. If each line
-    were rounded separately, a bill could fall by one unit of the last decimal as time grows.
+    If ``discounted`` is not 0, the last line subtracts these seconds. The amount of each line after
+    those for work is the charge for the time of all lines up to this line, minus the earlier
+    amounts. If each line were rounded separately, a bill could fall by one unit of the last decimal
+    as time grows.
     """
     if not charged:
         return
@@ -286,7 +287,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """Uses of billed time other than work, each with all billed seconds up to that use's end."""
+    """For each line after those for work: its label, and the billed seconds of all lines so far."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

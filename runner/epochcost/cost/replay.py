@@ -116,7 +116,7 @@ class Moment:
 
     @property
     def stretch(self) -> Floats:
-        """Seconds of each job's next stretch, including a checkpoint except in the last stretch."""
+        """Seconds of work until each job's next checkpoint is saved, else until the job ends."""
         interval = self.job.interval_seconds
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
@@ -243,7 +243,7 @@ class _Runs:
         self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
     def _work(self, moment: Moment, zone: Indices, there: Flags) -> None:
-        """Run the jobs ``there`` to a stretch's end, or until the provider takes the machine."""
+        """Run the jobs with a True in ``there`` to the next checkpoint, end or interruption."""
         market, job, who = self._market, self._job, self.active[there]
         moved = (moment.begun & (zone != moment.zone))[there]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[there]

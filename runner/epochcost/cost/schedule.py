@@ -33,11 +33,12 @@ _ZERO = Decimal(0)
 class Schedule:
     """A job's use of a machine's time, in seconds, and its numbers of starts and failures.
 
-    ``used_seconds`` is the time of work, ``starting_seconds`` the billed time of start-ups and
-    restarts, and ``saving_seconds`` the time of checkpoints. If a machine may be interrupted,
-    ``rework_seconds`` is the time of repeated work, ``restarting_seconds`` the time of later
-    starts, and ``free_seconds`` the time of starts that cost nothing. ``billed_seconds`` is the sum
-    of these times, without the free time, after rounding. ``elapsed_seconds`` also includes
+    ``used_seconds`` is the time of work, and ``saving_seconds`` the time of checkpoints.
+    ``starting_seconds`` is the billed time of start-ups and restarts. If interruptions are
+    expected, it covers only the first start, and ``restarting_seconds`` covers the others.
+    ``rework_seconds`` is the time of repeated work. ``free_seconds`` is the part of all this time
+    that costs nothing, because the provider ended a start early. ``billed_seconds`` is the rounded
+    time without the free part. ``elapsed_seconds`` is the unrounded time with the free part,
     unbilled start-ups and expected failures.
     """
 
@@ -153,7 +154,7 @@ def _schedule(
 ) -> Schedule:
     """The schedule of a job whose expected time is ``time``.
 
-    ``restarts`` multiplies the expected number of restarts.
+    ``restarts`` multiplies the times of later starts, free starts and checkpoints on notice.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

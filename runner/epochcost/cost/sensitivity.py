@@ -124,7 +124,10 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Find two values of an input between which the cost passes a target; None if it finds none."""
+    """Multiply ``now`` by ``factor`` repeatedly, until ``crossed`` is True for the product.
+
+    Returns the last two values; None if ``crossed`` stays False or becomes None.
+    """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
         there = crossed(far)

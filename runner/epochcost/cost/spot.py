@@ -67,8 +67,8 @@ class SpotJob:
 
     ``rate`` is the number of interruptions per second. ``first_start`` is the billed time of the
     first start until work begins. ``later_start`` is that time for every later start, including the
-    restart. ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints. It
-    is None if no work is lost, because the notice is long enough for a checkpoint or a checkpoint
+    restart. ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints,
+    None if no work is lost, because the notice is long enough for a checkpoint or a checkpoint
     takes no time. ``lifetime`` is the longest time for which a machine runs after a start. The job
     saves a checkpoint just before that time ends. If the provider takes the machine back within
     ``free`` seconds of a start, that start costs nothing.
@@ -179,7 +179,8 @@ def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
     """Seconds of work between checkpoints: the declared interval, else Daly's optimum.
 
-    None if the notice is long enough for a checkpoint, or if a checkpoint takes no time.
+    None if the notice is long enough for a checkpoint. Without a declared interval, also None if a
+    checkpoint takes no time.
     """
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None

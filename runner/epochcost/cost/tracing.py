@@ -164,9 +164,9 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """The quotient ``number`` / ``step`` rounded up to an integer, whatever the quotient's digits.
+    """The quotient ``number`` / ``step`` rounded up to an integer, without an inexact division.
 
-    Raises InvalidOperation if the number of steps has more digits than the decimal context.
+    Raises InvalidOperation if the result has more digits than the decimal context.
     """
     if is_traced(number):
         return ceiling(number / step)

@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The machine and the provider that a target must have to measure the cell."""
+        """Machine and execution provider that a target must have to measure the cell."""
         return self.hardware, self.trial.provider
 
 
@@ -90,8 +90,8 @@ class Intake:
     def take_in(self, staged: Path, cell: Cell | None) -> str:
         """Copy a cell's new valid files from ``staged`` into the project's results.
 
-        If ``cell`` is None, copies all new valid files. Returns the fault of a new file that is
-        invalid, or "".
+        If ``cell`` is None, copies all new valid files. Returns the fault of the first invalid new
+        file, or "" if all are valid.
         """
         patterns = _ALL
         if cell is not None and not cell.swept:

@@ -110,7 +110,7 @@ class Engine:
     def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Start `epochcost` with ``arguments`` as the new job ``job``.
 
-        A job that was cancelled before is not started.
+        If ``job`` has been cancelled already, it is not started.
         """
         run = shlex.quote(run_script(self.target, arguments, self.run_options))
         watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)

@@ -54,7 +54,7 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Run all ``works`` in threads; at an interruption, they end early or do not begin.
+    """Run all ``works`` in threads until they end, or until ``interrupted`` returns True.
 
     Threads are daemons, so that a second interruption ends the program at once; the ledger then
     names the machines that are up.

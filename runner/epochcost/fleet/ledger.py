@@ -70,9 +70,9 @@ class Tariff:
         return cost.mean
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest bill of a cell, all remaining retries included.
+        """The highest bill that a cell can cause if it needs all remaining retries.
 
-        The cell has lost ``losses`` machines. Its machine has been up for ``up_seconds``.
+        The cell has already lost ``losses`` machines. Its machine has been up for ``up_seconds``.
         """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
@@ -111,11 +111,11 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether the time of all leases is over, so that no reserved money will become free."""
+        """Whether all leases are past their end, so that no reserved money will become free."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
-        """Replace a station's lease; returns False, and changes nothing, if the cap forbids it."""
+        """Store a station's lease; returns False, and changes nothing, if the cap forbids it."""
         with self._lock:
             entries = self.entries
             leases = {**entries.leases, station: lease}

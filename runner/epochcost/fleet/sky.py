@@ -80,7 +80,7 @@ class SkyEngine(Engine):
         super().start()
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start a job, after setting the machine to end itself soon after the job's time limit."""
+        """Set the machine to end itself soon after the job's time limit, then start the job."""
         self._end_in_time(self.target.limit_minutes + IDLE_MINUTES)
         super().submit(job, arguments)
 

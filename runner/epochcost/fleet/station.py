@@ -97,7 +97,7 @@ class Station:
                 yield from self._measure(cell)
 
     def end(self, lease: Lease) -> None:
-        """End the job and the machine of a killed launch, and collect all results."""
+        """End the job and the machine in a killed launch's ``lease``, and collect all results."""
         self._lease = lease
         with self._ending():
             self._cancel()
@@ -147,7 +147,7 @@ class Station:
         return None
 
     def _reserve(self, cell: Cell) -> bool:
-        """Write the lease of a machine for a cell, if there is money for it."""
+        """Write a lease for a cell to the ledger; returns False if there is no money for it."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(
@@ -160,7 +160,7 @@ class Station:
         return self._write(lease)
 
     def _write(self, lease: Lease) -> bool:
-        """Write the lease, if there is money for it."""
+        """Write ``lease`` to the ledger; returns False if there is no money for it."""
         if self.launch.ledger.reserve(self.name, lease):
             self._lease = lease
             return True
@@ -247,15 +247,15 @@ class Station:
             self.engine.cancel(self._paid.job)
 
     def _collect(self, cell: Cell | None) -> str:
-        """Collect the files of a cell (None: all); returns why a file is missing or refused."""
+        """Collect a cell's files (None: all); returns why a file is missing or refused, or ""."""
         staged = (self.launch.folder / self.name).absolute()
         reason = self._tried(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
 
     def _tried(self, call: Callable[[], None], *, always: bool = False) -> str:
-        """Call a function up to a few times; return its last error, or "" after a success.
+        """Try ``call`` a few times until it succeeds; return its last error, or "" after a success.
 
-        An error that is not temporary ends the attempts, except with ``always``.
+        Unless ``always``, an error that is not temporary ends the tries.
         """
         pauses = iter(_PAUSES)
         while True:

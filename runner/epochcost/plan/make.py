@@ -158,7 +158,7 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason: the first omission, the number of others, and the reason."""
+    """Yield a line for each reason: the first omitted part, the number of others, the reason."""
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 

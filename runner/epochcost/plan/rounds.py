@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def minimum_samples(self) -> int:
-        """Least number of samples in this round: a share of the trial's minimum, at least ten."""
+        """The trial's minimum of samples divided by the planned rounds, but at least ten."""
         planned = self.rounds - self.extra
         return max(_FEWEST_SAMPLES, math.ceil(self.trial.minimum_samples / planned))
 
@@ -55,8 +55,9 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        It is √rounds times the trial's half width, within a limit. The interval of n rounds
-        together is narrower by the factor √n than the interval of one round, if the rounds agree.
+        It is √rounds times the trial's half width, but at most ``_WIDEST`` or the trial's half
+        width, whichever is larger. The interval of n rounds together is narrower by the factor √n
+        than the interval of one round, if the rounds agree.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

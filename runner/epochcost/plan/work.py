@@ -141,7 +141,7 @@ _USUAL_RUNS: Mapping[str, int] = MappingProxyType({"search": 6, "scored": 3})
 
 
 class Requests(spec.Requests):
-    """Requests to a decoder that a serving engine runs, as a study describes them."""
+    """Requests to a decoder in a serving engine, as a study describes them."""
 
     scenario: ClassVar[Scenario] = "server"
     decodes: ClassVar[bool] = True
@@ -180,7 +180,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in a stored trial, as keys and values; the added key ``kind`` names its kind."""
+    """The work in a stored trial, as keys and values; the added key ``kind`` is its kind."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:

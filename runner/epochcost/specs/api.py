@@ -56,7 +56,7 @@ class TokenPrices(Spec):
     def undiscounted(
         self, prompt: Decimal, output: Decimal, cached_share: Decimal, written_share: Decimal
     ) -> Decimal:
-        """The cost of a request without the discount for batches.
+        """The cost of ``prompt`` and ``output`` tokens, without the discount for batches.
 
         ``cached_share`` of the prompt is read from the cache, ``written_share`` is written to it.
         """

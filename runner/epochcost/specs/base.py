@@ -227,7 +227,7 @@ DOUBTED = "doubted, see `epochcost check`"
 
 
 class PricedSpec(NamedSpec):
-    """A price; if other prices contradict the price, ``doubt`` says why."""
+    """A price, and the reason why it is implausible (``doubt``) if other prices contradict it."""
 
     _doubt: str = PrivateAttr("")
 

@@ -184,7 +184,7 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     """The machine's on-demand price, else the machine's price as an owned machine.
 
-    None if the machine has no such price. A plausible price comes before an implausible price.
+    None if the machine has no such price. A plausible price is preferred to an implausible price.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
@@ -199,7 +199,7 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    If the ``older`` price states no region, the ``newer`` price may have any region. If both
+    If the ``older`` price states a region, the ``newer`` price must have the same region. If both
     state a product name, the names must be equal.
     """
     return (

@@ -96,9 +96,9 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Record the positions of a node's keys; yield the children that may have more keys.
+        """Record the positions of a node's keys; yield the child nodes that may contain keys.
 
-        Each child comes with its key path.
+        The key path of each child node is yielded with it.
         """
         match node.type:
             case "array":
@@ -136,7 +136,7 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of the bytes of a line that continue a UTF-8 character.
+        """In line ``row``, the offsets of the bytes that continue a UTF-8 character.
 
         The offsets are cached, since lines may be long.
         """
@@ -198,7 +198,7 @@ class Document:
 
 
 def display_path(path: Path) -> Path:
-    """A path in printable characters for messages, relative if below the current folder."""
+    """``path`` for messages: printable, and relative if it is below the current folder."""
     here = Path.cwd()
     return Path(printable(str(path.relative_to(here) if path.is_relative_to(here) else path)))
 

@@ -242,7 +242,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Find doubtful accelerators and prices, mark such prices, fill in compute capabilities."""
+    """Find doubtful accelerators and prices, mark these prices, add GPUs' compute capabilities."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)

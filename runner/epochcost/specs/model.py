@@ -82,7 +82,7 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """A graph input, at first zero, that reads an output of the previous step or run."""
+    """A graph input: zeros at first, then an output of the previous step or run."""
 
     input: Text = key("The graph's input that reads the state; the state starts at zero.", "h0")
     output: Text = key("The graph's output that the next step or run reads as this input.", "hn")
@@ -228,10 +228,10 @@ class Model(NamedSpec):
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The inputs to which the program feeds values, if a graph has the inputs ``names``.
+        """The inputs to which the program feeds values in a graph with the inputs ``names``.
 
-        If a decoder's graph reads positions, the program feeds random numbers, because positions do
-        not change the time.
+        If a decoder's graph reads the tokens' positions, the program feeds random positions,
+        because positions do not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed

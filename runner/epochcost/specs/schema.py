@@ -239,7 +239,7 @@ def _kind_of_value(value: Schema) -> str:
 def _plural(kind: str) -> str:
     """The plural of a type's name for the items of an array, such as ``texts``.
 
-    A list of allowed values, which begins with a backtick, stays unchanged.
+    If ``kind`` begins with a backtick, it lists allowed values and is returned unchanged.
     """
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 

@@ -102,7 +102,7 @@ class Target(NamedSpec):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """The machine and the provider, which decide the trials that the target can measure."""
+        """Machine and execution provider, which decide the trials that the target can measure."""
         return self.hardware, self.provider
 
     @property
@@ -120,5 +120,5 @@ class Target(NamedSpec):
 
     @property
     def attempt_seconds(self) -> int:
-        """The longest paid time of an attempt: set-up, measurement, and collection or idle time."""
+        """Most paid seconds of a try to measure: set-up, the trial, then collection or idling."""
         return 60 * (self.setup_minutes + self.limit_minutes + IDLE_MINUTES)

@@ -90,7 +90,7 @@ def training_pool(
 def held_out_pool(
     teacher: Teacher, batch_size: int, batch_flops: int = 0
 ) -> Mapping[str, NDArray[Any]]:
-    """Batches that training never sees, with ``HELD_OUT_EXAMPLES`` examples in total.
+    """Batches that training never sees, with about ``HELD_OUT_EXAMPLES`` examples in total.
 
     If evaluating all these examples would exceed ``HELD_OUT_FLOPS`` operations, there are fewer
     batches, but at least one. ``batch_flops`` is the number of operations that evaluate a batch.

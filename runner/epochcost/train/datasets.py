@@ -99,7 +99,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file, or of this file in a Python package."""
+    """The path of a fetched or imported data file, else of the file in ``data.package``."""
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
         if not path.exists():
@@ -122,7 +122,7 @@ def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
 def _joined(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """Training and held-out examples, from the files of each part or by a random split."""
+    """Training and held-out examples: from separate files, else by a random split."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")

@@ -69,7 +69,8 @@ def parse_target(text: str) -> Target:
 class Recipe:
     """Settings of a training.
 
-    ``evaluate_every`` is the number of steps between evaluations, and ``aim`` is the target.
+    ``evaluate_every`` is the number of steps between evaluations, and ``aim`` is the target
+    at which the training ends early.
     """
 
     schedule: Schedule
@@ -113,7 +114,7 @@ def train(
 
 
 def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """The step before which the next evaluation is due; the first one is due before all steps."""
+    """The step before which the next evaluation is due; step 0 if there was no evaluation yet."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every

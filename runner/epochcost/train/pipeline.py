@@ -101,7 +101,7 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """Whether each answer in ``scores`` is right; labels that are ``IGNORED`` are left out."""
+        """For each label that is not ``IGNORED``, whether the answer in ``scores`` is right."""
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)

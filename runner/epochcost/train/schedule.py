@@ -31,7 +31,7 @@ class Horizon:
 def learning_rates(
     schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, steps: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """The learning rate at each of ``steps``; after the training's end, the last step's rate."""
+    """The learning rate at each of ``steps``; steps after the training's end have the last rate."""
     factors = rate_factors(schedule, np.minimum(steps, horizon.total_steps - 1), horizon)
     return np.asarray(float(learning_rate) * factors, dtype=np.float32)
 

@@ -234,7 +234,7 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 
 
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
-    """The prices in a file's table ``cost``, by the columns of our tables.
+    """The prices in a model's table ``cost``, by our columns, whose names begin with ``prefix``.
 
     A ``cache_write`` of 0 is left out: writing to the cache then costs no more than the input
     itself.

@@ -243,7 +243,7 @@ class _Market:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """Doubt a price without a region if a price of its plan, no newer, has a region."""
+        """Doubt a ``rent`` without a region if its plan has regional prices, none of them newer."""
         plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)
@@ -257,7 +257,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """From each ``group`` of prices, the price whose date is nearest to the date of ``rent``."""
+    """For each value of ``group``, the price in ``rents`` nearest in date to ``rent``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)
@@ -265,9 +265,9 @@ def _nearest_by(
 
 
 def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
-    """The smallest and the largest plausible ratio of two hourly prices.
+    """The smallest and the largest plausible ratio of the price ``cheap`` to the price ``dear``.
 
-    The price under the plan of ``cheap`` is divided by the price under the plan of ``dear``.
+    Only the plans, currencies and terms of the two prices decide these limits.
     """
     (plan, currency, months), (second_plan, second_currency, shorter) = cheap.plan, dear.plan
     if currency == second_currency and second_plan == "on-demand" and plan in PLAN_SHARES:

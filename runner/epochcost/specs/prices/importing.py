@@ -174,9 +174,9 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Find the price whose spec is copied and the row's region, or why there is no such price.
+        """Find the price whose spec is copied, and the new price's region; else why there is none.
 
-        Prices of the row's plan come first, then prices of its region, then the newest price.
+        A price of the row's plan is preferred, then a price of its region, then the newest price.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -344,14 +344,14 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether a stored price that is older than ``FRESH`` gets the table's later date."""
+    """Whether to renew a stored price's date: the price is older than ``FRESH`` and the table."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
 
 
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The id of the new spec: the copied spec's id with the new month, or day if that id is used.
+    """The new spec's id: the copied spec's id with the month, or the whole ``day`` if that is used.
 
     If the new price has another plan or region than the copied spec, the id names the new plan and
     region.

@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of a zone and an earlier zone in the trace that has the same rows."""
+        """Each zone with the same rows as an earlier zone, in a pair with the first such zone."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
