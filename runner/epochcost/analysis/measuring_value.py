@@ -81,8 +81,8 @@ class Ways:
     Ways with the same number in ``jobs`` compete.
 
     ``covariance`` [t, t] is the covariance of the errors in the logarithms of t times. ``times``
-    has the index of each way's time in ``covariance``. ``costs`` are logarithms of costs, which are
-    proportional to times.
+    has the index of each way's time in ``covariance``. ``costs`` has the logarithm of each
+    way's cost. A way's cost is proportional to its time.
     """
 
     jobs: Labels

@@ -175,7 +175,7 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
 
 
 def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
-    """Yield lines on published trainings of the model: on the choice's devices, else on others."""
+    """Yield lines about published trainings on the devices of ``way``, or else on other devices."""
     same = [row for row in answer.published_on(way) if row.tokens_per_second]
     rows = same or [row for row in answer.published if row.tokens_per_second]
     if not rows:

@@ -253,7 +253,7 @@ class ClaimCheck:
 
     @property
     def outcome(self) -> str:
-        """Agreement of the recomputed number with the source's number, as a sign and words."""
+        """Agreement of the recomputed number with the source's number: a symbol and a phrase."""
         if self.equal and self.claim.relation == "at-least":
             return "≥ more"
         return _SIGNS[self.agreement]

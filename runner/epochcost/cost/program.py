@@ -131,9 +131,9 @@ def _program(
 
 
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
-    """A program with named ``answers`` instead of a bill's lines.
+    """Make a program that computes ``answers`` by name, as a bill's program computes its lines.
 
-    The answers are formulas of symbols, which become the program's inputs.
+    Each answer is a symbolic Decimal; its symbols become the program's inputs.
     """
     writer = _Writer(answers.values())
     written = {name: writer.json(figure) for name, figure in answers.items()}

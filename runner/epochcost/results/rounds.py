@@ -78,7 +78,7 @@ def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
 
 
 def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """The conditions over all rounds: mean loads, total frozen time, largest device memory."""
+    """The conditions over all rounds: mean loads, total time stopped by a quota, largest memory."""
     if not watched:
         return None
     fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)

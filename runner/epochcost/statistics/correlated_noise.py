@@ -192,7 +192,11 @@ def _square(number: int, total: int, rounds: int) -> _Square:
 
 
 def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
-    """The drifts to try: pairs of share and memory (in blocks), each with its prior probability."""
+    """The drifts to try, each with its prior probability.
+
+    A drift is its share of the variance of a block, and its memory: the number of blocks that it
+    lasts.
+    """
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()
     pairs = list(product(_SHARES, memories))

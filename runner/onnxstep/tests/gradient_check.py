@@ -136,7 +136,7 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
 
 
 def check(case: Case, seed: int) -> None:
-    """Assert the chain rule for each differentiated input, and check ONNX Runtime's outputs.
+    """Assert that gradients agree with differences of outputs, and check ONNX Runtime's outputs.
 
     The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32.
     """

@@ -63,11 +63,11 @@ class Efficiencies(NamedTuple):
     - ``prompt_layer``, ``start``: seconds for each layer in a prefill, and for each prefill.
     - ``hop``: seconds for each transfer between two devices.
     - ``threads``: seconds that a layer waits for each core of a processor.
-    - ``clock``: on devices, the seconds of layers and sequences are divided by r to this power; r
-      is the vector units' operations a second / 3e13.
-    - ``warm``, ``narrow``: tokens of a prompt, and numbers of the hidden state, at which the matrix
-      units reach half of their rate.
-    - ``between``: share of the prefill time of other requests that delays an output token.
+    - ``clock``: let r be the vector units' operations a second, divided by 3e13. On devices, the
+      seconds of layers and sequences are divided by r to the power ``clock``.
+    - ``warm``, ``narrow``: the prompt length in tokens, and the width of the hidden state, at which
+      the matrix units reach half of their rate.
+    - ``between``: an output token is delayed by this share of the time of other requests' prefills.
     - ``socket``: the bandwidth of n sockets is divided by n to this power.
     - ``core``: a processor whose clock falls with the number of busy cores reaches a rate of
       products proportional to this power of the peak rate.
