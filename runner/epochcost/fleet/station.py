@@ -117,7 +117,7 @@ class Station:
             self._give_back()
 
     def _install(self) -> None:
-        """Install the code on a cluster; no money is reserved for this, since only jobs are billed."""
+        """Install the code on a cluster. No money is reserved, because only jobs are billed."""
         kind = self.engine.target.kind
         cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
         if cell is not None and not self.problem:
