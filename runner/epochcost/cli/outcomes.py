@@ -189,8 +189,8 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
     noisy = sum(bool(instabilities(result.measurement, result.environment)) for result in measured)
     if noisy:
         say(
-            f"{noisy} of {len(measured)} results are noisy, as listed above: the same run without "
-            "--resume measures them again"
+            f"{noisy} of {len(measured)} results are noisy, as listed above: on an idle machine, "
+            "the same run without --resume replaces them, and with --resume adds rounds"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
 

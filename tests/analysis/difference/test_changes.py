@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -221,6 +222,19 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
     assert winner.wins is not None
     assert winner.wins > 0.99
     assert winner_words(winner).endswith(f"; it costs least in {scenarios(winner.wins)} scenarios")
+
+
+def test_a_sole_choice_has_no_odds(project: Path, compare: Compare) -> None:
+    """Without a second machine to compare, the sentence states no probability."""
+    shutil.rmtree(project / "docs/data/results/local")
+    commit(project)
+    store_results(project, [make_result(samples=STEPS)])
+    (winner,) = compare().winners
+    assert winner.before is None
+    assert winner.wins is None
+    assert winner_words(winner).endswith(
+        "; no other machine has a time and a price to compare it with"
+    )
 
 
 def test_results_that_went_stale(project: Path, compare: Compare) -> None:

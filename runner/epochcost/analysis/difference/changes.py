@@ -42,7 +42,8 @@ class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
     ``before`` and ``after`` are the cheapest figures of each revision; None without a known cost.
-    ``wins`` is the probability that the choice in ``after`` is the cheapest; None for estimates.
+    ``wins`` is the probability that the choice in ``after`` is the cheapest; None for estimates and
+    for a choice without an alternative.
     """
 
     workload: str
@@ -149,11 +150,13 @@ def _cheapest(
 ) -> tuple[Figure | None, float | None]:
     """The figure with a goal's lowest cost, and the probability that this cost is the lowest.
 
-    If no timed row can be the answer, the figure is an estimate and the probability is None.
+    The probability is None if no other machine can be the answer. If no timed row can be the
+    answer, the figure is an estimate and the probability is None.
     Without an estimate, the figure is None, too.
     """
     if ranked := contenders(rows, goal):
-        return _figure(ranked[0], goal), odds_of(ranked[0], ranked, goal).wins
+        odds = odds_of(ranked[0], ranked, goal)
+        return _figure(ranked[0], goal), odds.wins if len(odds.shares) > 1 else None
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():
         return _figure(row, goal), None
     return None, None

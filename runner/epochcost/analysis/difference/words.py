@@ -186,6 +186,8 @@ def winner_words(winner: Winner) -> str:
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
+    if wins is None and winner.after and winner.after.job.kind != "estimated":
+        odds = "; no other machine has a time and a price to compare it with"
     was, now = _choice_words(winner.before), _choice_words(winner.after)
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
