@@ -249,6 +249,7 @@ def _million(title: str, contender: Contender, software: str) -> Card:
 
 def _card(title: str, contender: Contender) -> Card:
     between = _between(contender.cost)
+    mark = f"{wording.mark_words(contender.mark)}{', unstable' if contender.unstable else ''}"
     return Card(
         title,
         contender.amount,
@@ -257,7 +258,7 @@ def _card(title: str, contender: Contender) -> Card:
         html(machine_uri(contender.hardware)),
         one_line(wording.plan_note(contender.price)),
         one_line(software_words(contender.software, contender.precision)),
-        f"{wording.SHAPES[contender.mark]}\N{NO-BREAK SPACE}{wording.mark_words(contender.mark)}",
+        f"{wording.SHAPES[contender.mark]}\N{NO-BREAK SPACE}{mark}",
         f"{between}, {wording.time_range(contender.time)}" if between else "",
     )
 
