@@ -282,7 +282,7 @@ def test_a_replaced_result_and_another_batch_change_little(project: Path, compar
     changes = compare()
     first, last = sections(changes)["results_added"]
     assert ": $" in first
-    assert last.endswith("batch 64 on local: not used, because a later result replaces it")
+    assert last.endswith("batch 64 on local: not used, because another result replaces it")
     assert not changes.winners
     assert summary(changes) == "2 results added"
 

@@ -209,7 +209,7 @@ def _choice_words(figure: Figure | None) -> str:
 def result_words(file: ResultFile) -> str:
     """Describe a result file, with the reasons why measuring again may give other times."""
     if file.replaced:
-        return f"{file.title} on {file.hardware}: not used, because a later result replaces it"
+        return f"{file.title} on {file.hardware}: not used, because another result replaces it"
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
     cost = f": {file.cost}" if file.cost else ""
     return f"{file.title} on {file.hardware}{cost}{doubts}"

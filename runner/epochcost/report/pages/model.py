@@ -47,16 +47,17 @@ def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]
     """The machines that have no time for a model, by reason."""
     if not workload.is_model:
         return {}
-    timed = {row.observed.machine.name for row in report.workloads[workload].rows}
     hardware, without = report.catalogue.hardware, report.predictions.without
     reasons = [gap for gap in without if gap.id == workload.id]
     reasons = reasons or [gap for gap in without if gap.id in hardware]
-    every = [machine.name for machine in hardware.values()]
+    # The machine of a row may have a longer name, which states its host.
+    timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
+    untimed = [machine.name for machine in hardware.values() if machine.id not in timed]
     missing = [
         (name, gap.reason)
         for gap in reasons
-        for name in gap.machines or ([hardware[gap.id].name] if gap.id in hardware else every)
-        if name not in timed
+        for name in gap.machines or ([hardware[gap.id].name] if gap.id in hardware else untimed)
+        if name in untimed
     ]
     groups = group_by(missing, lambda pair: pair[1]).items()
     return {reason: tuple(name for name, _ in pairs) for reason, pairs in groups}
