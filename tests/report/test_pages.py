@@ -6,14 +6,18 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.predicted import NoTime
 from epochcost.errors import InputError
 from epochcost.report import ranking
 from epochcost.report.pages import home
+from epochcost.report.pages.model import about_model
+from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build, navigation
 from epochcost.results.environment import Energy, Gpu, Instance, MeteredEnergy
 from epochcost.results.rounds import add_round
@@ -229,6 +233,20 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
     project = write_project(tmp_path, [metered.model_copy(update={"measurement": measurement})])
     page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
     assert "0.66 J, RAPL package-0 + RAPL dram" in html.unescape(page)
+
+
+def test_machines_without_a_time_are_told_by_reason(tmp_path: Path) -> None:
+    """A reason names its own machines, or all without a time; a timed machine is never named."""
+    report = Report(inputs_of(write_project(tmp_path)))
+    hardware = {machine.id: machine.name for machine in report.catalogue.hardware.values()}
+    (workload,) = (each for each in report.workloads if each.id == "net")
+    timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
+    untimed = [name for key, name in hardware.items() if key not in timed]
+    assert untimed
+    gaps = NoTime("net", "too few"), NoTime("net", "does not fit", (hardware["local"], untimed[0]))
+    report.__dict__["predictions"] = replace(report.predictions, without=gaps)
+    expected = {"too few": tuple(untimed), "does not fit": (untimed[0],)}
+    assert about_model(report, workload)["without"] == expected
 
 
 def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:

@@ -39,9 +39,8 @@ STACK_WORDS: Mapping[Stack, str] = {
 # Our runtime among the frameworks of published times, in any version.
 _OURS = "onnx runtime"
 MILLION = 1_000_000
-# A measured or predicted time is no answer if the high end of its interval is more than this number
-# of times the low end.
-VAGUEST = 100
+# A measured or predicted time whose interval is wider is no answer.
+MOST_HIGH_OVER_LOW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Observation:
     def imprecise(self) -> str:
         """Explain why a measured time is too imprecise for an answer; empty if it is precise."""
         step = self.step
-        if self.kind != "measured" or step is None or step.high <= VAGUEST * step.low:
+        if self.kind != "measured" or step is None or step.high <= MOST_HIGH_OVER_LOW * step.low:
             return ""
         half = max(step.high - step.mean, step.mean - step.low) / step.mean
         return f"not precise: its time is known to ±{100 * half:.0f} % only"

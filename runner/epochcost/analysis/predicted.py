@@ -21,7 +21,7 @@ from epochcost.analysis.arithmetic import arithmetic_of_models, is_whole_pass, n
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
 from epochcost.analysis.observations import (
-    VAGUEST,
+    MOST_HIGH_OVER_LOW,
     Evidence,
     Observation,
     Stack,
@@ -267,7 +267,7 @@ def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime
     forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
-        if forecast.high > VAGUEST * forecast.low:
+        if forecast.high > MOST_HIGH_OVER_LOW * forecast.low:
             vague[task.model.id, "uncertain by a factor of ten"].append(task.place.hardware.name)
         else:
             precise.append((task, forecast))

@@ -12,6 +12,8 @@ from epochcost.plan.work import Phase, Requests, Steps
 from epochcost.results.records import Result
 from epochcost.results.stability import instabilities
 
+# The first word of doubts that a repeated measurement gives the same time.
+UNSTABLE = "unstable"
 _FED = (
     "weights were passed as inputs: a server that keeps them loaded needs up to a third less time"
 )
@@ -84,6 +86,6 @@ def doubts_about(result: Result) -> tuple[str, ...]:
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     return (
         *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),
-        *(f"unstable: {symptom.phrase}" for symptom in symptoms),
+        *(f"{UNSTABLE}: {symptom.phrase}" for symptom in symptoms),
         *([_FED] if trial.mode == "inference" and not trial.stored_weights else ()),
     )

@@ -19,6 +19,7 @@ from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, b
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
 from epochcost.analysis.odds import Odds
+from epochcost.analysis.representatives import UNSTABLE
 from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
@@ -82,7 +83,7 @@ class Contender:
     @property
     def unstable(self) -> bool:
         """Whether a repeated measurement may give another time; ``doubts`` say why."""
-        return any(doubt.startswith("unstable") for doubt in self.doubts)
+        return any(doubt.startswith(UNSTABLE) for doubt in self.doubts)
 
     @property
     def amount(self) -> str:

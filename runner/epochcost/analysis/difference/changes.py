@@ -109,7 +109,7 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
         before=before.label,
         after=after.label,
         costs=costs,
-        winners=tuple(sorted(_winners(before, after), key=lambda each: each.before is not None)),
+        winners=tuple(_winners(before, after)),
         results=results,
         unsure=len(unsure),
         problems=tuple(dict.fromkeys(problems)),

@@ -93,10 +93,16 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
     files = []
     for path in sorted(paths):
         if path in stored:
-            result, file = stored[path].result, stored[path]
-            cost, doubts = costs.get(file.uri, ""), doubts_about(result)
-            named = path, result.trial.title, result.hardware
-            files.append(ResultFile(*named, doubts, cost, file.path not in used))
+            result = stored[path].result
+            file = ResultFile(
+                path,
+                result.trial.title,
+                result.hardware,
+                doubts_about(result),
+                costs.get(stored[path].uri, ""),
+                replaced=stored[path].path not in used,
+            )
+            files.append(file)
         else:
             hardware, kind, name = path.split("/")
             files.append(ResultFile(path, f"{kind} {Path(name).stem}", hardware, ()))
