@@ -12,7 +12,6 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import cache, partial
 
 import numpy as np
@@ -28,11 +27,12 @@ from epochcost.analysis.observations import (
     Workload,
     epoch_time,
 )
-from epochcost.analysis.rates import cpu_of, cpu_rates, gpu_rates, models_with_rates
+from epochcost.analysis.predictable import Learnt, Place, place_of, runtime_name
+from epochcost.analysis.rates import cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
-from epochcost.plan.variant import CUDA_12_RUNTIME, PINNED_RUNTIME, declared_obstacle
-from epochcost.predict.design import Devices, Placed, Precision, computes_in, usual_precision
+from epochcost.plan.variant import PINNED_RUNTIME
+from epochcost.predict.design import Devices, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import (
     Forecast,
     Forecaster,
@@ -44,10 +44,9 @@ from epochcost.predict.forecast import (
     software_of,
 )
 from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.process import OF_CPUS, POOLED, Matrix, Scales, block_diagonal
+from epochcost.predict.process import OF_CPUS, POOLED, Matrix, block_diagonal
 from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.units import memory as memory_words
@@ -98,36 +97,11 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A machine with ``count`` devices of one kind.
-
-    ``software`` is the version of ONNX Runtime that supports the device, empty if none does. If
-    only an old version supports the device, ``doubt`` says why the pinned version does not.
-    """
-
-    hardware: Hardware
-    device: Device
-    count: int
-    memory_gib: Decimal
-    software: str
-    doubt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Learnt:
-    """Published rates of GPUs or of CPUs, and scales of the Gaussian process for these rates."""
-
-    rates: tuple[Placed, ...]
-    devices: Devices
-    scales: Scales
-
-
-@dataclass(frozen=True, slots=True)
 class _Task:
     """A workload to predict on a machine; ``published`` is its published rate, if any."""
 
     model: Model
-    place: _Place
+    place: Place
     question: Question
     published: Rate | None = None
 
@@ -203,15 +177,15 @@ def _asked(
     chosen = tuple(models)
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = cpu_rates(inputs, profiles, _runtime_name(PINNED_RUNTIME))
+    cpu_known, cpus = cpu_rates(inputs, profiles, runtime_name(PINNED_RUNTIME))
     evidence = {
-        "cuda": _Learnt(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
-        "cpu": _Learnt(cpu_known, cpus, OF_CPUS),
+        "cuda": Learnt(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
+        "cpu": Learnt(cpu_known, cpus, OF_CPUS),
     }
     hardware = catalogue.hardware
-    machines = {name: _place(spec, evidence[spec.device]) for name, spec in hardware.items()}
+    machines = {name: place_of(spec, evidence[spec.device]) for name, spec in hardware.items()}
     without = [NoTime(name, why) for name, why in machines.items() if isinstance(why, str)]
-    places = [place for place in machines.values() if isinstance(place, _Place)]
+    places = [place for place in machines.values() if isinstance(place, Place)]
     for kind, rates in evidence.items():
         here = [place for place in places if place.hardware.device == kind]
         tasks: list[_Task] = []
@@ -246,7 +220,7 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
 
 
 def _forecaster(
-    inputs: Inputs, evidence: _Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
+    inputs: Inputs, evidence: Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
 ) -> Forecaster:
     """A forecaster that also learns from our own measurements on the machines of the tasks."""
     machines = {stored.result.hardware for stored in inputs.stored}
@@ -282,45 +256,10 @@ def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
     ]
 
 
-def _place(hardware: Hardware, evidence: _Learnt) -> _Place | str:
-    """The devices of a machine, or the reason why nothing is predicted for the machine."""
-    if hardware.accelerators:
-        return _accelerated(hardware, evidence)
-    device = cpu_of(hardware)
-    if isinstance(device, str):
-        return device
-    if not evidence.rates:
-        return "too few CPUs with published times"
-    if hardware.memory_gib is None:
-        return "its memory is not known"
-    return _Place(hardware, device, 1, hardware.memory_gib, _runtime_name(PINNED_RUNTIME))
-
-
-def _accelerated(hardware: Hardware, evidence: _Learnt) -> _Place | str:
-    if len(hardware.accelerators) > 1:
-        return "accelerators of several kinds"
-    (accelerator,) = hardware.accelerators
-    device = evidence.devices.named(accelerator.name)
-    if device is None:
-        return f"no published time of a {accelerator.name}"
-    runtimes = (PINNED_RUNTIME, CUDA_12_RUNTIME)
-    runtime = next((name for name in runtimes if not declared_obstacle(name, hardware)), "")
-    software = _runtime_name(runtime) if runtime else ""
-    doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {hardware.compute_capability}"
-    older = "" if runtime in {"", PINNED_RUNTIME} else doubt
-    return _Place(hardware, device, accelerator.count, device.memory_gib, software, older)
-
-
-def _runtime_name(software: str) -> str:
-    """Name a package and its release as usual, for example "ONNX Runtime 1.23"."""
-    release = software.partition("==")[2].rpartition(".")[0]
-    return f"ONNX Runtime {release}"
-
-
 def _questions(
     model: Model,
     profile: Profile,
-    places: Sequence[_Place],
+    places: Sequence[Place],
     nearest: Callable[[Mode, Precision], Program | None],
     precision: Precision | None,
 ) -> tuple[list[_Task], list[NoTime]]:
@@ -362,7 +301,7 @@ def _questions(
 
 
 def _tasks_of(
-    model: Model, place: _Place, work: Question, least_batch: int, program: Program | None
+    model: Model, place: Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
     """Yield the tasks of a workload in our runtime, and in the published program ``program``.
 

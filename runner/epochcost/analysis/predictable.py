@@ -1,0 +1,75 @@
+"""Find the devices for which the times of a machine can be predicted, or why there are none.
+
+``rates`` collects the rates from which predictions learn; ``predicted`` asks for the times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.analysis.rates import cpu_of
+from epochcost.plan.variant import CUDA_12_RUNTIME, PINNED_RUNTIME, declared_obstacle
+from epochcost.predict.design import Devices, Placed
+from epochcost.predict.process import Scales
+from epochcost.specs.hardware import Device, Hardware
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine with ``count`` devices of one kind.
+
+    ``software`` is the version of ONNX Runtime that supports the device, empty if none does. If
+    only an old version supports the device, ``doubt`` says why the pinned version does not.
+    """
+
+    hardware: Hardware
+    device: Device
+    count: int
+    memory_gib: Decimal
+    software: str
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """Published rates of GPUs or of CPUs, and scales of the Gaussian process for these rates."""
+
+    rates: tuple[Placed, ...]
+    devices: Devices
+    scales: Scales
+
+
+def place_of(hardware: Hardware, evidence: Learnt) -> Place | str:
+    """The devices of a machine, or the reason why nothing is predicted for the machine."""
+    if hardware.accelerators:
+        return _accelerated(hardware, evidence)
+    device = cpu_of(hardware)
+    if isinstance(device, str):
+        return device
+    if not evidence.rates:
+        return "too few CPUs with published times"
+    if hardware.memory_gib is None:
+        return "its memory is not known"
+    return Place(hardware, device, 1, hardware.memory_gib, runtime_name(PINNED_RUNTIME))
+
+
+def _accelerated(hardware: Hardware, evidence: Learnt) -> Place | str:
+    if len(hardware.accelerators) > 1:
+        return "accelerators of several kinds"
+    (accelerator,) = hardware.accelerators
+    device = evidence.devices.named(accelerator.name)
+    if device is None:
+        return f"no published time of a {accelerator.name}"
+    runtimes = (PINNED_RUNTIME, CUDA_12_RUNTIME)
+    runtime = next((name for name in runtimes if not declared_obstacle(name, hardware)), "")
+    software = runtime_name(runtime) if runtime else ""
+    doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {hardware.compute_capability}"
+    older = "" if runtime in {"", PINNED_RUNTIME} else doubt
+    return Place(hardware, device, accelerator.count, device.memory_gib, software, older)
+
+
+def runtime_name(software: str) -> str:
+    """Name a package and its release as usual, for example "ONNX Runtime 1.23"."""
+    release = software.partition("==")[2].rpartition(".")[0]
+    return f"ONNX Runtime {release}"
