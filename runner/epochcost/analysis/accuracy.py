@@ -42,7 +42,7 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all epochs of its recipe, because none met the target."""
+        """Whether every repeat ran all epochs of its recipe and missed the target accuracy."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property

@@ -114,10 +114,10 @@ class Demand:
     def millions(self, model: Model | None) -> Decimal:
         """Convert the demanded examples to millions of examples of the length in the model's spec.
 
-        A text of twice this length counts as two texts. The time of attention grows faster than the
-        length, but is a small share of an encoder's time. Raises InputError if the demand states
-        ``tokens`` and the model's examples are no texts, or if ``tokens`` exceeds the most tokens
-        that the model reads.
+        If ``tokens`` is twice this length, each text counts as two. This neglects that the time of
+        attention grows faster than the length. Raises InputError if ``tokens`` is set and the
+        model's examples are no texts, or if ``tokens`` exceeds the most tokens that the model
+        reads.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -155,7 +155,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """The value of an input, such as a price, at which ``changed`` costs as much as ``rival``."""
+    """An input's value at which ``changed`` costs as much as ``rival``.
+
+    The input, such as a price, belongs to ``changed``.
+    """
 
     changed: Candidate[Offer]
     rival: Candidate[Offer]
@@ -167,7 +170,7 @@ class CheapestAnswer:
     """The cheapest (or fastest) candidate, and the machines without a time.
 
     A candidate is a machine with a batch size and a price plan. ``other_stacks`` has the cheapest
-    candidate of each software stack that was not chosen.
+    candidate of every other software stack.
     """
 
     demand: Demand
@@ -184,13 +187,13 @@ class CheapestAnswer:
 
     @property
     def alternatives(self) -> tuple[Candidate[Offer], ...]:
-        """Candidates other than the choice that meet the demand's limits, the best first."""
+        """Candidates other than ``choice`` that meet the demand's limits, the best first."""
         met = filter(self.demand.limits.met_by, self.ordered)
         return tuple(candidate for candidate in met if candidate is not self.choice)
 
     @property
     def odds(self) -> Odds[Machine]:
-        """The odds of the choice against the best alternative on every other machine."""
+        """The odds of ``choice`` against the best alternatives, one for each other machine."""
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
             draws = {_machine(each): _draws(each, self.demand.quantity) for each in best}
@@ -204,7 +207,7 @@ class CheapestAnswer:
 
     @property
     def switch_points(self) -> tuple[SwitchPoint, ...]:
-        """Values of inputs (a price, say) at which the choice and the runner-up cost the same.
+        """Values of inputs (a price, say) at which ``choice`` and ``runner_up`` cost the same.
 
         Empty without a runner-up, or if the demand is for the fastest candidate.
         """
@@ -226,7 +229,7 @@ def _machine(candidate: Candidate[Offer]) -> Machine:
 
 
 def _draws(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
-    """Draw ``DRAWS`` costs or times of a candidate, including machine starts and interruptions."""
+    """Draw ``DRAWS`` values of ``quantity``, including machine starts and interruptions."""
     job, time = candidate.key.job, candidate.key.job.work.time
     bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
     values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]
@@ -268,7 +271,7 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
     """The priced candidates of each software stack, and the machines without a time.
 
-    If ``demand`` names a stack, this stack is first, otherwise the stack with the best evidence.
+    The first stack is the one that ``demand`` names, else the one with the best evidence.
     """
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)

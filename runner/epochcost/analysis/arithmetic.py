@@ -90,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts are cached in the folder ``kept_in``. If a graph's folder has a file of counts, that
-    file's counts are used without a check. A test compares the file in ``models/`` with the graphs.
+    If a graph's folder has a file of counts, these counts are used without a check. Other counts
+    are cached in the folder ``kept_in``.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))
@@ -111,7 +111,7 @@ def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
 
 
 def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count the operations of ``graphs`` in copies of this process, and cache the counts."""
+    """Count the operations of ``graphs`` in child processes, and cache the counts."""
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.

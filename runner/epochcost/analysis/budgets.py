@@ -34,7 +34,7 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit.
 
-    ``place`` has the limit's line in its file, and a message with the allowed and the actual cost.
+    ``place`` has the limit's file and line, and a message with the allowed and the actual cost.
     ``cost``, ``hardware`` and ``price`` belong to the cheapest row that meets the limit's
     conditions; they are None if there is no such row.
     """
@@ -104,9 +104,9 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the spec or a published source states an accuracy that meets ``limit``.
+    """Whether the spec or a source states at least the accuracy in ``limit``.
 
-    Only a source at the row's batch size counts.
+    Only a source for the row's batch size counts.
     """
     if limit.accuracy_percent is None:
         return True
@@ -126,7 +126,10 @@ def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
 
 
 def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
-    """Explain why a limit is unknown, and how to change that if possible."""
+    """Explain why a limit is unknown, and how to change that if possible.
+
+    ``about`` has the timed rows for the limit; ``priced`` says if one has a cost.
+    """
     if priced:
         percent = plain(limit.accuracy_percent or Decimal(0))
         return f"no source states {percent} % for a timed training"

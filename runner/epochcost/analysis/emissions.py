@@ -75,7 +75,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
-    """Power from meters, else from an owned plan or the spec, else why the power is unknown."""
+    """The metered power, else the power that plan or spec declares, else why none is known."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         return Power.metered(observed.watts, observed.meters or "an unnamed meter")

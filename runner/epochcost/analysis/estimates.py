@@ -50,7 +50,7 @@ class EstimatedRow:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, and whether the price is assumed, as tables name them."""
+        """The kind of evidence, with a note if the price is assumed."""
         return mark_of("estimated", self.price)
 
     @property
@@ -101,7 +101,7 @@ def _memory_bytes(hardware: Hardware) -> float:
 def _on(
     catalogue: Catalogue, model: Model, hardware: Hardware, flops: Decimal
 ) -> Iterator[EstimatedRow]:
-    """Price a training under each current plan; no rows if the training takes over a century."""
+    """Price a training under each current plan of ``hardware``, unless it takes over a century."""
     peak = peak_flops(hardware, "fp16")
     if peak is None:
         return

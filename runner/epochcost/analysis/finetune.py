@@ -78,9 +78,9 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A layout of a training on a kind of machine, with its time and the memory on each device.
+    """A layout of a training on a kind of machine, with its time.
 
-    ``forecast`` predicts the seconds per token.
+    ``needed_bytes`` is the memory on each device; ``forecast`` predicts the seconds per token.
     """
 
     hardware: Hardware
@@ -118,11 +118,11 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    In ``offers``, the cheapest comes first; prices with a drawback (``reservation``), such as
-    assumed prices, come last. ``memory`` has the parts of a device's memory on the chosen machine.
-    ``odds`` compares the costs on all machines, by machine id. ``refused`` has the machines that
-    cannot train. ``published`` has published trainings of the same model by the same method, and
-    ``chips`` the chips of all published trainings, of any model.
+    ``offers`` are sorted by cost; prices with a drawback (``reservation``), such as assumed prices,
+    come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds``
+    compares the costs on all machines, by machine id. ``refused`` has machines that cannot train.
+    ``published`` has published trainings of the same model by the same method. ``chips`` has the
+    chips of all published trainings.
     """
 
     demand: TrainingDemand
@@ -135,7 +135,7 @@ class FinetuneAnswer:
     chips: tuple[str, ...]
 
     def extrapolates(self, way: Way) -> str:
-        """The chip of a way's devices if no published training ran on it; empty otherwise."""
+        """The chip in ``way`` if no published training used this chip; empty otherwise."""
         chip = way.setting.device.chip
         return "" if chip in self.chips else chip
 

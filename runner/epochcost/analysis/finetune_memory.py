@@ -45,10 +45,10 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``embeddings`` is the number of parameters of embeddings and head, ``adapters`` that of adapters
-    of rank 1 on every matrix of all layers. For each token, a layer stores ``attention_width``
-    numbers between attention's input and output projections. ``active_width`` is the total width of
-    the feed-forward layers of all experts that a token uses.
+    ``embeddings`` counts the parameters of embeddings and head, ``adapters`` those of rank-1
+    adapters on all matrices. For each token, a layer stores ``attention_width`` numbers between
+    attention's input and output projections. ``active_width`` is the total width of the
+    feed-forward layers of all experts that a token uses.
     """
 
     embeddings: int
@@ -60,8 +60,8 @@ class Counts:
 def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
     """Count parameters and activations of a decoder from its dimensions.
 
-    The total number of parameters decides whether embeddings and head share a table, and whether a
-    feed-forward layer has two matrices or, if gated, three.
+    Embeddings and head may share a table; a feed-forward layer has two matrices or, if gated,
+    three. The case that best fits the total number of parameters is used.
     """
     queries, keys = (
         heads * decoder.head_size for heads in (decoder.heads, decoder.key_value_heads)

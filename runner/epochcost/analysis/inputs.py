@@ -65,9 +65,9 @@ class _File(BaseModel):
 class StepRatio:
     """The time of our training step divided by the time of PyTorch's.
 
-    ``where`` names the compared batch size or dimensions if the trial has others, such as "at batch
-    size 4". ``near`` is False if the compared batch size is over twice or under half the trial's:
-    then the ratio is not representative.
+    ``where`` names the compared batch size or dimensions ("at batch size 4") if they differ from
+    the trial's. ``near`` is False if the compared batch size is over twice or under half the
+    trial's: then the ratio is not representative.
     """
 
     value: Decimal
@@ -77,7 +77,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class SlowerInference:
-    """Inference that is faster in ``runtime``; ``value`` is our time / the time in ``runtime``."""
+    """Inference that is faster in another ``runtime``; ``value`` is our time / that runtime's."""
 
     value: Decimal
     runtime: str
@@ -193,10 +193,10 @@ class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. For each file, ``limits`` tells where a sweep of batch sizes
-    ended, ``trainings`` has the trainings to an accuracy, and ``reported`` an imported run.
-    ``cache`` is a folder of computed values that many builds share; None disables the cache.
-    ``folders`` contain the results, and ``docs`` contains the file of prediction errors.
+    count for the declared machine. For each file, ``limits`` has the end of a sweep of batch sizes,
+    ``trainings`` the trainings to an accuracy, and ``reported`` an imported run. ``cache`` is a
+    folder of computed values that many builds share; None disables the cache. ``folders`` contain
+    the results, and ``docs`` contains the file of prediction errors.
     """
 
     catalogue: Catalogue
@@ -285,10 +285,9 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host whose results name exactly one, by host fingerprint.
+    """The declared machine of each host that has exactly one, by host fingerprint.
 
-    The caller moves the host's results without a declared machine to this machine, so that no host
-    competes with itself.
+    The caller moves the host's other results to this machine, so that no host competes with itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):

@@ -52,10 +52,9 @@ class MeasurableCell:
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """The regret ``saved`` by measuring one or two cells, as a mean over several answers.
+    """The regret ``saved`` by measuring one or two cells, as a mean over ``answers`` answers.
 
-    ``answers`` is the number of these answers, which are the most improved ones. Cells that were
-    chosen earlier count as measured.
+    Only the most improved answers count. Cells that were chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -124,7 +123,7 @@ class _Rivals:
         self.known = np.zeros(len(self.gaps))
 
     def pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pairs of measurable times: the time of a job's cheapest way, and the time of a rival."""
+        """Pairs of ``measurable`` times: of a job's cheapest way, and of a rival."""
         pairs = zip(self.best.tolist(), self.times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 
@@ -146,9 +145,9 @@ def steps(
     """Choose at most ``most`` of the times in ``ways`` to measure, one or two in each step.
 
     The iteration ends when no measurement saves regret. ``dollars`` has the price of measuring each
-    time, by the index of the time. ``noise`` is the variance of a measurement's error. If all times
-    of a job share an unknown error, measuring a single time does not show which machine is cheaper.
-    So the times of two rivals are also tried together.
+    time, by the index of the time. ``noise`` is the variance of a measurement's error. The times of
+    two rivals are also tried together: if all times of a job share an unknown error, a single time
+    does not show which machine is cheaper.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
     sets = [(time, time) for time in dollars] + rivals.pairs(dollars.keys())
@@ -173,7 +172,7 @@ def steps(
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
     """The largest saving among each job's rivals [jobs, k], for each of k sets of measurements.
 
-    ``revealed`` [r, k] has the variance that each set reveals of the error in each rival's gap.
+    ``revealed`` [r, k]: each set reveals a part of each gap's error, with this variance.
     """
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
@@ -183,7 +182,7 @@ def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
 def _revealed(
     rivals: _Rivals, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Error variance [r, k] of each rival's gap that measuring each of k ``sets`` reveals."""
+    """Variance [r, k] of the part of each gap's error that measuring each of ``sets`` reveals."""
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.times] - covariance[rivals.best]
     variances = covariance.diagonal() + noise
@@ -199,9 +198,9 @@ def order_by_value(
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
-    The answers are the machines where each model and mode of ``cells`` costs least. Cells without a
-    predicted time, such as cells whose time has been measured, are not chosen, nor are cells that
-    save nothing. Raises the errors of ``predict_times``.
+    An answer is the cheapest machine for a model and mode of ``cells``. Cells that save nothing are
+    not chosen, nor are cells without a predicted time, such as cells whose time has been measured.
+    Raises the errors of ``predict_times``.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _times(inputs, sorted({model for model, _ in works}))
@@ -232,7 +231,7 @@ def order_by_value(
 def _cheapest_cells(
     inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
-    """For each predicted time, by the time's index, the best cell that would measure this time.
+    """The best cell to measure each predicted time, by the time's index.
 
     Trials in the prediction's precision are best; then the lowest price decides, then the largest
     batch.
@@ -258,7 +257,7 @@ def _cheapest_cells(
 
 
 def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:
-    """Times measured in our runtime, with independent errors, and predictions of other times."""
+    """Our measured times, with independent errors, and predictions of times not measured."""
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in names if name in models])
     measured = [each for each in observe(inputs, names) if each.stack == "onnxruntime"]

@@ -104,9 +104,9 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """State how often the choice is cheapest or fastest, and its mean extra cost or time if not.
+    """State in how many scenarios the choice is best, and its mean extra cost or time in others.
 
-    Empty if there is no other way.
+    Empty if the choice has no alternative.
     """
     if len(chances.shares) == 1:
         return ""
@@ -162,7 +162,7 @@ def time_draws(observed: Observation, time: Time) -> Vector:
 
 
 def normal_draws(time: Time, seed: int) -> Vector:
-    """Draws [DRAWS] of log(time / mean), normal with the ``deviations`` on either side of 0."""
+    """Draws [DRAWS] of log(time / mean): half of a normal distribution on either side of 0."""
     below, above = deviations(time)
     normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)

@@ -72,7 +72,7 @@ class TimedDecoder:
     def sequences(self) -> tuple[int, ...]:
         """The numbers of sequences with which decoding was timed, ascending.
 
-        Empty if no prompt was timed: a run that ended early may have a single phase.
+        Empty if no prompt was timed, as in a run that ended early.
         """
         if not self.steps("prefill", 1):
             return ()

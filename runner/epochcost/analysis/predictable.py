@@ -1,4 +1,4 @@
-"""Find the devices for which the times of a machine can be predicted, or why there are none.
+"""Decide if times on a machine can be predicted: find its devices, or the reason why not.
 
 ``rates`` collects the rates from which predictions learn; ``predicted`` asks for the times.
 """
@@ -70,6 +70,6 @@ def _accelerated(hardware: Hardware, evidence: Learnt) -> Place | str:
 
 
 def runtime_name(software: str) -> str:
-    """Name a package and its release as usual, for example "ONNX Runtime 1.23"."""
+    """Name the runtime ``software`` for readers, for example "ONNX Runtime 1.23"."""
     release = software.partition("==")[2].rpartition(".")[0]
     return f"ONNX Runtime {release}"

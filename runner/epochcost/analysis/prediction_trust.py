@@ -46,7 +46,7 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Prediction errors of published rows withheld together, or of a class in ``Trust.classes``."""
+    """Prediction errors of a group of rows, such as the rows of a withheld accelerator."""
 
     name: str
     errors: Errors
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Published and predicted seconds of an example on the whole machine, for a withheld row."""
+    """Published and predicted seconds for one example on ``count`` accelerators: a withheld row."""
 
     accelerator: str
     count: int
@@ -92,7 +92,7 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Half of the ``rows`` predictions are wrong by a factor of at most ``factor``.
+    """Of ``rows`` predictions, half are wrong by a factor of at most ``factor``.
 
     ``coverage`` is the share of 90 % intervals that contained the published figure.
     """

@@ -47,7 +47,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe ``vcpus`` vCPUs of a CPU (``make``) as a device; peaks depend only on ``vcpus``."""
+    """Describe ``vcpus`` vCPUs of a CPU (``make``) as a device; only ``vcpus`` sets its peaks."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -136,10 +136,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _is_undisturbed(result: Result) -> bool:
-    """Whether the interval of the result's mean shows how uncertain the mean is.
-
-    A single step has no interval. Time that other programs took is not in the interval.
-    """
+    """Whether a result has an interval, and no other program or quota slowed its steps."""
     causes = {found.cause for found in instabilities(result.measurement, result.environment)}
     return math.isfinite(_half_width(result)) and not causes & _DISTURBED
 

@@ -62,8 +62,7 @@ class Replayed:
     def break_even_per_hour(self) -> float | None:
         """Interruptions an hour above which staying on spot costs more than on demand.
 
-        The rate follows from ``cost_at``, with the mean price of the best zone. None if there is no
-        on-demand price, or if spot costs more even without interruptions.
+        None if there is no on-demand price, or if spot costs more even without interruptions.
         """
         on_demand = self.job.on_demand_cost
         if on_demand is None or self.cost_at(_LEAST_PER_HOUR) >= on_demand:

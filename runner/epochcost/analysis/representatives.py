@@ -66,10 +66,9 @@ def of_whole_machines(
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether ``later`` replaces ``earlier``.
 
-    It does not if software and spec are equal and ``earlier`` has more rounds.
-
-    The width of the confidence interval does not decide. If it did, the chosen intervals would
-    contain the true mean less often than claimed.
+    If both have the same versions, ``later`` needs at least as many rounds. Widths of confidence
+    intervals are not compared: chosen by width, intervals would contain the true mean less often
+    than claimed.
     """
     rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more

@@ -4,10 +4,10 @@ There are two kinds of peak rates (roofs). The spec states the maker's rates. Th
 those of the fastest matrix product and the fastest copy of memory on the same host. Other programs
 can only slow such a benchmark down, so its shortest time counts.
 
-Operations are counted in the graph; times are measured or published. Bytes are those of parameters,
-optimizer states and gradients, without lookup tables: the least that a step moves. So a workload's
-point in the chart (Williams, Waterman and Patterson 2009, "Roofline") lies at its true place or to
-the right of it, and still below the roof.
+Operations are counted in the graph; times are measured or published. Bytes are the least that a
+step moves: parameters, optimizer states and gradients, without lookup tables. So a workload's point
+in the chart (Williams, Waterman and Patterson 2009, "Roofline") lies at its true place or to the
+right of it, and still below the roof.
 
 A decoding step reads every weight once, and the cache of each sequence. These bytes, divided by the
 rate of the fastest copy on the host, give the shortest possible times for the weights and for the
@@ -46,7 +46,7 @@ _WEIGHT_BYTES: dict[Precision, float] = {
 
 @dataclass(frozen=True)
 class Roof:
-    """Peak rates of all CPUs or GPUs of a machine together; None if the spec states no rate."""
+    """Peak rates of all CPUs or GPUs of a machine together; a rate is None if the spec omits it."""
 
     device: str
     peak_flops: float | None

@@ -75,7 +75,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, and whether the price is assumed, as tables name them."""
+        """The kind of evidence, with a note if the price is assumed."""
         return mark_of(self.observed.kind, self.price)
 
     @property
@@ -152,10 +152,9 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, the surest stack first; times of two stacks do not compete.
 
-    Stacks whose cheapest answer has no drawback (``reservation``) and a stated precision come
-    first. Among these, a measured answer precedes a published one, which precedes a predicted one.
-    If all answers are predicted, published programs precede our runtime, which was timed on fewer
-    GPUs.
+    Stacks are sorted by their cheapest answer: no drawback (``reservation``) first, then a stated
+    precision, then measured before published before predicted. If all answers are predicted,
+    published programs precede our runtime, which was timed on fewer GPUs.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -256,7 +255,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Comparable candidates, cheapest first, and the other rows, with reasons for exclusion."""
+    """Comparable candidates, cheapest first; ``unpriced`` has the other rows, with reasons."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]

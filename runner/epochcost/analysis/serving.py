@@ -1,9 +1,9 @@
 """Price inference at the rate that LoadGen, MLPerf's load generator, measured in a scenario.
 
-These rows are separate from rows of full batches, because requests at random times or with a bound
-on latency are another question than the cheapest million inferences. For decoders behind a serving
-engine, requests arrived at random times and the engine batched them. In contrast, separately timed
-prefill and decoding show only the rate that a machine could reach.
+These rows are about requests at random times or with a bound on latency. Rows of full batches are
+separate, because they answer another question. For decoders behind a serving engine, requests
+arrived at random times and the engine batched them. In contrast, separately timed prefill and
+decoding show only the rate that a machine could reach.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RATE_PRECISION = Decimal("1.05")
 class ServingRow:
     """A LoadGen scenario on a machine under a price plan.
 
-    ``runs`` has all runs of the trial. ``run`` is the one that gives the result; None if latencies
+    ``runs`` has all runs of the trial, ``run`` the run that decides the rate; None if latencies
     exceeded their bound at every rate. ``work`` is the time of a million samples at the run's rate,
     ``million`` the cost of that time. ``bound_seconds`` is the bound on a server's latency.
     """
@@ -150,9 +150,9 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``. If
-    a hundred requests arrive at random times, their rate differs from the intended mean rate by
-    about a tenth.
+    ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``.
+    Requests arrive at random times, so this rate may differ from the intended rate: by about a
+    tenth for a hundred requests.
     """
 
     per_second: Decimal
@@ -166,7 +166,7 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the answers' mean time per further token; None for too few requests."""
+        """A percentile of the answers' mean times per further token; None for few requests."""
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:

@@ -194,8 +194,8 @@ class Layout:
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Number of tokens of each prompt that an earlier request has left in the cache.
 
-        With each sequence that is being served, the cache also stores a prompt for a later request,
-        as far as there is room.
+        For each served sequence, the cache also stores a prompt for a later request if there is
+        room.
         """
         spare = max(0.0, self.room / sequences - requests.tokens)
         return min(float(requests.cached_share) * requests.prompt, spare)
@@ -225,7 +225,7 @@ class _Option:
     token: Forecast
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """Seconds for which a request occupies the machine; arguments are seconds of its phases."""
+        """Seconds for which a request occupies the machine, from seconds of its phases."""
         if self.sequences == 1:
             return (first + (self.output - 1) * token) / self.layout.copies
         return self.output * token / (self.sequences * self.layout.copies)
@@ -270,7 +270,7 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Move an interval's end (relative to the mean) outward: full load adds uncertainty."""
+    """Move an interval's ``end`` (end / mean) away from 1, because full load adds uncertainty."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 

@@ -140,13 +140,13 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """The odds that the first competing machine or API is the cheapest (see ``odds_of``)."""
+        """The odds that the first of ``ways`` is the cheapest (see ``odds_of``)."""
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The odds that the first competing machine or API is the cheapest; None without ``ways``.
+        """The odds that the first competing way is the cheapest; None without ``ways``.
 
-        Ways with a ``reservation`` compete only if all ways have one.
+        Ways without a ``reservation`` compete; if there are none, all ``ways`` compete.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -237,11 +237,11 @@ class TokenMarket:
         software: Software | None = None,
         devices: int | None = None,
     ) -> TokenAnswer:
-        """Price all machines and APIs for requests to a model, in one software or in any.
+        """Price all machines and APIs for requests to a model; ``software`` None allows any.
 
-        Machines with more than ``devices`` devices get no prediction. Answers in 16 bits include
-        times that our runtime measured in 32 bits. Raises InputError if the model is no decoder, if
-        the requests exceed its context, or if no machine or API can answer.
+        Machines with more than ``devices`` devices get no prediction. For "bf16", our measurements
+        in fp16, tf32 and fp32 count, too. Raises InputError if the model is no decoder, if the
+        requests exceed its context, or if no machine or API can answer.
         """
         catalogue = self.inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -340,8 +340,8 @@ def _nothing(answer: TokenAnswer) -> str:
 def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
     """Explain why a machine with timed phases cannot answer the requests.
 
-    All capacities in ``reached`` exceed the latency bounds. If ``reached`` is empty, no measured
-    phase has the lengths of the requests.
+    Capacities in ``reached`` exceed the latency bounds. Without any, no phase was timed at the
+    requests' lengths.
     """
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:

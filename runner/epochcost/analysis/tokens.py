@@ -146,11 +146,7 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Mean seconds between two tokens of an answer.
-
-    This is the time of a decode step, plus a share of the prefills of the other sequences' next
-    requests.
-    """
+    """Mean seconds between two tokens: a decode step and a share of the others' prefills."""
     return step + prefill * (sequences - 1) / output
 
 
@@ -222,7 +218,7 @@ class ApiOffer:
 
     @property
     def price(self) -> ApiPrice:
-        """The API's price list, under the name that ``ServingOffer`` uses for its price."""
+        """The API's price list; ``ServingOffer`` has a price of the same name."""
         return self.api
 
 
@@ -269,7 +265,7 @@ def _offer(
 
 
 def cost_draws(offer: ServingOffer | ApiOffer, requests: Requests) -> Vector:
-    """Draw the cost [DRAWS] of a million tokens at an API, or on a whole number of machines."""
+    """Draws [DRAWS] of the cost of a million tokens; machines are counted in whole numbers."""
     if isinstance(offer, ApiOffer):
         return np.full(DRAWS, float(offer.per_million))
     request = offer.capacity.request

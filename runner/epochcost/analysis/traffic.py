@@ -1,8 +1,8 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
 ``predict.decoders`` predicts a time as a sum. The time to decode one token of each of c sequences
-has three parts: one grows with c, one with c and the context, and one (a wait for other prompts)
-with the square of the prompts' length. A few forecasts determine each part.
+has three parts. They grow with c, with c times the context and, while other prompts are read, with
+the square of the prompts' length. A few forecasts determine each part.
 """
 
 from __future__ import annotations

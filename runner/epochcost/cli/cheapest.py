@@ -156,7 +156,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     """Yield a text on the rows that are not compared, and one on the machines without a time.
 
-    With ``show_all``, a text lists them all; otherwise it states their number and the reasons.
+    With ``show_all``, each text is a list; otherwise it has only their number and the reasons.
     """
     unpriced = answer.offers.unpriced
     counts = Counter(_reason(row, reason) for row, reason in unpriced)
@@ -313,7 +313,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """Describe how far an input must change to reach ``switch.value``: in percent or a factor."""
+    """State how far an input must change to reach ``switch.value``: in percent or as a factor."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
@@ -324,7 +324,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer's fields, each machine's odds of being best, and the odds that limits are kept."""
+    """The answer's fields, each machine's odds of being best, and the odds of keeping limits."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

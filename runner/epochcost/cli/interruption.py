@@ -1,6 +1,6 @@
 """Handle signals that end a run: Ctrl-C, a machine's shutdown notice, a lost connection.
 
-Commands decide what they then print and store.
+Commands decide what to print and store after a signal.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Raise KeyboardInterrupt at a signal in the block, and again at the end if Python lost it.
+    """Raise KeyboardInterrupt at a signal in the block, and at its end if Python lost the first.
 
     Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """

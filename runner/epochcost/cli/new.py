@@ -46,7 +46,7 @@ def _new() -> None:
 
 
 def _with_keys(kind: str, *keys: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command so that keys of a kind of spec become options of the command.
+    """Decorate a command so that ``keys`` of a ``kind`` of spec become the command's options.
 
     A key's description becomes the option's help. The command receives the options in ``texts``, by
     key.

@@ -50,9 +50,9 @@ class Cause:
 class ChangedCost:
     """A job's cost under a price plan in two revisions.
 
-    ``before`` or ``after`` is None if that revision has no such figure. If the job was measured
-    again, ``time`` compares the times of a step. ``causes`` is empty if the job was measured again
-    without a significant change.
+    ``before`` or ``after`` is None if that revision has no figure under the plan. If the job was
+    measured again, ``time`` compares the times of a step. ``causes`` is empty if only this time
+    changed, and not significantly.
     """
 
     before: Figure | None
@@ -90,14 +90,14 @@ class ChangedCost:
 
     @property
     def only_predicted(self) -> bool:
-        """Whether only the data or code of predictions changed this cost."""
+        """Whether changed predictions are the only cause."""
         return [cause.kind for cause in self.causes] == ["prediction"]
 
 
 def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") -> ChangedCost:
     """Find the causes of a change in a job's cost or time.
 
-    ``learned`` counts the changed results from which predictions learn ("2 results added").
+    ``learned`` describes the changed results from which predictions learn ("2 results added").
     """
     old, new = pair
     if old is None or new is None:
@@ -172,7 +172,7 @@ def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) 
 
 
 def _came_or_went(old: str | None, new: str | None) -> str:
-    """Say which of two prices was added or removed; empty if both are None."""
+    """Say that price ``new`` was added, or ``old`` removed; empty if both are None."""
     if new:
         return f"{new} added"
     return f"{old} removed" if old else ""

@@ -42,8 +42,8 @@ class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
     ``before`` and ``after`` are the cheapest figures of each revision; None without a known cost.
-    ``wins`` is the probability that the choice in ``after`` is the cheapest; None for estimates and
-    for a choice without an alternative.
+    ``wins`` is the probability that ``after`` is the cheapest; None for estimates and without an
+    alternative.
     """
 
     workload: str
@@ -58,7 +58,7 @@ class Difference:
     """All changes between two revisions; all fields are empty if nothing changed.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
-    sentences on changed prices that occur in no changed cost, and on added or removed models and
+    sentences on changed prices that ``costs`` does not mention, and on added or removed models and
     machines. ``added`` and ``removed`` are jobs whose prediction is new or gone. ``problems`` are
     sentences on files that could not be used.
     """
@@ -120,7 +120,7 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
 
 
 def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Keep predicted jobs only; of a training, keep the epoch and drop the full training."""
+    """Keep predicted jobs, except full trainings."""
     return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 
@@ -150,9 +150,8 @@ def _cheapest(
 ) -> tuple[Figure | None, float | None]:
     """The figure with a goal's lowest cost, and the probability that this cost is the lowest.
 
-    The probability is None if no other machine can be the answer. If no timed row can be the
-    answer, the figure is an estimate and the probability is None.
-    Without an estimate, the figure is None, too.
+    If no timed row can be the answer, the figure is an estimate, or None if there is no estimate.
+    The probability is None for estimates, and if no other machine can be the answer.
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)

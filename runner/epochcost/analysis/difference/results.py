@@ -77,7 +77,7 @@ def result_changes(before: Revision, after: Revision) -> ResultChanges:
 
 
 def _files(inputs: Inputs) -> Mapping[str, Path]:
-    """Every result file that was read, by its path below its results folder."""
+    """Every result file that was read, by its path relative to the results folder."""
     return {_below(inputs, path): path for path in inputs.files}
 
 
@@ -134,7 +134,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _works(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """Digests of graph and spec that a new trial of each model and mode would have."""
+    """The digests of graph and spec that a new trial would store, by model and mode."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

@@ -38,10 +38,10 @@ _OUTSIDE = ("", ".", "..")
 
 @dataclass(frozen=True)
 class Revision:
-    """A project's inputs at a revision, and the lines of its table of figures.
+    """A project's inputs at a revision, and its table of figures (``lines``).
 
     ``label`` is the revision's name for readers. ``rows`` are the priced training and inference
-    times, with the cheapest of each workload and mode first. ``estimated`` are rows of models
+    times, the cheapest of each workload and mode first. ``estimated`` has the estimates for models
     without a time, by model id.
     """
 
@@ -64,7 +64,7 @@ class Revision:
 
     @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
-        """Every stored result, by the address on the site that the table names as evidence."""
+        """Every stored result, by its address on the site (the table's column ``evidence``)."""
         return {result.uri: result for result in self.inputs.stored}
 
 
@@ -175,7 +175,7 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield path and blob id of specs, models, results and time ratios; no links or huge files."""
+    """Yield path and blob id of each file that makes a project; no links or huge files."""
     listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

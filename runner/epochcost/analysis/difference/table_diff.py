@@ -177,10 +177,10 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair a job's figures at equal price ids, or at the older and the newer price of a plan.
+    """Pair a job's old and new figures by price plan; a plan in one revision only gets None.
 
-    If a job without a price gets its first price, these two figures form a pair. Superseded prices,
-    which the table keeps for published times, are paired by id only.
+    The job's first price is paired with the old figure without a price. Superseded prices, which
+    the table keeps for published times, are paired by id only.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

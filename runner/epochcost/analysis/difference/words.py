@@ -76,7 +76,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _shares(jobs: Sequence[Job]) -> str:
-    """Say how many jobs each machine has, or each model if there are fewer models."""
+    """State the number of jobs for each machine or, if models are fewer, for each model."""
     machines, models = (Counter(map(attrgetter(key), jobs)) for key in ("hardware", "workload"))
     fewer = min(machines, models, key=len)
     shares = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
@@ -148,7 +148,7 @@ def job_words(job: Job) -> str:
 
 
 def machine_words(job: Job) -> str:
-    """Name a job's machine by its id, the host that measured it, and the device."""
+    """Name a job's machine by id, host and device."""
     host = f" (host {job.host[:4]})" if job.host else ""
     return f"{job.hardware}{host}, {job.device}"
 
@@ -207,7 +207,7 @@ def _choice_words(figure: Figure | None) -> str:
 
 
 def result_words(file: ResultFile) -> str:
-    """Describe a result file, with the reasons why measuring again may give other times."""
+    """Describe a result file, with its cost and the reasons to doubt it."""
     if file.replaced:
         return f"{file.title} on {file.hardware}: not used, because another result replaces it"
     doubts = f" ({'; '.join(file.doubts)})" if file.doubts else ""
