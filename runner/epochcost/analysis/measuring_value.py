@@ -172,7 +172,7 @@ def steps(
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
     """The largest saving among each job's rivals [jobs, k], for each of k sets of measurements.
 
-    ``revealed`` [r, k]: each set reveals a part of each gap's error, with this variance.
+    ``revealed`` [r, k] has the variance of the part of each gap's error that each set reveals.
     """
     saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
     values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)

@@ -176,7 +176,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time to bill for a goal; except for a full training, as part of a longer job."""
+        """Machine time to bill for ``goal``: as part of a longer job, except for a full training."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine

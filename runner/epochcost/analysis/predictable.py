@@ -1,4 +1,4 @@
-"""Decide if times on a machine can be predicted: find its devices, or the reason why not.
+"""Find a machine's devices for predictions of times, or why times cannot be predicted.
 
 ``rates`` collects the rates from which predictions learn; ``predicted`` asks for the times.
 """

@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Published and predicted seconds for one example on ``count`` accelerators: a withheld row."""
+    """A withheld row: published and predicted seconds of an example on ``count`` accelerators."""
 
     accelerator: str
     count: int

@@ -115,7 +115,7 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
 def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
     """The tokens read, the tokens written and the seconds of a run.
 
-    If the run lacks a count or the duration, its rates give the tokens of one second.
+    If a count or the duration is missing, the result is for one second, from the run's rates.
     """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))

@@ -3,8 +3,8 @@
 A request is a prompt that is read and an answer that is written token by token. The machine serves
 several sequences at once: it reads each prompt alone, and adds a token to all sequences together,
 as servers with continuous batching do (Yu et al., Orca, OSDI 2022). The times of these phases give
-the highest rate of requests and, without waiting in queues, the time of a token at that rate.
-``serving_capacity`` predicts phases that were not measured.
+the highest rate of requests. They also give the time of a token at that rate, if no request waits
+in a queue. ``serving_capacity`` predicts phases that were not measured.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Mean seconds between two tokens: a decode step and a share of the others' prefills."""
+    """Mean seconds between two tokens: a decode step and a share of other sequences' prefills."""
     return step + prefill * (sequences - 1) / output
 
 

@@ -44,11 +44,11 @@ class DeviceTiming:
 
     ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences with empty caches;
     each cached token of a sequence adds ``cached``. If prompts are read between tokens, all prompts
-    together add ``once``. Each prompt also adds a polynomial of its length, with the coefficients
-    ``read`` of the powers 0, 1 and 2. The time to the first token is ``first[0]`` plus ``first[1]``
-    times this polynomial. ``spread`` has the ends of intervals relative to the mean: for the first
-    token, for a token of a single sequence, and for a token of several sequences. All times apply
-    to all ``layouts``.
+    together add ``once``, and each prompt adds a polynomial of its length. ``read`` has the
+    coefficients of this polynomial for the powers 0, 1 and 2. The first token takes ``first[0]``
+    plus ``first[1]`` times the polynomial. ``spread`` has the ends of intervals relative to the
+    mean: for the first token, for a token of a single sequence, and for a token of several
+    sequences. All times apply to all ``layouts``.
     """
 
     layouts: tuple[Layout, ...]

@@ -55,7 +55,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Raise KeyboardInterrupt at a signal in the block, and at its end if Python lost the first.
+    """Raise KeyboardInterrupt at a signal in the block, and again at its end if Python lost it.
 
     Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """

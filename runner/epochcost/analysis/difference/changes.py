@@ -1,9 +1,9 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
 The installed version of epochcost computes all figures of both revisions and compares the two
-tables of figures. A site is compared with the revision that was published before it. If the
-publisher names no such revision, the last tag is used, or else the parent commit. Each site stores
-its own revision in ``data/publication.json``, and the next publication reads that file.
+tables of figures. A site is compared with the revision that was published before it. If that
+revision is not named, the last tag is used, or else the parent commit. Each site stores its own
+revision in ``data/publication.json``, and the next publication reads that file.
 """
 
 from __future__ import annotations
