@@ -225,7 +225,7 @@ class _Option:
     token: Forecast
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """Seconds for which a request occupies the machine, given seconds ``first`` and ``token``."""
+        """Seconds for which a request occupies the machine, given the seconds of its phases."""
         if self.sequences == 1:
             return (first + (self.output - 1) * token) / self.layout.copies
         return self.output * token / (self.sequences * self.layout.copies)
