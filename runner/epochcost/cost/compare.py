@@ -169,8 +169,8 @@ def cheapest_batch(
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
     Accuracy depends on the batch size and not on the machine. A batch size reaches the best known
-    accuracy if its own accuracy plus spread is at least the best known accuracy minus that
-    accuracy's spread. Raises InputError if the costs are in several currencies.
+    accuracy if the ranges accuracy ± spread of both accuracies overlap. Raises InputError if the
+    costs are in several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

@@ -101,10 +101,9 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """Charge that each used hour adds to pay for the idle hours of a commitment.
+    """The charge for a commitment's idle hours that each used hour pays; empty if there is none.
 
-    With a utilisation u, each used hour pays for 1/u - 1 idle hours. So a used hour costs (upfront
-    payment / (months x 730 h) + hourly payment) / u in all.
+    With a utilisation u, each used hour pays for 1/u - 1 idle hours.
     """
     idle = quantized(1 / terms.utilisation - 1)
     return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()
@@ -175,10 +174,10 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _covered_and_above(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """Pairs of a number of machines and their charges, for ``count`` machines at once.
+    """Numbers of machines, each with its charges, for ``count`` machines at once.
 
-    The pairs are for used machines of the commitment, for idle hours of all its machines, for
-    unused machines, and for machines beyond the commitment.
+    In order: used machines of the commitment; all its machines, for idle hours; its unused
+    machines; machines beyond the commitment.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
@@ -204,11 +203,11 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """Convert the time ``used`` with a discount to the time at full price that costs as much.
+    """The time at full price that costs as much as the time ``used`` with a discount.
 
-    ``month`` is the length of a month in the unit of ``used``, and ``used`` starts at the beginning
-    of a month. A month has as many equal parts as ``shares`` has items. Each item is the share of
-    the price that is charged in one part of every month.
+    ``used`` starts at the beginning of a month and has the same unit as ``month``, the length of a
+    month. A month has as many equal parts as ``shares`` has items. Each item is the share of the
+    full price that is charged in its part.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
