@@ -263,12 +263,11 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: one for each charge for work, then one for each other use of billed time.
+    """Lines of a bill: a line for each charge for work, then lines for the other billed time.
 
-    If ``discounted`` is not 0, the last line subtracts these seconds. The amount of each line after
-    those for work is the charge for the time of all lines up to this line, minus the earlier
-    amounts. If each line were rounded separately, a bill could fall by one unit of the last decimal
-    as time grows.
+    If ``discounted`` is not 0, the last line subtracts these seconds. Each amount after the lines
+    for work is the charge for all time so far, minus the earlier amounts. Lines that are rounded
+    separately could lower the bill by one unit of the last decimal as time grows.
     """
     if not charged:
         return
@@ -286,7 +285,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """For each line after those for work: its label, and the billed seconds of all lines so far."""
+    """Yield each use of billed time other than work: its label, and the seconds up to its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -307,7 +306,7 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines of a bill for components that have no hourly price: storage, egress and runs.
+    """Lines of a bill for storage, egress and charges per run, which have no hourly price.
 
     Storage is billed for the elapsed time, unless the component has its own billing rule.
     """

@@ -101,7 +101,7 @@ class Shell:
     def send(self, paths: Sequence[Path], folder: str, seconds: float = _COPY_SECONDS) -> None:
         """Copy files and folders into a folder on the target, and make that folder if missing.
 
-        Files in a copied folder that exist only on the target are removed from it.
+        In a copied folder, files that exist only on the target are removed.
         """
         self.run(f"mkdir -p {shlex.quote(folder)}")
         sources = (str(path.absolute()) for path in paths)
