@@ -124,7 +124,7 @@ def counting(console: Console) -> Iterator[OnCounted]:
 class Display:
     """Show the events of a run: a live bar on a terminal, plain lines elsewhere.
 
-    A display is a context manager, to enter before the first event and to leave after the last.
+    Enter this context manager before the first event, and leave it after the last.
     """
 
     def __init__(self, console: Console) -> None:

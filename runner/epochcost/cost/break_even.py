@@ -318,8 +318,8 @@ def rents_named(
 ) -> list[Rent]:
     """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
 
-    Raises InputError if there is no plan. The error names plans of machines with other numbers of
-    the same accelerators, the nearest number first.
+    Raises InputError if there is no plan. The error names plans for the same accelerators in
+    another number, the nearest number first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))

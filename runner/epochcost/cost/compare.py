@@ -80,9 +80,9 @@ class Accuracy:
 class BatchChoice(Generic[KeyT]):
     """The cheapest batch size that reaches an accuracy of ``demanded`` percent.
 
-    ``choice`` is the cheapest candidate with this ``batch_size``. ``unknown`` are the batch sizes
-    whose accuracy is unknown, ``less_accurate`` the batch sizes that do not reach ``demanded``. If
-    no accuracy is known, ``choice``, ``batch_size`` and ``demanded`` are None.
+    ``batch_size`` is this size and ``choice`` its cheapest candidate. ``unknown`` are the sizes
+    whose accuracy is unknown, ``less_accurate`` the sizes that do not reach ``demanded``. If no
+    accuracy is known, ``choice``, ``batch_size`` and ``demanded`` are None.
     """
 
     choice: Candidate[KeyT] | None

@@ -393,10 +393,6 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A key that sorts outcomes, best first.
-
-    In the best outcome, the job ends from the most starts. Among equal numbers of starts, the
-    lowest mean cost is best.
-    """
+    """A key that sorts outcomes: most finished jobs first, then the lowest mean cost."""
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

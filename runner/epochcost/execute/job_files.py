@@ -89,9 +89,8 @@ def graph_in_precision(
 ) -> Path:
     """Write an inference graph in the trial's precision and return the path.
 
-    ``plain`` is the path of the fp32 graph's file, which is returned if nothing changes. A
-    rewritten graph gets a file in the same folder. Other arguments and errors are those of
-    ``in_precision``.
+    ``plain``, the path of the fp32 graph, is returned if nothing changes. A rewritten graph gets a
+    file in the same folder. Other arguments and errors are those of ``in_precision``.
     """
     rewritten = in_precision(trial, graph, cache)
     if rewritten is graph:
