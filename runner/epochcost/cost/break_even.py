@@ -299,8 +299,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    Without ``speed``, the speed is 1. Then raises InputError unless the machines are the same or
-    have equal accelerators.
+    If ``speed`` is None, the speed is 1. Then the machines must be the same or have equal
+    accelerators, else raises InputError.
     """
     price = catalogue.price(identifier)
     if speed is not None:

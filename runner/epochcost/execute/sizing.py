@@ -85,6 +85,7 @@ def _built(work: _SizedModel, batch: int) -> _BuiltGraph:
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
+    """Names of the inputs and outputs of all ``carried`` values."""
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 

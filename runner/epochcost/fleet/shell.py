@@ -79,7 +79,7 @@ class Shell:
     secrets: tuple[str, ...] = ()
 
     def check(self, tools: Sequence[str]) -> None:
-        """Raise EngineError if the machine is unreachable or a program is missing."""
+        """Raise EngineError if the machine is unreachable, or lacks rsync or one of ``tools``."""
         self.call(("rsync", "--version"))
         names = shlex.join(("rsync", *tools))
         missing = self.run(f"for tool in {names}; do type $tool >&2 || echo $tool; done").split()
