@@ -149,9 +149,9 @@ def price(
 
 
 def _current(values: Mapping[str, Any]) -> Price | None:
-    """The current price of the plan in ``values``; None unless exactly one exists.
+    """The current price of a plan in the region of ``values``; None unless there is exactly one.
 
-    Raises InputError if the plan has a current price in a region, but ``values`` has no region.
+    Raises InputError if ``values`` lacks the region of a current price.
     """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))
@@ -315,7 +315,7 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
 def _sizes(
     loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
-    """Select the sizes of all symbolic dimensions except the first dimension of inputs (batch)."""
+    """Select from ``sizes`` the size of each symbolic dimension other than the batch dimension."""
     batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
     names = [name for name in symbolic_dimensions(loaded) if name not in batches]
     for name in sizes:

@@ -119,9 +119,9 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """Cells after the title in a serving trial's row of the table of trials.
 
-    They are the mean latency, "-" in place of its interval, the rate, the number of samples, and
-    the 99th percentile of the latency. If no rate meets the bound on the latency, the number of
-    runs replaces that of samples.
+    The cells are the mean latency, "-" for its interval, the rate, the number of samples, and the
+    99th percentile of the latency. If no rate meets the bound on the latency, the fourth cell is
+    the number of runs.
     """
     run = served.run
     if run is None:
@@ -204,7 +204,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """Yield the cost of a job on this machine, and on the cheapest machine at a list price."""
+    """Yield a job's cost on this machine, then its lowest cost at a list price."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     fastest, _ = min(timed, key=lambda pair: pair[1])
     best = next(iter(contenders([row for row, _ in timed], goal)), fastest)

@@ -177,7 +177,7 @@ def plan(
 
 
 def _show_kernels(catalogue: Catalogue, plan: Plan, hardware: str, output: str) -> None:
-    """Without a GPU, print which nodes of the CUDA trials have no CUDA kernel."""
+    """Print which nodes of the plan's CUDA trials have no CUDA kernel."""
     checks = list(check_trials(catalogue, plan.trials))
     if output == "json":
         print_json({"hardware": hardware, "cuda_kernels": [_check_json(c) for c in checks]})

@@ -76,9 +76,9 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs`` unless ``dry_run``; print their number, and how many others were doubted.
+    """Write ``specs`` unless ``dry_run``; print their number and that of the drafts left out.
 
-    ``drafted`` is the number of all drafts: ``specs`` and the doubted others.
+    ``drafted`` is the number of all drafts. Doubtful drafts are left out of ``specs``.
     """
     if len(specs) < drafted:
         typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")

@@ -108,7 +108,7 @@ def kept_words(event: Failed) -> str:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a function that shows progress on terminals while sizes of models are computed."""
+    """Yield a callback that shows on a terminal how many models' sizes are counted."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
@@ -124,7 +124,7 @@ def counting(console: Console) -> Iterator[OnCounted]:
 class Display:
     """Show the events of a run: a live bar on a terminal, plain lines elsewhere.
 
-    A display is a context manager, to enter before the first event and to leave after the last.
+    Enter this context manager before the first event, and leave it after the last.
     """
 
     def __init__(self, console: Console) -> None:

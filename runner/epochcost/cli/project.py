@@ -66,7 +66,7 @@ def _write_project(folder: Path, origin: str) -> None:
 
 
 def requirement_origin(origin: str | None, version: str) -> str:
-    """The end of a pip requirement for this program: a version, commit, archive or path.
+    """The part of a pip requirement after the program's name: a version or an address.
 
     ``origin`` is pip's record of the origin (PEP 610). It is None if this program was installed
     from an index; then the ``version`` suffices.

@@ -179,7 +179,7 @@ def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
 
 
 def _rate(rate: Decimal, currency: str) -> str:
-    """Format a rate with all of its decimals, or rounded if it has too many."""
+    """Format a rate; if it has many decimals, round it to fewer."""
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))

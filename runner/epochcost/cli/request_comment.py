@@ -69,10 +69,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """The data of a comment; every field is empty if nothing changes and no check fails.
+    """The data of a comment; all fields are empty if there is nothing to report.
 
-    ``failed`` is the check that found faults, or empty. ``before`` and ``after`` name the
-    compared revisions. The keys of ``parts`` are keys of TITLES, or ``faults``.
+    ``failed`` is the name of the check that found faults. ``before`` and ``after`` name the
+    compared revisions. The keys of ``parts`` are ``faults`` or keys of TITLES.
     """
 
     failed: str = ""
@@ -108,7 +108,7 @@ def write_comment(comment: Comment) -> bytes:
 
 
 def read_comment(data: bytes) -> Comment:
-    """Parse untrusted data of a comment; the ValueError for invalid data does not quote them."""
+    """Parse untrusted data of a comment; raises ValueError without quoting invalid data."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"expected at most {MOST_BYTES:,} bytes, got more")
     try:
@@ -187,7 +187,7 @@ def markdown(comment: Comment) -> str:
 
 
 def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
-    """Render ``rest`` as a section that folds and fits after ``text``; empty if it has no rows."""
+    """Render ``rest`` as a foldable section with the rows that still fit after ``text``."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     start = "<details open>" if opened else "<details>"
@@ -224,7 +224,7 @@ def _item(texts: Sequence[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """Make a code span of a text, with a space at each end, which Markdown removes."""
+    """Make a code span of a text; Markdown removes the space at each end."""
     return f"` {bounded(text)} `"
 
 

@@ -92,7 +92,7 @@ def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
 
 
 def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
-    """Run the trials with a display; if interrupted, say how many are stored and how to resume."""
+    """Run the trials with a display; if interrupted, print how many trials are stored."""
     # The latest event of each trial that has a result, by id.
     latest: dict[str, Event] = {}
     try:
@@ -126,7 +126,7 @@ def _kept_words(latest: Mapping[str, Event], total: int) -> str:
 
 
 def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
-    """Print failures, if any; exit with their exit code, or with 1 if their codes differ."""
+    """If trials failed, print the failures, and exit with their common exit code or else with 1."""
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return

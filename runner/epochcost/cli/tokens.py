@@ -186,10 +186,7 @@ def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
 
 
 def _sentences(answer: TokenAnswer) -> Iterator[str]:
-    """Yield sentences about the cheapest machine and API.
-
-    The sentences include the odds that the answer is the cheapest, and the break-even load.
-    """
+    """Yield sentences about the traffic, the cheapest machine and the cheapest API."""
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
     parts = ", ".join(f"{share(part)} {name}" for name, part in shares.items() if part)

@@ -54,7 +54,7 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that a share ``probability`` of all runs does not exceed.
+    """A quantile of the bill: a share ``probability`` of all runs costs no more.
 
     Runs differ in their random interruptions; without interruptions all runs cost the same. Free
     credit is left out. Raises InputError as ``quote`` does, and for a probability that is not

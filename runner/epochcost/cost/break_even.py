@@ -42,10 +42,10 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
-    ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. A discount for sustained use divides each period of ``term_hours`` hours into
-    equal parts. ``shares`` has the share of ``per_hour`` that is charged in each part, in order.
-    Without ``shares``, all hours cost the same.
+    ``fixed`` is paid even without use. ``per_hour`` is the cost of an hour of the owned machine's
+    work, whichever machine does the work. A discount for sustained use divides each period of
+    ``term_hours`` hours into equal parts. ``shares`` has the share of ``per_hour`` that is charged
+    in each part. Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -76,8 +76,7 @@ class BreakEven:
 
     ``outcome`` says whether buying is cheaper above ``hours``, below ``hours``, or between
     ``hours`` and ``until``. At ``hours`` and at ``until``, which are exact to 18 decimals, buying
-    and renting cost the same. ``hours`` is None if buying is never cheaper, or always at least as
-    cheap.
+    and renting cost the same. If ``outcome`` is "always" or "never", ``hours`` is None.
     """
 
     outcome: Outcome
@@ -300,8 +299,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    If ``speed`` is None, the speed is 1. In this case, raises InputError unless the machine is the
-    owned machine or has equal accelerators.
+    If ``speed`` is None, the speed is 1. Then the machines must be the same or have equal
+    accelerators, else raises InputError.
     """
     price = catalogue.price(identifier)
     if speed is not None:
@@ -319,8 +318,8 @@ def rents_named(
 ) -> list[Rent]:
     """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
 
-    Raises InputError if there is no plan. The error names plans of machines with other numbers of
-    the same accelerators, the nearest number first.
+    Raises InputError if there is no plan. The error names plans for the same accelerators in
+    another number, the nearest number first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))
@@ -343,9 +342,10 @@ def rents_named(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """Yield the current plausible rented plans that could replace an owned plan's machine.
+    """Yield the rented plans that could replace an owned plan's machine.
 
-    The plans are in the owned plan's currency, for the same machine or equal accelerators.
+    The prices are current, not doubtful, and in the owned plan's currency. The machines are the
+    same or have equal accelerators.
     """
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.doubt

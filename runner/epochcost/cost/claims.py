@@ -128,7 +128,7 @@ def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
 
     The number of images seen is steps × batch size. The learning rate first drops after 82 epochs.
     An epoch takes 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy
-    is stable is stated as a multiple of the number of steps until that drop.
+    is stable is divided by the number of steps until the first drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -166,7 +166,7 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """Relative times and costs are the row's time or cost ÷ the GPU's time or cost.
 
-    The cost is in proportion to the time. "Twice as fast" is the GPU's time ÷ the row's time.
+    The cost is in proportion to the time. The speed of A relative to B is B's time ÷ A's time.
     """
     gpu = rows["gpu"]
     return {
@@ -219,7 +219,7 @@ class ClaimCheck:
 
     @property
     def ours(self) -> Decimal | None:
-        """The recomputed number, rounded to the source's decimals; halves round up, as in print."""
+        """The recomputed number, rounded to the source's decimals; halves round up."""
         if self.figure is None:
             return None
         return self.figure.exact.quantize(self.claim.value, rounding=ROUND_HALF_UP)
@@ -302,7 +302,7 @@ def _figure(
 ) -> RecomputedFigure | None:
     """Recompute the number of a claim, and the range due to the rounding of the source's times.
 
-    None if the function for this source's claims does not compute this claim.
+    None if this module has no formula for the claim.
     """
     figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)

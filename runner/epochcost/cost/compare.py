@@ -80,9 +80,9 @@ class Accuracy:
 class BatchChoice(Generic[KeyT]):
     """The cheapest batch size that reaches an accuracy of ``demanded`` percent.
 
-    ``choice`` is the cheapest candidate with this ``batch_size``. ``unknown`` are the batch sizes
-    whose accuracy is unknown, ``less_accurate`` the batch sizes that do not reach ``demanded``. If
-    no accuracy is known, ``choice``, ``batch_size`` and ``demanded`` are None.
+    ``batch_size`` is this size and ``choice`` its cheapest candidate. ``unknown`` are the sizes
+    whose accuracy is unknown, ``less_accurate`` the sizes that do not reach ``demanded``. If no
+    accuracy is known, ``choice``, ``batch_size`` and ``demanded`` are None.
     """
 
     choice: Candidate[KeyT] | None
@@ -169,8 +169,8 @@ def cheapest_batch(
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
     Accuracy depends on the batch size and not on the machine. A batch size reaches the best known
-    accuracy if its own accuracy plus spread is at least the best known accuracy minus that
-    accuracy's spread. Raises InputError if the costs are in several currencies.
+    accuracy if the ranges accuracy ± spread of both accuracies overlap. Raises InputError if the
+    costs are in several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

@@ -81,8 +81,8 @@ def energy_use(
 ) -> EnergyUse:
     """The energy and emissions of machines that run for ``machine_seconds`` in all.
 
-    If ``pue`` is None, the function uses the PUE of the grid, or 1 (the machines without the
-    building) if the grid's source states none. Raises InputError for a PUE below 1.
+    If ``pue`` is None, the grid's PUE applies. If the grid has no PUE, the PUE is 1, which leaves
+    out the building. Raises InputError for a PUE below 1.
     """
     if pue is not None:
         source = "declared"

@@ -42,8 +42,8 @@ class Time:
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
         """A time from floats, each converted to the shortest decimal that gives the same float.
 
-        A low end below 1e-18 s, as from a few scattered samples, is raised to 1e-18 s. The interval
-        is widened to the mean if rounding excludes the mean, as for equal samples.
+        A low end below 1e-18 s is raised to 1e-18 s. If the interval excludes the mean, it is
+        widened to the mean.
         """
         least = float(QUANTUM)
         ends = min(max(low, least), mean), mean, max(high, mean)

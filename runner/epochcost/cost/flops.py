@@ -41,8 +41,8 @@ def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
 def training_flops(model: Model, forward_flops_per_example: float | None) -> Decimal | None:
     """Operations of a model's whole training; None if unknown.
 
-    A declared model (without a graph) takes 6 operations for each parameter and token. By the usual
-    convention, training a graph takes the operations of three forward passes for each example.
+    A model declared without a graph takes 6 operations for each parameter and token. By convention,
+    training a graph takes the operations of three forward passes for each example.
     """
     if model.declared is not None:
         return Decimal(model.declared.training_flops)

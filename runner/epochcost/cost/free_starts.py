@@ -65,11 +65,10 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Let L be the length of a stretch with its checkpoint, and r the rate of interruptions. Let F be
-    the number of seconds after a start in which an interruption makes the start free. A start that
-    is j stretches before the last stretch needs j L seconds more to end the job than a start in the
-    last stretch. For the starts that need less than F seconds, the sums of exp(-r j L) and of j
-    exp(-r j L) over j have closed forms.
+    Let r be the rate of interruptions and L the length of a stretch with its checkpoint. A start
+    that is j stretches before the last stretch needs j L seconds more to end the job than a start
+    in the last stretch. For starts that need less than ``job.free`` seconds, the sums of exp(-r j
+    L) and of j exp(-r j L) over j have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

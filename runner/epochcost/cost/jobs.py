@@ -39,8 +39,8 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
     """Seconds within which 99 % of randomly arriving requests are answered.
 
     ``load`` is the share of time in which the machines are busy, below 1. The seconds include the
-    wait in the queue and, for a ``batch`` above 1, the time of the previous batch. The result is an
-    upper bound, at most a third above the time in a simulated queue.
+    wait in the queue. If ``batch`` is above 1, they also include the time of one more batch. The
+    result is an upper bound, at most a third above the time in a simulated queue.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -52,7 +52,8 @@ def training_program() -> Json:
     """Program for the calculator: a training's cost, a month's cost, and the number of machines.
 
     The costs include failed runs. Inputs are the cost ``total`` and the ``elapsed`` seconds of a
-    successful run, the share ``failed`` of runs, and the number ``times`` of trainings in a month.
+    successful run, the probability ``failed`` of a failure, and the number ``times`` of trainings
+    in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
     failures = failures_paid(total, failed)

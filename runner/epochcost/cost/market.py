@@ -68,7 +68,7 @@ class Market:
         return self._paid[zones, column] + np.where(np.isfinite(rate), rate, 0.0) * since
 
     def mean_price(self, zone: int) -> float:
-        """Mean hourly price of a zone while machines are available; infinite if none ever are."""
+        """Mean hourly price of a zone while it has machines; infinite if it never has any."""
         had = self.had[zone]
         rates = self.rate[zone][had]
         return float(np.average(rates, weights=self._hours[had])) if had.any() else math.inf

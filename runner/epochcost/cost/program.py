@@ -2,9 +2,9 @@
 
 A program is JSON. ``inputs`` are the numbers that a reader may change, with their defaults: the
 usage and some values of the plan. In ``values``, each expression that occurs more than once has a
-name and is evaluated on demand. ``lines`` are the labels of the bill's lines with their amounts. An
-expression is a number, a name, or a list that begins with an operator. Operators are ``+ - * / exp
-expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
+name and is evaluated when needed. ``lines`` are the labels of the bill's lines with their amounts.
+An expression is a number, a name, or a list that begins with an operator. Operators are ``+ - * /
+exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
 site's bill.js interprets the program. Tests compare bill.js with another interpreter, and both
 interpreters with `cost.bill`. Programs for other formulas have named ``answers`` instead of lines.
 Free credit is left out, because it changes the payer and not the cost.

@@ -101,10 +101,9 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """Charge that each used hour adds to pay for the idle hours of a commitment.
+    """The charge for a commitment's idle hours that each used hour pays; empty if there is none.
 
-    With a utilisation u, each used hour pays for 1/u - 1 idle hours. So a used hour costs (upfront
-    payment / (months x 730 h) + hourly payment) / u in all.
+    With a utilisation u, each used hour pays for 1/u - 1 idle hours.
     """
     idle = quantized(1 / terms.utilisation - 1)
     return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()
@@ -175,10 +174,10 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _covered_and_above(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """Pairs of a number of machines and their charges, for ``count`` machines at once.
+    """Numbers of machines, each with its charges, for ``count`` machines at once.
 
-    The pairs are for used machines of the commitment, for idle hours of all its machines, for
-    unused machines, and for machines beyond the commitment.
+    In order: used machines of the commitment; all its machines, for idle hours; its unused
+    machines; machines beyond the commitment.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
@@ -204,11 +203,11 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """Convert the time ``used`` with a discount to the time at full price that costs as much.
+    """The time at full price that costs as much as the time ``used`` with a discount.
 
-    ``month`` is the length of a month in the unit of ``used``, and ``used`` starts at the beginning
-    of a month. A month has as many equal parts as ``shares`` has items. Each item is the share of
-    the price that is charged in one part of every month.
+    ``used`` starts at the beginning of a month and has the same unit as ``month``, the length of a
+    month. A month has as many equal parts as ``shares`` has items. Each item is the share of the
+    full price that is charged in its part.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -264,12 +263,11 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: one for each charge for work, then one for each other use of billed time.
+    """Lines of a bill: a line for each charge for work, then lines for the other billed time.
 
-    If ``discounted`` is not 0, the last line subtracts these seconds. The amount of each line after
-    those for work is the charge for the time of all lines up to this line, minus the earlier
-    amounts. If each line were rounded separately, a bill could fall by one unit of the last decimal
-    as time grows.
+    If ``discounted`` is not 0, the last line subtracts these seconds. Each amount after the lines
+    for work is the charge for all time so far, minus the earlier amounts. Lines that are rounded
+    separately could lower the bill by one unit of the last decimal as time grows.
     """
     if not charged:
         return
@@ -287,7 +285,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """For each line after those for work: its label, and the billed seconds of all lines so far."""
+    """Yield each use of billed time other than work: its label, and the seconds up to its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -308,7 +306,7 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
 def _component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines of a bill for components that have no hourly price: storage, egress and runs.
+    """Lines of a bill for storage, egress and charges per run, which have no hourly price.
 
     Storage is billed for the elapsed time, unless the component has its own billing rule.
     """

@@ -116,7 +116,7 @@ class Moment:
 
     @property
     def stretch(self) -> Floats:
-        """Seconds of work until each job's next checkpoint is saved, else until the job ends."""
+        """Seconds of work until each job has saved its next checkpoint, or until it ends."""
         interval = self.job.interval_seconds
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
@@ -149,8 +149,8 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    The deadline is at risk if a job that loses the next stretch, or waits for the market's next
-    change, would miss the deadline.
+    The deadline is at risk if losing the next stretch would make the job miss it. Without a
+    machine, waiting for the market's next change counts instead.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -393,10 +393,6 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
 
 
 def _order(outcome: Outcome) -> tuple[float, float]:
-    """A key that sorts outcomes, best first.
-
-    In the best outcome, the job ends from the most starts. Among equal numbers of starts, the
-    lowest mean cost is best.
-    """
+    """A key that sorts outcomes: most finished jobs first, then the lowest mean cost."""
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

@@ -35,11 +35,11 @@ class Schedule:
 
     ``used_seconds`` is the time of work, and ``saving_seconds`` the time of checkpoints.
     ``starting_seconds`` is the billed time of start-ups and restarts. If interruptions are
-    expected, it covers only the first start, and ``restarting_seconds`` covers the others.
-    ``rework_seconds`` is the time of repeated work. ``free_seconds`` is the part of all this time
-    that costs nothing, because the provider ended a start early. ``billed_seconds`` is the rounded
-    time without the free part. ``elapsed_seconds`` is the unrounded time with the free part,
-    unbilled start-ups and expected failures.
+    expected, ``starting_seconds`` is for the first start, and ``restarting_seconds`` for all
+    others. ``rework_seconds`` is the time of repeated work. ``free_seconds`` is the part of these
+    times that costs nothing, because the provider ended a start early. ``billed_seconds`` is the
+    rounded time without the free part. ``elapsed_seconds`` is the unrounded time with the free
+    part, unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -62,11 +62,11 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """Split a job into the fewest starts that the plan's maximum lifetime of a machine allows.
 
-    Every start begins with the start-up. Every start but the first then takes the restart time of
-    the plan's ``interruptions``. Every start but the last uses the whole lifetime and ends with a
-    checkpoint. An unbilled start-up does not count in the lifetime. If p is the probability that a
-    start fails, p / (1 - p) failures are expected for each successful start. Each failure takes the
-    time of a start-up. Raises InputError if a lifetime leaves no time to work.
+    Every start begins with the start-up, and every later start continues with a restart. Every
+    start but the last uses the whole lifetime and ends with a checkpoint. The lifetime does not
+    include an unbilled start-up. If p is the probability that a start fails, p / (1 - p) failures
+    are expected for each successful start. Each failure takes the time of a start-up. Raises
+    InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -135,10 +135,10 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule that a share ``probability`` of all runs of a job does not exceed.
+    """The schedule of a job for a quantile of the time that interruptions cost.
 
-    The expected time that interruptions cost is scaled to a quantile of simulated runs. Without
-    interruptions all runs have the same schedule. Raises InputError as ``expected_schedule`` does.
+    ``probability`` selects the quantile of simulated runs. Without interruptions all runs have the
+    same schedule. Raises InputError as ``expected_schedule`` does.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -154,7 +154,7 @@ def _schedule(
 ) -> Schedule:
     """The schedule of a job whose expected time is ``time``.
 
-    ``restarts`` multiplies the times of later starts, free starts and checkpoints on notice.
+    ``restarts`` multiplies the times of restarts, free starts and checkpoints saved on notice.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

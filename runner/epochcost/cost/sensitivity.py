@@ -40,7 +40,7 @@ class PricedJob:
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """The bill that a share ``probability`` of all runs does not exceed.
+        """A quantile of the bill: a share ``probability`` of all runs costs no more.
 
         Runs differ only in their random interruptions.
         """

@@ -65,13 +65,12 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 class SpotJob:
     """A job on a machine that the provider may take back; all times are in seconds.
 
-    ``rate`` is the number of interruptions per second. ``first_start`` is the billed time of the
-    first start until work begins. ``later_start`` is that time for every later start, including the
+    ``rate`` is the number of interruptions per second. ``first_start`` is the billed time from the
+    first start until work begins; ``later_start`` is the same for later starts, and includes the
     restart. ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints,
-    None if no work is lost, because the notice is long enough for a checkpoint or a checkpoint
-    takes no time. ``lifetime`` is the longest time for which a machine runs after a start. The job
-    saves a checkpoint just before that time ends. If the provider takes the machine back within
-    ``free`` seconds of a start, that start costs nothing.
+    None if no work is lost. ``lifetime`` is the longest time for which a machine runs after a
+    start; the job saves a checkpoint just before a machine's lifetime ends. If the provider takes
+    the machine back within ``free`` seconds of a start, that start costs nothing.
     """
 
     work: Decimal
@@ -179,8 +178,8 @@ def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
 def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
     """Seconds of work between checkpoints: the declared interval, else Daly's optimum.
 
-    None if the notice is long enough for a checkpoint. Without a declared interval, also None if a
-    checkpoint takes no time.
+    None if the notice suffices for a checkpoint, or if a checkpoint takes no time and no interval
+    is declared.
     """
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
@@ -197,8 +196,8 @@ def expected_time(job: SpotJob) -> SpotTime:
     Let r be the rate of interruptions, S the time of the first start and B the time of a later
     start. Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r
     x (sum over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for
-    each stretch (see `daly_interval_seconds`), in which a start can be interrupted too. The number
-    of interruptions is r times the running time. Without a lifetime the result is exact; with a
+    each stretch (see `daly_interval_seconds`), extended to interruptions of starts. The number of
+    interruptions is r times the running time. Without a lifetime the result is exact; with a
     lifetime, its error is less than one start.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
@@ -266,10 +265,9 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
-    Each start is rounded separately. An interrupted start lasts an exponential time. A start that
-    is forced to end lasts its lifetime. Without interruptions, the last start ends when the
-    undisturbed job does. With interruptions, the last start ends in the middle of an increment on
-    average.
+    Each start is rounded separately. The time of an interrupted start is exponentially distributed.
+    A start that is forced to end lasts its lifetime. Without interruptions, the last start lasts
+    ``job.undisturbed`` seconds. Otherwise it ends in the middle of an increment on average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -285,9 +283,9 @@ def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to an interrupted start that is billed.
 
     Let r be the rate of interruptions and h the billing increment in seconds. Then rounding
-    increases the mean length of a start from 1/r to h / (1 - exp(-r h)). A minimum of whole
-    increments is billed in full. The time of a start beyond the minimum, or beyond the free time,
-    is again exponential.
+    increases the mean length of a start from 1/r to h / (1 - exp(-r h)). Time beyond the minimum,
+    or beyond the free time, is again exponentially distributed. The formula is for a minimum of
+    whole increments.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -371,12 +369,12 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 
 
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
-    """Simulate a quantile of the time lost to interruptions, divided by the mean of that time.
+    """Simulate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
 
     ``interruptions`` is the expected number of interruptions, and ``probability`` selects the
-    quantile. Only a part of a long job is simulated. The deviation of a job with n equal parts is
-    √n times the deviation of one part. If a stretch is repeated very often, the time until its end
-    is exponentially distributed.
+    quantile. Only one of n equal parts of a long job is simulated; the deviation of the job is √n
+    times that of the part. If a stretch is repeated very often, the time until its end is
+    exponentially distributed.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

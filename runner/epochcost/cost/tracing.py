@@ -79,7 +79,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of two expressions, for `where` and `branch`, without a truth value."""
+    """A comparison of two expressions for `where` and `branch`; ``if`` cannot test it."""
 
     __slots__ = ()
 

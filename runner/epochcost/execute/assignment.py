@@ -24,7 +24,7 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: ``visits`` are the rounds to measure next; other events of them come later."""
+    """Event: ``visits`` are the rounds to measure next, before any other event about them."""
 
     visits: tuple[Visit, ...]
 

@@ -32,7 +32,7 @@ class PlacedFile:
 
 
 def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> Iterator[PlacedFile]:
-    """Download each file of a data set that is missing in ``folder`` or contradicts its spec.
+    """Download a data set's files that ``folder`` lacks or that contradict the spec.
 
     Yields every file of the data set. ``say`` gets a line of text before each download. Raises
     InputError if a file has no address or a download contradicts its spec, and CapabilityError if a

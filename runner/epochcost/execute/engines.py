@@ -2,10 +2,10 @@
 
 An engine needs ONNX Runtime's package for CPUs, which would replace the package for GPUs. So each
 engine gets a separate environment in the user's cache. ``venv`` and ``pip`` of this interpreter
-make it from the user's package index. The environment is made in a temporary folder, tested, and
-renamed. So other processes see a complete environment or none, and two processes can install at
-once. The folder's name contains a digest of the engine, the version of Python and the versions of
-the worker's packages.
+make the environment in a temporary folder, from the user's package index. The finished environment
+is tested and renamed. So other processes see a complete environment or none, and two processes can
+install at once. The folder's name contains a digest of the engine, the version of Python and the
+versions of the worker's packages.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write to a file the parameters whose values a graph stores, and return the file's path.
+    """Write to a file the parameter values that a graph stores, and return the file's path.
 
     None if the graph stores no values; the worker then draws the parameters.
     """
@@ -76,7 +76,7 @@ def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
 
 
 def cache_names(graph: onnx.ModelProto, model: Model) -> dict[str, str]:
-    """Map each input of a decoder's cache to its output, by name; empty for other models."""
+    """Map each cache input of a decoder to its cache output, by name; empty for other models."""
     carried = bound_state(graph, model)
     return {state.input: state.output for state in carried if state.in_place}
 
@@ -89,9 +89,8 @@ def graph_in_precision(
 ) -> Path:
     """Write an inference graph in the trial's precision and return the path.
 
-    ``plain`` is the path of the fp32 graph's file, which is returned if nothing changes. A
-    rewritten graph gets a file in the same folder. Other arguments and errors are those of
-    ``in_precision``.
+    ``plain``, the path of the fp32 graph, is returned if nothing changes. A rewritten graph gets a
+    file in the same folder. Other arguments and errors are those of ``in_precision``.
     """
     rewritten = in_precision(trial, graph, cache)
     if rewritten is graph:
@@ -104,9 +103,9 @@ def in_precision(
 ) -> onnx.ModelProto:
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
-    ``graph`` has fixed shapes and is in fp32. ``cache`` maps the inputs of a decoder's cache to
-    their outputs. CUDA has no kernels that make sequences of tensors, so nodes that read a sequence
-    read its tensors instead. Raises ModelError if the graph cannot be rewritten.
+    ``graph`` has fixed shapes and is in fp32. ``cache`` maps each cache input of a decoder to its
+    cache output. CUDA cannot make sequences of tensors, so on CUDA the tensors replace the
+    sequences. Raises ModelError if the graph cannot be rewritten.
     """
     if trial.provider == "cuda":
         graph = without_sequences(graph)

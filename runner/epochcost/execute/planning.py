@@ -148,9 +148,9 @@ def without_oversized(
 def _needed_bytes(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """Ids of trials, each with the bytes of memory that the trial needs.
+    """Yield the ids of trials, each with the bytes of memory that the trial needs.
 
-    If the largest batch size of a model fits in memory, smaller batch sizes are omitted.
+    If the largest batch size of a model fits in ``room``, the result omits smaller batch sizes.
     """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
@@ -258,7 +258,7 @@ def _planned(
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """Plan requested trials on each study's host, if the model is readable and memory suffices."""
+    """Plan requested trials, without unreadable models and trials that exceed the memory."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(

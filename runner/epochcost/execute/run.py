@@ -79,7 +79,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """Measure sweeps and rounds; returns the outcome of each trial by id, in order.
+    """Measure all sweeps, then all further rounds; returns the outcomes by trial id, in order.
 
     A trial that failed is not measured again.
     """
@@ -258,7 +258,7 @@ def _measure_in_worker(
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
     """A copy of the job for one round, with the memory limit and the round's rule for sampling.
 
-    The copy has no reference if ``earlier`` has compared outputs with fp32.
+    If ``earlier`` already has a comparison with fp32, the copy has no reference.
     """
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
@@ -341,7 +341,7 @@ def sweep_limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
-    """The record of a sweep's end; ``room_bytes`` is the memory that a trial may take."""
+    """Record why a sweep ended and at which sizes; ``room_bytes`` is the memory for a trial."""
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(

@@ -99,10 +99,7 @@ def write_cached(query: SizeQuery, size: ModelSize) -> None:
 
 
 def _key(query: SizeQuery) -> object:
-    """The cache key: everything that decides a model's size, except the code.
-
-    None if the graph cannot be read.
-    """
+    """The part of the cache key that depends on ``query``; None if the graph cannot be read."""
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):

@@ -85,7 +85,7 @@ def _built(work: _SizedModel, batch: int) -> _BuiltGraph:
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
-    """Names of the inputs and outputs of values that a step passes to the next step."""
+    """Names of the inputs and outputs of all ``carried`` values."""
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
@@ -150,7 +150,7 @@ def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], 
 def decoder_weights(graph: onnx.ModelProto) -> tuple[int, int]:
     """Number of weights in matrix products, and number of weights in lookup tables.
 
-    A table counts as both if the model also uses it in a product.
+    A lookup table that the model also multiplies counts in both numbers.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {

@@ -160,7 +160,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 class WrittenStep:
     """A trial's training step and its file ``path``.
 
-    ``plain`` is the file of the same step in fp32, whose outputs are compared with the trial's.
+    ``plain`` is the file of the same step in fp32, for a comparison of outputs.
     """
 
     step: TrainingStep
@@ -185,7 +185,7 @@ def step_in_precision(
 ) -> TrainingStep:
     """Differentiate a graph in the trial's precision; raises as ``build_step`` does.
 
-    Also raises CapabilityError if an operator with many operations has no form in that precision.
+    Also raises CapabilityError if a heavy operator, such as MatMul, has no form in that precision.
     """
     precision = _OF_STEPS[trial.precision]
     step = build_step(graph, model, training, trial.provider, trial.seed, precision)
@@ -221,7 +221,7 @@ def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write to ``folder`` held-out batches of ``teacher``, and the graph of the loss on them."""
+    """Write held-out batches of ``teacher``, and the graph of their loss, into ``folder``."""
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

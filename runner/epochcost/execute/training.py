@@ -1,6 +1,6 @@
 """Run a training once for each seed: connect graphs, data and sessions, and save the state.
 
-A training is identified by a digest of everything that decides its weights and its end. Saved
+A training is identified by a digest of everything that decides its weights and when it ends. Saved
 states and stored results contain this digest. All repeats of a training (one for each seed) on a
 host are in one record. ``train.loop`` has the loop over steps, ``results.trainings`` the record.
 """
@@ -271,7 +271,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _identity(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of the data and settings, except the seed, that decide the weights and the end."""
+    """A digest of what decides a training's weights and when it ends, except the seed."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

@@ -112,7 +112,7 @@ class Intake:
         return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
 
     def _faults(self, staged: Path, new: Iterable[Path]) -> dict[Path, str]:
-        """The error message for each file that the checks of submissions refuse, by path."""
+        """Map the path of each file that the checks of submissions refuse to the error message."""
         results = [path for path in new if path.parent.parent == staged]
         faults = check_results(self._catalogue, staged, results).faults if results else ()
         others = sidecar_faults(self._catalogue, staged, dt.datetime.now(dt.UTC))

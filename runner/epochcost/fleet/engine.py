@@ -104,7 +104,7 @@ class Engine:
         self.shell.check(self.tools)
 
     def start(self) -> None:
-        """Start the machine, install this code on it, and set when the machine ends itself."""
+        """Install this code on the target; other engines may first start the machine."""
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
@@ -134,7 +134,7 @@ class Engine:
         return self._run("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
-        """End a job after it stores its finished rounds, if the job exists and still runs."""
+        """If ``job`` exists and runs, let it store its finished rounds, then end it."""
         self._run(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
@@ -142,7 +142,7 @@ class Engine:
         self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
     def tear_down(self, job: str) -> None:
-        """Give back the machine, whose latest job is ``job``, so that it costs nothing more."""
+        """Give back the machine after its latest job, ``job``; nothing to do for this engine."""
 
     def _run(self, template: str, job: str, **values: str) -> str:
         """Run a shell script that starts, polls or cancels ``job``, in the target's folder."""

@@ -25,10 +25,10 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
-    A target has a station for each job that it may run at once; ``run`` drives the stations.
-    Machines that a killed launch left running are given back first, through ``engines`` if their
-    targets are unchanged, else through ``reach``. A station whose machine is not given back
-    measures nothing, because the ledger must keep the machine.
+    A target has a station for each job that it may run at once; ``run`` drives the stations. First,
+    machines that a killed launch left running are given back. The target's engine does this if the
+    target is unchanged, else the engine that ``reach`` makes. If a machine is not given back, its
+    station measures nothing, because the ledger must keep its lease.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

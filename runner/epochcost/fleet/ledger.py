@@ -81,8 +81,8 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    The machine is paid from ``since`` (seconds since 1970). If the launch dies, the job's limit and
-    the machine's autostop end job and machine at ``until``.
+    Paid time begins at ``since`` (seconds since 1970). If the launch dies, the job's limit and the
+    machine's autostop end the job and the machine at ``until``.
     """
 
     target: Target
@@ -111,7 +111,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether all leases are past their end, so that no reserved money will become free."""
+        """Whether the time of all leases is over, so that waiting frees no reserved money."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:

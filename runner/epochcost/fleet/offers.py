@@ -98,7 +98,7 @@ def _rented(catalogue: Catalogue, price: Price) -> Target | None:
 def proposed_price(catalogue: Catalogue, station: Station, day: dt.date) -> tuple[str, str] | None:
     """Id and TOML text of a price spec with the paid price and the start-up time, for review.
 
-    None if the machine is owned or the launch found nothing new.
+    None if the machine is owned, or if neither the price nor a start-up time is new.
     """
     tariff, starts = station.engine.tariff, station.startup_seconds
     spec = catalogue.price(tariff.target.price)

@@ -79,7 +79,7 @@ class Shell:
     secrets: tuple[str, ...] = ()
 
     def check(self, tools: Sequence[str]) -> None:
-        """Raise EngineError if the machine is unreachable or a program is missing."""
+        """Raise EngineError if the machine is unreachable, or lacks rsync or one of ``tools``."""
         self.call(("rsync", "--version"))
         names = shlex.join(("rsync", *tools))
         missing = self.run(f"for tool in {names}; do type $tool >&2 || echo $tool; done").split()
@@ -101,7 +101,7 @@ class Shell:
     def send(self, paths: Sequence[Path], folder: str, seconds: float = _COPY_SECONDS) -> None:
         """Copy files and folders into a folder on the target, and make that folder if missing.
 
-        Files in a copied folder that exist only on the target are removed from it.
+        In a copied folder, files that exist only on the target are removed.
         """
         self.run(f"mkdir -p {shlex.quote(folder)}")
         sources = (str(path.absolute()) for path in paths)

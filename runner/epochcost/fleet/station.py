@@ -1,7 +1,7 @@
 """A station measures cells on a target one by one: it runs a job and collects the results.
 
-A cell whose machine was lost waits to be measured again. However a cell ends, the station ends its
-job and collects its results. However the station ends, it gives the machine back.
+A cell whose machine was lost waits to be measured again. After each cell, even a failed one, the
+station ends its job and collects its results. At its own end, it gives the machine back.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Station:
                 yield from self._measure(cell)
 
     def end(self, lease: Lease) -> None:
-        """End the job and the machine in a killed launch's ``lease``, and collect all results."""
+        """End a killed launch's job and machine, which ``lease`` names, and collect all results."""
         self._lease = lease
         with self._ending():
             self._cancel()
@@ -105,7 +105,7 @@ class Station:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Run a ``with`` block: store its error in ``problem``, then give the machine back."""
+        """Store the error of a ``with`` block in ``problem``, then give the machine back."""
         try:
             yield
         except GeneratorExit:
@@ -247,7 +247,7 @@ class Station:
             self.engine.cancel(self._paid.job)
 
     def _collect(self, cell: Cell | None) -> str:
-        """Collect a cell's files (None: all); returns why a file is missing or refused, or ""."""
+        """Collect files of ``cell``, or all files for None; returns the first problem, or ""."""
         staged = (self.launch.folder / self.name).absolute()
         reason = self._tried(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
@@ -255,7 +255,7 @@ class Station:
     def _tried(self, call: Callable[[], None], *, always: bool = False) -> str:
         """Try ``call`` a few times until it succeeds; return its last error, or "" after a success.
 
-        Unless ``always``, an error that is not temporary ends the tries.
+        Only a temporary error is tried again, unless ``always``.
         """
         pauses = iter(_PAUSES)
         while True:
