@@ -27,7 +27,7 @@ from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:
-    """The model in the file ``path`` without weights; the file may be larger than trials allow.
+    """The model in the file ``path`` without weights; the file may have any size.
 
     Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
     weights. The function checks that the returned model can be read.

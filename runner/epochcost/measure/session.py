@@ -102,7 +102,7 @@ def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.Mode
     """A copy of the model in which the inputs ``names`` are initializers without values.
 
     The initializers refer to external data that does not exist. Code that opens a session must pass
-    their values to it.
+    the initializers' values to the session.
     """
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
@@ -139,7 +139,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 
 
 def load_cuda_libraries() -> None:
-    """Load the CUDA libraries of installed packages, which the system's loader does not find.
+    """Load CUDA libraries from Python packages, where the system's loader does not look.
 
     Errors go to standard error. If a library is missing, opening a session fails later. The
     function also makes CUDA number the GPUs as NVML does, in the order of the PCI bus instead of by

@@ -107,7 +107,7 @@ def start_worker(
 def _release(process: subprocess.Popen[str]) -> None:
     """Tell the worker that its job is written.
 
-    If the worker has already ended, ``_follow`` reports how.
+    Do nothing if the worker has already ended, because ``_follow`` reports this.
     """
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
@@ -116,10 +116,10 @@ def _release(process: subprocess.Popen[str]) -> None:
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error for a worker that ended without a measurement.
+    """The error, with the text ``reason``, for a worker that ended without a measurement.
 
-    ``reason`` is the error's text. If this process killed the worker because the worker did not
-    respond, the cause is not lack of memory.
+    A SIGKILL together with a ``failure`` means that this process killed a silent worker, and not
+    that memory was short.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
@@ -216,7 +216,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Say ``failure``, or if it is None how the worker ended, with the last lines of its log."""
+    """The text of ``failure``; if that is None, how the worker ended, and the end of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
