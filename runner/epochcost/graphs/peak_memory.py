@@ -120,7 +120,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Give the output ``name`` the buffer of its node's first input, or if need be a new one."""
+        """Give ``name`` the buffer of the first input of ``node`` if possible, else a new one."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None

@@ -162,7 +162,7 @@ class _Scenario(LoadGenTrial):
         """Search for the highest rate at which the latency percentile keeps its bound.
 
         Returns whether a rate was found. If even a single sample takes longer than the bound, the
-        only rate of short runs is that of samples answered one after the other, or higher.
+        search begins with the rate of samples answered one after the other, and tries no lower one.
         """
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:

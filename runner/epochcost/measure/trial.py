@@ -118,8 +118,8 @@ def _release(process: subprocess.Popen[str]) -> None:
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
     """The error, with the text ``reason``, for a worker that ended without a measurement.
 
-    A SIGKILL together with a ``failure`` means that this process killed a silent worker, and not
-    that memory was short.
+    If this process killed a worker that did not respond (status SIGKILL and a ``failure``), the
+    cause is not lack of memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):

@@ -147,8 +147,8 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     """The sweeps of all plans; sweeps with the same id become a single sweep.
 
-    Of the first batch sizes, the merged sweep has the smallest; of the numbers of rounds, the
-    largest.
+    The merged sweep starts at the smallest batch size of these sweeps, with the largest number of
+    rounds.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):

@@ -141,9 +141,8 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
 
-    Throughput has fallen if the best ``lowest_rate`` is that of a smaller size, and if the
-    ``highest_rate`` of each of the largest sizes is below it by more than the share
-    ``_FALLEN_SHARE``.
+    Throughput has fallen if a smaller size has the best ``lowest_rate``, and if the largest sizes
+    have a ``highest_rate`` of less than 1 - ``_FALLEN_SHARE`` times that rate.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

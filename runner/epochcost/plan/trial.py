@@ -100,7 +100,7 @@ class Trial(BaseModel):
     ``graph_sha256`` is the digest of the ONNX file. ``spec_sha256`` is the digest of the part of
     the spec that decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and
     version that executes the work; for requests, the package is an engine. ``producer`` is the
-    version of epochcost, which computes the gradients. ``batch_size`` is the number of examples in
+    version of epochcost, which derives the gradients. ``batch_size`` is the number of examples in
     a step, or of sequences in a decoder's phase. Under LoadGen, it is the largest number of
     examples in a run of the model. ``vcpus`` is the number of CPUs that the worker is pinned to,
     None for all. With ``stored_weights``, parameters are constants of the graph, as in a server;

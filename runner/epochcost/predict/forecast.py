@@ -64,8 +64,8 @@ _IMAGES = "image"
 class Question:
     """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
-    Our runtime, named ``software``, runs the workload. If ``program`` is a published rate, the
-    program of that rate runs the workload instead.
+    If ``program`` is None, our runtime, named ``software``, runs the workload. Otherwise, the
+    program that achieved the published rate ``program`` runs it.
     """
 
     model: str
@@ -123,7 +123,8 @@ class Forecaster:
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """Calibrations on published rates, and the inverse of these rates' covariance.
 
-        The inverse is None if ``measured`` has rates, because forecasts then use all rates.
+        The inverse is None if ``measured`` has rates: then forecasts use the published and measured
+        rates together.
         """
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
@@ -265,8 +266,7 @@ def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple
 def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
     """The indices of the rows of each workload.
 
-    Two models that are forecast with the program of one published model are two workloads, because
-    their graphs differ.
+    Two rows are of one workload if they have the same ``model_mode`` and the same profile.
     """
     works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
     return list(members(works))
@@ -339,9 +339,9 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A ``rate`` of the published program whose graph is most similar to a workload's graph.
+    """The published program whose graph is most similar to a workload's graph, with one ``rate``.
 
-    ``same`` has all sources' rates of the workload's own network, in the workload's mode and
+    ``same`` has all published rates of the workload's own network, in the workload's mode and
     precision, sorted as in ``nearest_program``.
     """
 

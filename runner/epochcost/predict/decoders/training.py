@@ -194,16 +194,17 @@ class TrainingForecaster:
 
 
 class Amounts(NamedTuple):
-    """Times and factors in the law for one token on one device at the hardware's full rates.
+    """Amounts of work from which the law computes the seconds of a token.
 
-    ``products`` is the seconds of matrix products at the peak rate, ``attention`` those of
-    attention at the rate √(150 · bandwidth · peak rate in 16 bits). ``read`` is the seconds to read
-    the weights. ``unpacked`` is the seconds to read one byte for each quantised weight, ``numbers``
-    those to read one byte for each activation. ``moved`` is the seconds to move the weights over
-    the link. ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``layers`` is
-    the number of passes through layers; a pass of compiled software counts 0.3. ``few_bits`` is 1
-    if products are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else
-    0. ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
+    Seconds for one token on one device, at the hardware's full rates: ``products`` for matrix
+    products, ``attention`` for attention at the rate √(150 · bandwidth · peak rate in 16 bits),
+    ``read`` to read the weights, ``unpacked`` to read a byte for each quantised weight, ``numbers``
+    to read a byte for each activation, ``moved`` to move the weights over the link.
+
+    Numbers: ``layers`` counts passes through layers; a pass of compiled software counts 0.3.
+    ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``few_bits`` is 1 if
+    products are in fewer than 16 bits, ``experts`` is 1 if the model has experts, else both are 0.
+    ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
     """
 
     products: float
