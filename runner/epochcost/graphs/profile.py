@@ -38,8 +38,8 @@ class Profile:
 class Arithmetic:
     """A model's number of parameters, and the operations of its forward pass for an example.
 
-    ``looked_up`` counts the parameters in tables of which a step reads only some rows. ``profile``
-    serves to predict times, and is None if the graph has no matrix product.
+    ``looked_up`` is how many of the parameters are in tables of which a step reads only some rows.
+    ``profile`` is None if the graph has no matrix product.
     """
 
     parameters: int

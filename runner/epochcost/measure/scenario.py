@@ -222,7 +222,7 @@ class _Scenario(LoadGenTrial):
 class ServedModel:
     """A model that is called with the indices of examples and copies its outputs to the host.
 
-    ``placement`` proves where the nodes ran for the largest batch size. ``first_outputs`` are the
+    ``placement`` states where the nodes ran at the largest batch size. ``first_outputs`` are the
     outputs for the first examples at that batch size. Carried state is reset at each call, because
     requests come from different users. Raises JobError for a graph input without a value.
     """

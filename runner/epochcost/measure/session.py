@@ -69,9 +69,9 @@ def open_session(
     which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
     arrays without a copy, so the caller must keep them. ``profile`` is the path prefix of a profile
     of the session's runs. With ``strict``, no node may run on the CPU under CUDA. Otherwise ONNX
-    Runtime may compute shapes on the CPU, and ``placement`` checks that it computes nothing else
-    there. Raises CapabilityError if the session fell back to another provider, JobError if ONNX
-    Runtime refuses the graph.
+    Runtime may use the CPU, and ``placement`` checks later that it computed only shapes there.
+    Raises CapabilityError if the session fell back to another provider, JobError if ONNX Runtime
+    refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()

@@ -169,8 +169,8 @@ def _follow(
 def _next(lines: Lines, silence_seconds: float) -> str | None:
     """The worker's next line; raises queue.Empty after ``silence_seconds`` without a line.
 
-    Before it raises, the function waits a moment more, because the worker may have written lines
-    while this process was suspended.
+    Before it raises, the function looks again, because the worker may have written lines while this
+    process was suspended.
     """
     try:
         return lines.get(timeout=silence_seconds)

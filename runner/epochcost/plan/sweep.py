@@ -103,8 +103,8 @@ Point = MeasuredSize | SizeFailure
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    No size is tried above a size that ran out of memory. But if a larger size ran, that failure is
-    ignored. ``points`` are the outcomes so far, one for each size.
+    ``points`` are the outcomes so far, one for each size. No size is tried above a size that ran
+    out of memory, unless a still larger size ran.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size

@@ -74,9 +74,9 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """ONNX Runtime's settings for a trial of a study, without GPU settings for a CPU trial.
+    """ONNX Runtime's settings for a trial of a study; a CPU trial has no GPU settings.
 
-    By default, a pinned trial has a thread for each CPU to which it is pinned.
+    If the study sets no number of threads, a pinned trial has ``vcpus`` threads.
     """
     cuda = study.cuda if provider == "cuda" else Cuda()
     limit = cuda.memory_limit_gib

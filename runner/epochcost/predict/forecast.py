@@ -294,7 +294,7 @@ def _posteriors(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """Make a row like a published one: the question's workload with the rate ``per_second``."""
+    """A row, like a published one, for the question's workload with the rate ``per_second``."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program
@@ -367,8 +367,8 @@ def nearest_program(
     """Find the published program with the operations and bytes most similar to ``profile``.
 
     Return None if no program is near. Programs for images come last if ``task`` has no images.
-    Among equally similar programs, the order of ``FRAMEWORKS`` decides, then each program's number
-    of rates. Recurrent workloads need recurrent programs.
+    Among equally similar programs, the order of ``FRAMEWORKS`` decides, then the larger number of
+    rates. Recurrent workloads need recurrent programs.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

@@ -89,9 +89,9 @@ class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
     ``cache`` and ``power`` are weights of these features of a device. Peak rate and bandwidth have
-    the weight 1. Fields with ``length`` in their names are length scales. Those with ``linear`` are
-    slopes: ``graph_linear`` over features of the graph, the others over features of the device.
-    Those with ``group`` are effects of one chip with one memory size.
+    the weight 1. Fields with ``length`` in their names are length scales. Fields with ``linear``
+    are of slopes: ``graph_linear`` over features of the graph, the others over features of the
+    device. Fields with ``group`` are of effects that one chip with one memory size has.
     """
 
     level: float = 6.0

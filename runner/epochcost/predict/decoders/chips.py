@@ -293,8 +293,8 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
     """The processor of a machine without accelerators; None if its spec names no processor.
 
     If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
-    Otherwise the numbers come from the spec, and the chip and its instructions from another machine
-    of the same family.
+    Otherwise the numbers come from the spec, and the chip from another machine of the same family
+    if there is one.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None

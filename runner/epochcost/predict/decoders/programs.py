@@ -99,7 +99,7 @@ def _fit(
 ) -> Vector:
     """Fit efficiencies to the questions with the indices ``at``.
 
-    If n of them have the same entry in ``groups``, they have the weight √n together.
+    If n of these questions have the same entry in ``groups``, they have the weight √n together.
     """
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5

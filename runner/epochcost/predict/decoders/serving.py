@@ -253,5 +253,5 @@ class _Side:
 
 
 def _key(question: ServingQuestion) -> tuple[Hashable, ...]:
-    """The traits that decide how far the time is expected to be from the law's time."""
+    """The labels and features from which the departure from the law is predicted."""
     return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))

@@ -101,7 +101,7 @@ _TERMS = (
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestion:
-    """A question for the rate at which ``count`` devices of one kind train a model.
+    """A question about the rate at which ``count`` devices of one kind train a model.
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens.
     ``recomputed`` is the share of the forward pass that the backward pass repeats. If ``sharded``,
@@ -189,7 +189,7 @@ class TrainingForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds per token [n] by the law alone, to compare layouts on one machine."""
+        """Seconds per token [n] by the law alone, without departures from it."""
         return np.exp(Law(questions)(np.log(self.efficiencies)))
 
 
