@@ -309,7 +309,7 @@ class Station:
         write_sidecar(self.launch.intake.results, payment)
 
     def _give_back(self) -> None:
-        """End the machine, or on Slurm the job, and pay the bill of the lease."""
+        """End the leased machine (on Slurm: the job), and book its cost in the ledger."""
         lease, self._lease = self._lease, None
         # Each try counts, because the machine costs money until its end.
         if lease and (reason := self._tried(partial(self._settle, lease), always=True)):

@@ -124,7 +124,7 @@ def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
 def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
     """Operations of a convolution, including those on padding.
 
-    Input number ``kernel`` has the shape [features, channels / group, ...].
+    ``kernel`` is the index of the input with the kernels [features, channels / group, ...].
     """
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
 

@@ -56,7 +56,7 @@ class _Step:
         self._leads = self._leading()
 
     def _leading(self) -> list[int]:
-        """Bit masks, one for each node, of the outputs in ``carried`` that depend on the node."""
+        """For each node, a bit mask of the carried outputs that depend on the node."""
         leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
@@ -84,7 +84,7 @@ class _Step:
         return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
 
     def _viewed(self, name: str) -> str:
-        """The value whose memory the value ``name`` uses, because reshapes copy nothing."""
+        """The value whose memory ``name`` uses: ``name`` itself, or the value that it reshapes."""
         while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name
@@ -100,7 +100,7 @@ class _Step:
         return readers
 
     def _is_merged(self, place: int) -> bool:
-        """Whether the runtime may fuse a node into its readers, which then read its operands."""
+        """Whether the runtime may fuse node number ``place`` into the readers of its outputs."""
         node = self._nodes[place]
         scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
         readers = [reader for name in node.output for reader in self._readers[name]]

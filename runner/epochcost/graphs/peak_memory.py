@@ -1,9 +1,9 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor occupies memory from the node that computes it to its last reader. Readers of its views and
-of results written over it count as its readers, too. Nodes run in the runtime's order, after
-constants are folded. A single factor covers what the arena allocator adds when it rounds sizes up,
-doubles its regions and leaves gaps between tensors. Weights, inputs and outputs do not count.
+A tensor occupies memory from the node that computes the tensor to the last node that reads it. If a
+view of the tensor, or a result written over the tensor, is read later, the memory stays occupied
+until then. Nodes run in the runtime's order, after constants are folded. A single factor covers
+what the arena allocator adds. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Give the output ``name`` the buffer of the first input if possible, else a new one."""
+        """Give ``name`` the buffer of the first input of ``node`` if possible, else a new one."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None

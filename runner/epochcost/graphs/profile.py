@@ -18,10 +18,10 @@ class Profile:
 
     ``flops`` counts a multiplication and an addition as two operations. ``matrix_flops`` are the
     operations of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
-    ``products`` is the number of nodes that count in ``flops``. These nodes read (without
-    parameters) and write ``moved`` numbers, of which grouped convolutions read or write
-    ``moved_by_grouped``. Other nodes, except those that a runtime computes without memory traffic,
-    read and write ``moved_by_others`` numbers.
+    ``products`` is the number of nodes that count in ``flops``. ``moved`` is how many numbers these
+    nodes read and write, without parameters. ``moved_by_grouped`` is the part of ``moved`` for
+    grouped convolutions. ``moved_by_others`` is how many numbers other nodes read and write, except
+    nodes that a runtime computes without memory traffic.
     """
 
     flops: float
@@ -38,8 +38,8 @@ class Profile:
 class Arithmetic:
     """A model's number of parameters, and the operations of its forward pass for an example.
 
-    ``looked_up`` counts the parameters in tables of which a step reads only some rows. ``profile``
-    serves to predict times, and is None if the graph has no matrix product.
+    ``looked_up`` is how many of the parameters are in tables of which a step reads only some rows.
+    ``profile`` is None if the graph has no matrix product.
     """
 
     parameters: int

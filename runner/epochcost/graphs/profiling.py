@@ -121,11 +121,11 @@ _RAISED = b"!"
 
 
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """Results of functions that run in copies of this process; None for a function that crashes.
+    """Results of ``calls``, which run in copies of this process; None for a call that crashes.
 
-    Each function returns one line of bytes. A copy runs one function after the other. If a function
-    crashes the copy, a new copy continues with the next function. A function that raises an
-    exception is repeated in this process, so that the caller gets the exception.
+    Each call returns one line of bytes. A copy makes one call after the other. If a call crashes
+    the copy, a new copy continues with the next call. If a call raises an exception, this process
+    repeats the call, so that the caller gets the exception.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):

@@ -2,9 +2,9 @@
 
 Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
 reads a weight. All other nodes stay in fp32. The weights are the same random numbers as in the fp32
-graph, rounded. A block's codes stand for 15 values, evenly spaced from minus to plus the block's
-largest magnitude. Each weight gets the nearest value. If a graph also looks up rows of a parameter,
-as in tied embeddings, the graph has the parameter in fp32 in addition to the codes.
+graph, rounded. Of the 16 codes, 15 are used: they stand for values evenly spaced from minus to plus
+the block's largest magnitude. Each weight is rounded to the nearest of these values. If a graph
+also looks up rows of a parameter, as in tied embeddings, it keeps that parameter in fp32, too.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Write to the metadata how to draw codes; delete the entries of weights not in ``read``."""
+    """List in the metadata how to draw codes, and the fp32 parameters that are still ``read``."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {

@@ -1,8 +1,8 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
-Each parameter becomes a graph input, and trials draw its values at random with the standard
-deviation of the removed values. A parameter whose numbers are all equal keeps these numbers. Other
-constants, such as a table of angles, stay.
+Each parameter becomes a graph input. Trials draw its values at random, with the standard deviation
+of the removed values; if these are all equal, trials use the same number. Other constants, such as
+a table of angles, stay.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnxstep.graphs.tensors import check_tensors
 
 
 def weightless(path: Path) -> onnx.ModelProto:
-    """The model in the file ``path`` without weights; the file may be larger than trials allow.
+    """The model in the file ``path`` without weights; the file may have any size.
 
     Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
     weights. The function checks that the returned model can be read.

@@ -28,8 +28,8 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     """Compare ``outputs`` of the trial's first step with the outputs of that step in fp32.
 
     None if the job has no reference in fp32. The reference starts from the trial's parameters and
-    carried state. The reference's session is closed at the end of this call. Raises JobError if a
-    number is finite in fp32 but not in the trial, because times of a broken model do not count.
+    carried state. Its session is closed at the end of this call. Raises JobError if there is no
+    output of floats to compare, or if a number is finite in fp32 but not in the trial.
     """
     if job.reference is None:
         return None

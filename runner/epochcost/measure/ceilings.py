@@ -83,11 +83,12 @@ def ceilings_here(
     again: bool,
     device: int = 0,
 ) -> tuple[Ceilings, bool]:
-    """Peak rates of this host, stored under ``hardware``, and whether this call measured them.
+    """Peak rates of this host, and whether this call measured them.
 
-    Runs the benchmark unless ``folder`` has rates of this host and runtime in the current format.
-    ``again`` forces the benchmark. ``device`` is CUDA's number of the GPU. Raises CapabilityError
-    if the rates cannot be measured or stored, or if another run is writing to the same folder.
+    The call measures and stores rates unless ``folder`` has rates of this host and runtime in the
+    current format, stored for ``hardware``. ``again`` forces the benchmark. ``device`` is CUDA's
+    number of the GPU. Raises CapabilityError if the rates cannot be measured or stored, or if
+    another run is writing to the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -191,8 +192,7 @@ def _one_node(
 ) -> bytes:
     """The bytes of a model with a single operator, inputs ``x0``, ``x1``, … and the output ``y``.
 
-    ``inputs`` is the number of inputs. Inputs and output have the same ``shape``, and ``kind`` as
-    ONNX's number of their element type.
+    All tensors have the same ``shape`` and element type; ``kind`` is ONNX's number of this type.
     """
     names = [f"x{index}" for index in range(inputs)]
     ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
@@ -212,9 +212,9 @@ def run_on_device(
 ) -> Callable[[], ort.OrtValue]:
     """Make a function that runs ``operator`` on ``values`` and waits for the output.
 
-    The operator computes in ``precision``. All tensors are bound beforehand, so that no allocation
-    is timed. ``output`` only states the shape of the output. The function returns the operator's
-    output on the device.
+    The made function returns the output on the device. The operator computes in ``precision``. All
+    tensors are bound beforehand, so that no allocation is timed. Only the shape of ``output`` is
+    used.
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)

@@ -60,8 +60,8 @@ class ControlGroups:
         """Paths of a control file in the process's group and enclosing groups, innermost first.
 
         Version 2 of control groups names the file ``unified``. Version 1 names it ``legacy`` and
-        keeps it below ``controller`` (the kernel's admin-guide: cgroup-v2, cgroup-v1). The paths
-        need not exist: a container mounts its own group as the root.
+        keeps it below ``controller`` (the kernel's admin-guide: cgroup-v2, cgroup-v1). In a
+        container, which mounts its own group as the root, some of the paths may not exist.
         """
         files: list[Path] = []
         for line in (read_text(self.membership) or "").splitlines():

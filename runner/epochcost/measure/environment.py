@@ -95,15 +95,15 @@ class Revision:
     modified: bool
 
     def note(self) -> str:
-        """The text of the file that states the revision of an installed package."""
+        """The text of the file ``NOTE``, which states the revision of an installed package."""
         return f"{self.commit} {'modified' if self.modified else 'unmodified'}\n"
 
 
 def code_revision(folder: Path = CODE) -> Revision | None:
     """The revision of the code in ``folder``.
 
-    None unless git tracks the code or `epochcost launch` installed it. So code that pip
-    installed from an index has no revision, even inside another project's checkout.
+    The revision is known if git tracks the code, or if `epochcost launch` installed the code. For
+    other code, such as a package that pip installed from an index, the result is None.
     """
     if (folder / NOTE).is_file():
         commit, state = (folder / NOTE).read_text("utf-8").split()

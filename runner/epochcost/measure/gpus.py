@@ -128,7 +128,7 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """How the trial's peak GPU memory was measured, and its size in bytes; None if unknown."""
+        """The method of measuring the trial's peak GPU memory, and the bytes; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property

@@ -1,7 +1,7 @@
 """The job that a worker process receives, the messages that it sends, and its failures.
 
-A job names files and contains no arrays. The module that writes the graph and the batches decides
-which work is timed. All messages are frozen records, written as JSON.
+A job names files and contains no arrays. Its graph and batches decide which work is timed. All
+messages are frozen records, written as JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CarriedValue(_Frozen):
     Input and output have the same type and static shape. The value is a parameter, the state of an
     optimizer, or the state of a recurrent layer. If its first value is neither stored nor drawn at
     random, the value starts as a tensor filled with ``fill``. If ``in_place``, the step may
-    overwrite the input with the output, since no later node reads the input.
+    write the output over the input, because every node that reads the input has run by then.
     """
 
     input: str
@@ -134,11 +134,11 @@ class JobFiles(_Frozen):
     says, with the job's seed. A carried value without a stored or drawn value starts as a tensor
     filled with ``CarriedValue.fill``. In inference, a parameter without a value is an error.
     ``outputs`` are the names of the outputs to read, such as the loss, without carried values.
-    ``reference`` is the same work in fp32, for comparison, or None if the trial itself computes in
-    fp32 or an engine runs ``graph``. ``evaluation`` computes the loss of a training on held-out
-    batches. ``serving`` has the load or the requests that LoadGen sends; None for trials that time
-    steps. With a load, ``batches`` has examples ``[examples, ...]``, and ``graph`` is the graph for
-    the largest batch.
+    ``reference`` is the same work in fp32, for comparison. It is None if the trial itself computes
+    in fp32, or if an engine runs ``graph``. ``evaluation`` computes the loss of a training on
+    held-out batches. ``serving`` has the load or the requests that LoadGen sends; None for trials
+    that time steps. If ``serving`` has a load, ``batches`` has arrays ``[examples, ...]``, and
+    ``graph`` is the graph for the largest batch.
     """
 
     graph: Path

@@ -118,10 +118,9 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
 class Answers:
     """Tells LoadGen which samples are answered, and stores the model's first error.
 
-    Code that LoadGen calls cannot stop LoadGen, and no exception may pass through LoadGen. After an
-    error all further samples are reported as completed without an answer, and ``raise_fault``
-    raises the error at the end of the run. ``answered`` is called with the number of samples
-    answered so far.
+    No exception may pass through LoadGen. So after an error, all further samples are reported as
+    completed without an answer, and ``raise_fault`` raises the error at the end of the run. The
+    callback ``answered`` gets the number of samples answered so far.
     """
 
     def __init__(self, answered: Answered) -> None:
@@ -286,8 +285,8 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
     """Make the record of a latency from ``values``, the values in LoadGen's log by key.
 
-    ``plain`` is the pattern of the keys for mean, minimum and maximum. ``percentile`` is the
-    pattern of the keys for percentiles.
+    ``plain`` is the format string of the keys for mean, minimum and maximum, ``percentile`` that
+    of the keys for percentiles.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -333,10 +332,10 @@ class LoadGenTrial(ABC):
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The short runs begin with a share of ``capacity`` and try no rate below ``floor``, in
-        samples per second. The rate of the first longer run is ``first`` times the rate from the
-        short runs. After each longer run that exceeds the bound, the rate is multiplied by
-        ``less``. Returns whether a longer run kept the bound.
+        ``capacity`` and ``floor`` are in samples per second. The first short run has a fixed share
+        of the rate ``capacity``, and no short run a rate below ``floor``. The first longer run has
+        ``first`` times the rate that the short runs found. After each longer run that exceeds the
+        bound, the rate is multiplied by ``less``. Returns whether a longer run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)

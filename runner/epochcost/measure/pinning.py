@@ -23,7 +23,7 @@ NO_PINNING = "this system cannot pin a process to CPUs (no sched_setaffinity)"
 
 @dataclass(frozen=True)
 class Topology:
-    """For each CPU, its NUMA node and all hardware threads of its core, the CPU itself included."""
+    """Maps each CPU to its NUMA node, and to all hardware threads of its core (itself included)."""
 
     threads: Mapping[int, frozenset[int]]
     nodes: Mapping[int, int]

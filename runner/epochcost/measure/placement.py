@@ -1,10 +1,10 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
 The module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
-CUDA, and which nodes a CUDA graph may contain. They also decide the number type in which nodes with
-many operations (heavy nodes) must compute. The proof is needed because ONNX Runtime changes
-precision silently. If a provider has no kernel of a half type, ONNX Runtime puts casts around its
-fp32 kernel. It also computes products in fp32 if their weights are not quantised.
+CUDA, and which nodes a CUDA graph may contain. They also decide in which number type nodes with
+many operations (heavy nodes) must compute. The proof is needed because ONNX Runtime may silently
+compute in fp32. For example, if a provider has no fp16 kernel of an operator, ONNX Runtime puts
+casts around the fp32 kernel.
 """
 
 from __future__ import annotations
@@ -157,12 +157,11 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
 @dataclass(frozen=True)
 class Declared:
-    """Names of a training step's nodes, by the precision that its graph declares for them.
+    """Names of the nodes in a training step's graph, by the precision of their inputs.
 
     ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are the
-    heavy nodes that onnxstep added without such an input, such as sums in fp32. Heavy nodes of the
-    model itself are never in ``wide``. ``names`` are all nodes. A node that ran but is not in
-    ``names`` results from a fusion by ONNX Runtime.
+    heavy nodes that onnxstep added and that have no such input, such as sums in fp32. ``names`` are
+    all nodes. A node that ran but is not in ``names`` results from a fusion by ONNX Runtime.
     """
 
     half: frozenset[str] = frozenset()
@@ -253,8 +252,8 @@ def _undeclared(
     """The nodes of ``wide`` for which the graph does not declare fp32.
 
     All nodes of ``wide`` ran in fp32. A node that is not in ``declared.names`` results from a
-    fusion, and may replace a node of ``declared.wide`` that is missing from ``nodes``. If this
-    explains all nodes that the graph does not declare, the result is empty.
+    fusion. The result is empty if all undeclared nodes are such, and no more than the nodes of
+    ``declared.wide`` that are missing from ``nodes``: then each may replace a missing node.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

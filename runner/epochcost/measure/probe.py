@@ -27,7 +27,7 @@ from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
-    """The parts for CUDA that this machine lacks, the most basic first; empty if CUDA works."""
+    """The software or hardware for CUDA that this machine lacks; empty if CUDA works."""
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:

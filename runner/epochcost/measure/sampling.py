@@ -171,7 +171,7 @@ class TrialProgress:
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Report the number of samples, and the relative half width of their mean's interval."""
+        """Report the number of samples, and ``width``, the relative half width of their mean."""
         progress = Progress(
             phase=self._phase,
             samples=samples,

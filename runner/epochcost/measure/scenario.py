@@ -162,7 +162,7 @@ class _Scenario(LoadGenTrial):
         """Search for the highest rate at which the latency percentile keeps its bound.
 
         Returns whether a rate was found. If even a single sample takes longer than the bound, the
-        short runs try no rate below that of samples answered one after the other.
+        search begins with the rate of samples answered one after the other, and tries no lower one.
         """
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
@@ -222,7 +222,7 @@ class _Scenario(LoadGenTrial):
 class ServedModel:
     """A model that is called with the indices of examples and copies its outputs to the host.
 
-    ``placement`` proves where the nodes ran for the largest batch size. ``first_outputs`` are the
+    ``placement`` states where the nodes ran at the largest batch size. ``first_outputs`` are the
     outputs for the first examples at that batch size. Carried state is reset at each call, because
     requests come from different users. Raises JobError for a graph input without a value.
     """

@@ -69,9 +69,9 @@ def open_session(
     which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
     arrays without a copy, so the caller must keep them. ``profile`` is the path prefix of a profile
     of the session's runs. With ``strict``, no node may run on the CPU under CUDA. Otherwise ONNX
-    Runtime may compute shapes on the CPU, and ``placement`` checks that it computes nothing else
-    there. Raises CapabilityError if the session fell back to another provider, JobError if ONNX
-    Runtime refuses the graph.
+    Runtime may use the CPU, and ``placement`` checks later that it computed only shapes there.
+    Raises CapabilityError if the session fell back to another provider, JobError if ONNX Runtime
+    refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -102,7 +102,7 @@ def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.Mode
     """A copy of the model in which the inputs ``names`` are initializers without values.
 
     The initializers refer to external data that does not exist. Code that opens a session must pass
-    their values to it.
+    the initializers' values to the session.
     """
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
@@ -139,7 +139,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 
 
 def load_cuda_libraries() -> None:
-    """Load the CUDA libraries of installed packages, which the system's loader does not find.
+    """Load CUDA libraries from Python packages, where the system's loader does not look.
 
     Errors go to standard error. If a library is missing, opening a session fails later. The
     function also makes CUDA number the GPUs as NVML does, in the order of the PCI bus instead of by

@@ -2,10 +2,9 @@
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, this file starts a module under an
 interpreter in which the package is not installed. The script loads the package that contains this
-file, and onnxstep from the folder LIBRARY. Other packages in the same folders cannot be imported:
-if the folders are site-packages, such an import would load the runtime of epochcost's own
-environment. This file uses only the standard library, and imports modules of the package only after
-loading it.
+file, and onnxstep from the folder LIBRARY. On purpose, the script does not add the parents of these
+folders to the import path: if they are site-packages, imports would find the runtime of epochcost's
+own environment. This file itself uses only the standard library.
 """
 
 from __future__ import annotations

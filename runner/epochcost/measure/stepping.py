@@ -218,10 +218,10 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield, for each step, the function calls that copy the step's values to the device.
+    """Yield, for each step, the calls (functions and arguments) that copy values to the device.
 
-    ``series`` has the values by step, and ``values`` the tensors on the device. Steps after the
-    last value have no calls. The result is lazy, since a series may be long.
+    ``series`` has the values by step, and ``values`` the tensors on the device. After the end of
+    ``series``, steps have no calls. The result is lazy, since a series may be long.
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
@@ -236,7 +236,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch in ``pools``, the function calls that copy it to the tensors ``values``."""
+    """For each batch in ``pools``, the calls that copy the batch to the tensors ``values``."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")

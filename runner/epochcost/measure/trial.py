@@ -107,7 +107,7 @@ def start_worker(
 def _release(process: subprocess.Popen[str]) -> None:
     """Tell the worker that its job is written.
 
-    If the worker has already ended, ``_follow`` reports how.
+    Do nothing if the worker has already ended, because ``_follow`` reports this.
     """
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
@@ -116,10 +116,10 @@ def _release(process: subprocess.Popen[str]) -> None:
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error for a worker that ended without a measurement.
+    """The error, with the text ``reason``, for a worker that ended without a measurement.
 
-    ``reason`` is the error's text. If this process killed the worker because the worker did not
-    respond, the cause is not lack of memory.
+    If this process killed a worker that did not respond (status SIGKILL and a ``failure``), the
+    cause is not lack of memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
@@ -169,8 +169,8 @@ def _follow(
 def _next(lines: Lines, silence_seconds: float) -> str | None:
     """The worker's next line; raises queue.Empty after ``silence_seconds`` without a line.
 
-    Before it raises, the function waits a moment more, because the worker may have written lines
-    while this process was suspended.
+    Before it raises, the function looks again, because the worker may have written lines while this
+    process was suspended.
     """
     try:
         return lines.get(timeout=silence_seconds)
@@ -216,7 +216,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """Say ``failure``, or if it is None how the worker ended, with the last lines of its log."""
+    """The text of ``failure``; if that is None, how the worker ended, and the end of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))

@@ -42,13 +42,13 @@ _AT_MOST = ("vocabulary", "context")
 def bind_model(
     graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
-    """The model's graph with fixed shapes for a batch size and, for a decoder, for a phase.
+    """The model's graph with fixed shapes for a batch size and, if ``work`` is a phase, for it.
 
     The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
     no size in ``[dimensions]``, it is the batch, whatever its name. Tensors that an exporter merged
     are separated again, see ``exported.separated``. Raises ModelError if a dimension of the graph
-    has no size, or if a size contradicts the graph. Also raises ModelError if the spec has a size
-    for a dimension that the graph lacks.
+    has no size, if a size contradicts the graph, or if the spec has a size for a dimension that the
+    graph lacks.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):

@@ -147,7 +147,8 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
 def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     """The sweeps of all plans; sweeps with the same id become a single sweep.
 
-    A merged sweep starts at the smallest first batch size and has the largest number of rounds.
+    The merged sweep starts at the smallest batch size of these sweeps, with the largest number of
+    rounds.
     """
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
@@ -158,7 +159,7 @@ def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason: the first omitted part, the number of others, the reason."""
+    """Yield a line for each reason, such as "part A and 2 more: the reason"."""
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 
@@ -311,7 +312,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep up to ``MOST_BATCH`` examples or, in training, up to an epoch if that is smaller."""
+    """A sweep from ``smallest`` to ``MOST_BATCH`` examples, in training at most an epoch."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")

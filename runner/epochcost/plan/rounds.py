@@ -26,8 +26,8 @@ _WIDEST = Decimal("0.5")
 class Visit:
     """The measurement of one round of a trial: round ``number`` (from 1) of ``rounds``.
 
-    The planned rounds share the trial's time budget. ``extra`` is the number of rounds that were
-    added to the plan.
+    ``rounds`` includes ``extra`` rounds that were added to those planned. The planned rounds share
+    the trial's time budget.
     """
 
     trial: Trial
@@ -55,9 +55,9 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        It is √rounds times the trial's half width, but at most ``_WIDEST`` or the trial's half
-        width, whichever is larger. The interval of n rounds together is narrower by the factor √n
-        than the interval of one round, if the rounds agree.
+        The result is √rounds times the trial's half width. It is limited to ``_WIDEST``, but never
+        below the trial's half width. If n rounds agree, their common interval is narrower by the
+        factor √n than the interval of one round.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

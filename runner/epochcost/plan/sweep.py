@@ -103,8 +103,8 @@ Point = MeasuredSize | SizeFailure
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    No size is tried above a size that ran out of memory. But if a larger size ran, that failure is
-    ignored. ``points`` are the outcomes so far, one for each size.
+    ``points`` are the outcomes so far, one for each size. No size is tried above a size that ran
+    out of memory, unless a still larger size ran.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
@@ -141,8 +141,8 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
 
-    Throughput has fallen if a smaller size has the best ``lowest_rate`` and, at each of the largest
-    sizes, ``highest_rate`` is less than this rate by more than ``_FALLEN_SHARE``.
+    Throughput has fallen if a smaller size has the best ``lowest_rate``, and if the largest sizes
+    have a ``highest_rate`` of less than 1 - ``_FALLEN_SHARE`` times that rate.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

@@ -100,13 +100,13 @@ class Trial(BaseModel):
     ``graph_sha256`` is the digest of the ONNX file. ``spec_sha256`` is the digest of the part of
     the spec that decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and
     version that executes the work; for requests, the package is an engine. ``producer`` is the
-    version of epochcost, whose gradients are part of the work. ``batch_size`` is the number of
-    examples of a step, the most examples of a run under LoadGen, or the number of sequences in a
-    decoder's phase. ``vcpus`` is the number of CPUs that the worker is pinned to, None for all.
-    With ``stored_weights``, parameters are constants of the graph, as in a server; in training, and
-    in inference by older versions, they are inputs of the graph. ``former`` has settings that only
-    older versions had. As JSON, a trial is a flat table: the settings of ``session``, ``work`` and
-    ``former`` are keys of the trial.
+    version of epochcost, which derives the gradients. ``batch_size`` is the number of examples in
+    a step, or of sequences in a decoder's phase. Under LoadGen, it is the largest number of
+    examples in a run of the model. ``vcpus`` is the number of CPUs that the worker is pinned to,
+    None for all. With ``stored_weights``, parameters are constants of the graph, as in a server;
+    otherwise, they are inputs of the graph. ``former`` has settings that only older versions had.
+    As JSON, a trial is a flat table: the settings of ``session``, ``work`` and ``former`` are keys
+    of the trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

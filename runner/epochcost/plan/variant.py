@@ -4,7 +4,7 @@ Each variant is a separate trial. This module gives the reason why a provider, a
 not support a variant. ``plan.make`` excludes variants that the machine does not support. For each
 onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability, see
 docs/how-to/measure-a-rented-gpu.md, "On older GPUs". The lists come from the kernels' headers in
-the wheels of 1.19.2, 1.23.2, 1.26.0 and every minor release since, for Linux on x86-64.
+the wheels for Linux on x86-64 of 1.19.2, 1.23.2, 1.26.0, and each minor release after 1.26.0.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """ONNX Runtime's settings for a trial of a study, without GPU settings for a CPU trial.
+    """ONNX Runtime's settings for a trial of a study; a CPU trial has no GPU settings.
 
-    By default, a pinned trial has a thread for each CPU to which it is pinned.
+    If the study sets no number of threads, a pinned trial has ``vcpus`` threads.
     """
     cuda = study.cuda if provider == "cuda" else Cuda()
     limit = cuda.memory_limit_gib

@@ -1,8 +1,8 @@
 """The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, and requests.
 
-Each kind of work has a title and a form in stored trials. This module also plans the work that a
-study names. ``execute`` writes the work's files and estimates its memory, and ``measure`` measures
-the work.
+Each kind of work has a title and its own keys in a stored trial. This module also plans the work
+that a study names. ``execute`` writes the work's files and estimates its memory. ``measure``
+measures the work.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in a stored trial, as keys and values; the added key ``kind`` is its kind."""
+    """The keys and values of a stored trial's work, with the kind of work as the key ``kind``."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:

@@ -146,8 +146,8 @@ class Departures:
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
         """Predict each group of rows from all other groups, and collect errors to scale intervals.
 
-        ``groups`` [n] labels the rows, and ``features`` [n, k] describe them. The result's
-        ``factor`` gives most weight to rows whose features are close to its argument.
+        ``groups`` [n] labels the rows, and ``features`` [n, k] describe them for the method
+        ``Calibration.factor``.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0

@@ -92,7 +92,7 @@ class Devices:
 
 
 def precision_of(text: str) -> Precision:
-    """The precision that a text names: ``mixed`` if it is empty, ``fp32`` if it is unknown."""
+    """The precision that ``text`` names; ``mixed`` for no text, ``fp32`` for an unknown name."""
     label = text.casefold()
     if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"

@@ -64,8 +64,8 @@ _IMAGES = "image"
 class Question:
     """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
-    Our runtime, named ``software``, runs the workload. If ``program`` is a published rate, the
-    program of that rate runs the workload instead.
+    If ``program`` is None, our runtime, named ``software``, runs the workload. Otherwise, the
+    program that achieved the published rate ``program`` runs it.
     """
 
     model: str
@@ -123,7 +123,8 @@ class Forecaster:
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """Calibrations on published rates, and the inverse of these rates' covariance.
 
-        The inverse is None if ``measured`` has rates, because forecasts then use all rates.
+        The inverse is None if ``measured`` has rates: then forecasts use the published and measured
+        rates together.
         """
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
@@ -265,8 +266,7 @@ def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple
 def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
     """The indices of the rows of each workload.
 
-    Two models that are forecast with the program of one published model are two workloads, because
-    their graphs differ.
+    Two rows are of one workload if they have the same ``model_mode`` and the same profile.
     """
     works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
     return list(members(works))
@@ -294,7 +294,7 @@ def _posteriors(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """Make a row like a published one: the question's workload with the rate ``per_second``."""
+    """A row, like a published one, for the question's workload with the rate ``per_second``."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program
@@ -339,9 +339,9 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A ``rate`` of the published program whose graph is most similar to a workload's graph.
+    """The published program whose graph is most similar to a workload's graph, with one ``rate``.
 
-    ``same`` has all sources' rates of the workload's own network, in the workload's mode and
+    ``same`` has all published rates of the workload's own network, in the workload's mode and
     precision, sorted as in ``nearest_program``.
     """
 
@@ -367,8 +367,8 @@ def nearest_program(
     """Find the published program with the operations and bytes most similar to ``profile``.
 
     Return None if no program is near. Programs for images come last if ``task`` has no images.
-    Among equally similar programs, the order of ``FRAMEWORKS`` decides, then each program's number
-    of rates. Recurrent workloads need recurrent programs.
+    Among equally similar programs, the order of ``FRAMEWORKS`` decides, then the larger number of
+    rates. Recurrent workloads need recurrent programs.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

@@ -107,7 +107,7 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
-    """Matrix [n, n] by which to multiply the errors of one job on n machines, to rescale them.
+    """Matrix [n, n] that, times the errors of one job on n machines, gives the scaled errors.
 
     The arguments are those of ``joint_draws``.
     """

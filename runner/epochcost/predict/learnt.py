@@ -190,7 +190,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
 
 
 def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows with the figures of another device: probably one device under two names."""
+    """Yield rows that repeat figures of another device: probably the same one under two names."""
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)

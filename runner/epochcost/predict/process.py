@@ -10,7 +10,7 @@ without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for cho
 hyperparameters in Gaussian processes", for single points; here for whole groups). The sizes of the
 errors, in predicted standard deviations, give the factor that widens or narrows the intervals
 (cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Rows on devices similar to
-the predicted device count more. A group with many rows counts at most as much as a group with one.
+the predicted device count more. The rows of a group share a weight, so no large group dominates.
 
 Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4.
 ``design`` builds the rows and their features; this module works on arrays only.
@@ -53,10 +53,10 @@ class Design:
     ``count`` is the logarithm of the number of devices, ``batch`` the logarithm of the batch size
     of one device, ``uncertainty`` the standard deviation of each rate's measurement.
 
-    The other fields are labels. Two rows have the same number in a label if they agree in the facts
-    that the label stands for. ``work``: the workload and all its settings. ``setting``: source,
-    model, mode, precision, software, task and unit. ``edition``: source, model, mode, task and
-    unit. ``model_mode``: model, mode, and source without its version. ``stack``: source and mode.
+    The other fields are labels. Two rows have the same number in a field if they agree in all facts
+    of this list. ``work``: the workload and all its settings. ``setting``: source, model, mode,
+    precision, software, task and unit. ``edition``: source, model, mode, task and unit.
+    ``model_mode``: model, mode, and source without its version. ``stack``: source and mode.
     ``software``: source, mode, software and precision. ``group``: chip and memory size.
     ``generation``: the chip's generation.
     """
@@ -89,9 +89,9 @@ class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
     ``cache`` and ``power`` are weights of these features of a device. Peak rate and bandwidth have
-    the weight 1. Fields with ``length`` in their names are length scales. Those with ``linear`` are
-    slopes: ``graph_linear`` over features of the graph, the others over features of the device.
-    Those with ``group`` are effects of one chip with one memory size.
+    the weight 1. Fields with ``length`` in their names are length scales. Fields with ``linear``
+    are of slopes: ``graph_linear`` over features of the graph, the others over features of the
+    device. Fields with ``group`` are of effects that one chip with one memory size has.
     """
 
     level: float = 6.0
@@ -127,7 +127,7 @@ class Scales:
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
-    Equal labels must have equal numbers in both designs.
+    A label's number must have the same meaning in both designs.
     """
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)

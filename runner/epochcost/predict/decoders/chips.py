@@ -154,9 +154,9 @@ class Chip:
 
     ``products`` is the operations a second of the matrix units at a precision, ``operations`` those
     of the vector units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes a
-    second to another device of the machine. ``hops`` is the number of links on the way to that
-    device. ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on
-    most chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of
+    second to another device of the machine. ``hops`` is the number of links between two devices.
+    ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on most
+    chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of
     cores of all ``sockets``, 0 for a device. Chips that agree in ``kind``, ``maker`` or
     ``generation`` are expected to behave alike.
     """
@@ -293,8 +293,8 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
     """The processor of a machine without accelerators; None if its spec names no processor.
 
     If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
-    Otherwise the numbers come from the spec, and the chip and its instructions from another machine
-    of the same family.
+    Otherwise the numbers come from the spec, and the chip from another machine of the same family
+    if there is one.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -323,7 +323,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor after the example of a known one with the same ``chip``, if any."""
+    """Describe a processor, with facts from a known processor of the same ``chip`` if any."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores

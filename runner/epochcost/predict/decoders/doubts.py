@@ -6,8 +6,8 @@ For example, the chip's cache may contain a part of the weights, and a server ma
 values in eight bits. A model with experts reads only the experts that its (random) routing selects.
 
 The time of a batch grows at least in proportion to the lengths of its prompts and answers. So a
-line through the times of two lengths should not be above zero at length zero. If it is, its value
-is the time of the program's start, such as the compilation of kernels.
+line through the times of two lengths should give zero or less at length zero. A positive value is
+the time of the program's start, such as the compilation of kernels.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _program(row: TokenRow) -> Hashable:
 
 
 def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row that repeats an earlier row, and a message with its place."""
+    """Yield the index of each row that repeats an earlier row, and a message naming the latter."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)

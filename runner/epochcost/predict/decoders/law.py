@@ -56,21 +56,21 @@ class Efficiencies(NamedTuple):
 
     - ``read``, ``products``, ``link``: reached shares of the peak rates of memory, matrix units
       and links between devices.
-    - ``ordinary``: the vector units execute one operation for every 10 · ``ordinary``
-      multiplications of the matrix units.
+    - ``ordinary``: for every 10 · ``ordinary`` operations of the matrix units, the vector units
+      execute one.
     - ``weights``: operations of the vector units to unpack a quantised weight.
     - ``layer``, ``sequence``: seconds for each layer, and each sequence, in a decoding step.
     - ``prompt_layer``, ``start``: seconds for each layer in a prefill, and for each prefill.
     - ``hop``: seconds for each transfer between two devices.
-    - ``threads``: seconds that a layer waits for each core of a processor.
-    - ``clock``: let r be the vector units' operations a second, divided by 3e13. On devices, the
-      seconds of layers and sequences are divided by r to the power ``clock``.
+    - ``threads``: seconds that each core of a processor adds to each layer.
+    - ``clock``: on devices, the seconds of layers and sequences are divided by
+      (vector operations a second / 3e13) to this power.
     - ``warm``, ``narrow``: the prompt length in tokens, and the width of the hidden state, at which
       the matrix units reach half of their rate.
     - ``between``: an output token is delayed by this share of the time of other requests' prefills.
     - ``socket``: the bandwidth of n sockets is divided by n to this power.
-    - ``core``: a processor whose clock falls with the number of busy cores reaches a rate of
-      products proportional to this power of the peak rate.
+    - ``core``: if a processor's clock falls with the number of busy cores, its rate of products is
+      proportional to the peak rate to this power.
     """
 
     read: float
@@ -111,9 +111,9 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 class Law:
     """Predict the times of n steps from the logarithms of the efficiencies.
 
-    The attributes are arrays [n] of figures of the models, the chips and the requests. ``expert``
-    is the number of parameters of an expert, ``split`` the number of devices that share each layer.
-    ``part`` is the most tokens of a prompt that are read at once.
+    The attributes are arrays [n] of facts about the models, the chips and the requests. ``expert``
+    is the number of parameters of an expert. ``split`` is the number of devices that share each
+    layer. ``part`` is the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:

@@ -2,9 +2,9 @@
 
 An edition is a version of the software as one source names it. The fit is hierarchical: each fit is
 the prior of fits to smaller groups of rows. The first fit is to all rows on processors or NVIDIA's
-chips. Fits to each software's rows among these follow, then fits to each software's rows on the
-chips of each other maker, then fits to the rows of each edition. A program with few rows stays near
-the fit of the next larger group; with very few rows, it uses that fit.
+chips. Fits to each software's rows among these follow, then fits to each software's rows on another
+maker's chips, then fits to the rows of each edition. A program with few rows stays near the fit of
+the next larger group. A program with very few rows has no fit of its own.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _fit(
 ) -> Vector:
     """Fit efficiencies to the questions with the indices ``at``.
 
-    If n of them have the same entry in ``groups``, they have the weight √n together.
+    If n of these questions have the same entry in ``groups``, they have the weight √n together.
     """
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5

@@ -132,14 +132,14 @@ class ServingQuestion:
 class TokenRow:
     """A published serving measurement: the ``seconds`` that answer its ``question``.
 
-    If the question is ``interleaved``, the time between tokens includes the time to read the
-    prompt. It is ``(first + (output - 1) * token) / output``, with ``first`` the seconds to the
-    first token of a request and ``token`` the seconds between two tokens. So ``sequences /
-    seconds`` is the throughput in tokens a second.
+    If the question is ``interleaved``, ``seconds`` includes the time to read the prompt: it is
+    ``(first + (output - 1) * token) / output``, with ``first`` the seconds to the first token of a
+    request and ``token`` the seconds between two tokens. So ``sequences / seconds`` is the
+    throughput in tokens a second.
 
-    A rate at full load states neither seconds nor the number of sequences: ``seconds`` is None, and
-    the question has one sequence. ``tokens_per_second`` is None if the row states a time.
-    Unknown lengths of prompts and outputs are 0.
+    If the row states a rate at full load, ``seconds`` is None and the question has one sequence,
+    because the number of sequences is unknown. ``tokens_per_second`` is None if the row states a
+    time. Unknown lengths of prompts and outputs are 0.
     """
 
     line: Line
@@ -279,7 +279,7 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """Convert a throughput to a time between tokens that includes reading prompts, or to None."""
+    """The ``_Timed`` of a throughput, with ``interleaved`` set; None if the row is not usable."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None

@@ -228,10 +228,9 @@ class _Side:
         return Departures(self._terms, noise, Traits.of(questions, _LABELS, _FEATURES), medians)
 
     def _factors(self) -> dict[str, float]:
-        """The factor that scales the intervals of each kind of time.
+        """For each kind of time, half the width of 90 % intervals in standard deviations.
 
-        An interval of this many standard deviations on each side contains nine of ten rows, if each
-        row is predicted from the rows of other chips.
+        Such intervals contain nine of ten rows, each predicted from the rows of other chips.
         """
         questions = self._cells[0]
         kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])
@@ -254,5 +253,5 @@ class _Side:
 
 
 def _key(question: ServingQuestion) -> tuple[Hashable, ...]:
-    """The traits that decide how far the time is expected to be from the law's time."""
+    """The labels and features from which the departure from the law is predicted."""
     return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))

@@ -101,7 +101,7 @@ _TERMS = (
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestion:
-    """A question for the rate at which ``count`` devices of one kind train a model.
+    """A question about the rate at which ``count`` devices of one kind train a model.
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens.
     ``recomputed`` is the share of the forward pass that the backward pass repeats. If ``sharded``,
@@ -189,21 +189,22 @@ class TrainingForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds per token [n] by the law alone, to compare layouts on one machine."""
+        """Seconds per token [n] by the law alone, without departures from it."""
         return np.exp(Law(questions)(np.log(self.efficiencies)))
 
 
 class Amounts(NamedTuple):
-    """Times and factors in the law for one token on one device at the hardware's full rates.
+    """Amounts of work from which the law computes the seconds of a token.
 
-    ``products`` is the seconds of matrix products at the peak rate, ``attention`` those of
-    attention at the rate √(150 · bandwidth · peak rate in 16 bits). ``read`` is the seconds to read
-    the weights. ``unpacked`` is the seconds to read one byte for each quantised weight, ``numbers``
-    those to read one byte for each activation. ``moved`` is the seconds to move the weights over
-    the link. ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``layers`` is
-    the number of passes through layers; a pass of compiled software counts 0.3. ``few_bits`` is 1
-    if products are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else
-    0. ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
+    Seconds for one token on one device, at the hardware's full rates: ``products`` for matrix
+    products, ``attention`` for attention at the rate √(150 · bandwidth · peak rate in 16 bits),
+    ``read`` to read the weights, ``unpacked`` to read a byte for each quantised weight, ``numbers``
+    to read a byte for each activation, ``moved`` to move the weights over the link.
+
+    Numbers: ``layers`` counts passes through layers; a pass of compiled software counts 0.3.
+    ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``few_bits`` is 1 if
+    products are in fewer than 16 bits, ``experts`` is 1 if the model has experts, else both are 0.
+    ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
     """
 
     products: float
