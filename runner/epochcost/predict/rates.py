@@ -66,7 +66,7 @@ class Rate:
 
     @property
     def work(self) -> tuple[str, ...]:
-        """The workload with all its settings; rates with the same value differ in machine only."""
+        """All properties of the workload; rates with equal properties differ only in machine."""
         batch = "" if self.batch is None else f"{self.batch:g}"
         return (*self.setting, self.task, self.size, batch, self.unit)
 

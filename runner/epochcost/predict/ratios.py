@@ -39,10 +39,10 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices between two accelerators with similar predicted probabilities of being right.
+    """A bin of choices of the cheaper of two accelerators.
 
-    ``probability`` is the mean of these probabilities, ``right`` the share of choices that are
-    right, and ``ratios`` the number of choices.
+    ``probability`` is the mean predicted probability that a choice is right, ``right`` the share of
+    choices that are right, and ``ratios`` the number of choices.
     """
 
     probability: float
@@ -54,13 +54,12 @@ class Stated:
 class RatioErrors:
     """Calibration of predicted ratios between two accelerators.
 
-    ``coverage`` is the share of 90 % ranges that contain the published ratio. The other figures are
-    of the ``priced`` ratios, whose accelerators both have a price. For each, the prediction chooses
-    the cheaper accelerator. The Brier score is the mean squared error of the predicted
-    probabilities that these choices are right. ``base_rate_brier`` is the score if every
+    ``coverage`` is the share of 90 % ranges that contain the published ratio. All other fields
+    except ``ratios`` cover only the ``priced`` ratios, whose accelerators both have a price. For
+    each, the prediction chooses an accelerator. ``brier`` is the mean squared error of the
+    predicted probabilities that a choice is right. ``base_rate_brier`` is the same if every
     probability were the share of right choices. The regret is how much more the chosen accelerator
-    costs than the cheaper one. ``reliability`` has the non-empty bins, each 0.05 wide, of
-    probabilities from 0.5 to 1.
+    costs than the cheaper one. ``reliability`` groups choices by probability.
     """
 
     ratios: int
@@ -78,8 +77,8 @@ def ratio_errors(
 ) -> Mapping[TwoWithheld, RatioErrors]:
     """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
 
-    ``hourly`` has each device's price per hour, by the device's id. The result omits a way of
-    withholding that gives no priced ratio.
+    ``hourly`` has each device's price per hour, by the device's id. Ways of
+    withholding without a priced ratio are left out.
     """
     design = designed(learnt, devices)
     prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -102,10 +101,9 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield, for each pair of accelerators, an array [k, 4] with a row for each of its k ratios.
 
-    The rows of one label, or of two if ``together`` is 2, are withheld at a time. The columns are
-    the ratio's weight, its error (true − predicted), the predicted standard deviation of the error,
-    and the predicted cost on the first accelerator relative to the second (NaN without prices). The
-    last three are in logarithms.
+    All rows of ``together`` labels are withheld at a time. The columns are a ratio's weight and,
+    in logarithms, its error (true − predicted), the error's predicted standard deviation, and the
+    predicted ratio of costs (NaN without prices).
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
@@ -120,7 +118,7 @@ def _ratios(
 
 
 def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
-    """Yield, for each pair of accelerators, the row indices [k, 2] of the k workloads of both.
+    """Yield, for each pair of accelerators, the rows [k, 2] of the k workloads that both ran.
 
     If ``together`` is 2, the two accelerators have different ``labels``, else the same label.
     """

@@ -31,7 +31,7 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast from all rows with another ``name``.
+    """A published rate, and its forecast without the rates of the same ``name``.
 
     ``name`` is an accelerator, generation, model or source. ``forecast`` is None if no forecast is
     possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or infinite if the
@@ -124,7 +124,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield each of ``rows`` if its candidate's edition, or a similar graph, is in ``rest``."""
+    """Yield each of ``rows`` if ``rest`` has the same edition or a similar graph."""
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -135,10 +135,10 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
 
-    The factor of a row is fitted to rows with other ``names``. If models are withheld, these rows
-    are of the row's device. If sources are withheld, they are all such rows. Otherwise they have
-    the row's ``Rate.edition``. The result is NaN for rows that are not ``predictable``, and
-    infinite if no row determines the factor.
+    A row's factor is fitted to rows with other ``names``: to those of the same device if models are
+    withheld, to all if sources are withheld, and else to those of the same ``Rate.edition``. The
+    result is NaN for rows that are not ``predictable``, and infinite if no row determines the
+    factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -1,8 +1,8 @@
 """Escape text from specs and results for Markdown, HTML and page titles.
 
-Jinja calls `markdown_text` (``finalize``) on every string that a template prints. This function
-replaces punctuation that has a meaning in Markdown or HTML by numeric entities. Both
-languages show such an entity as the character.
+Jinja calls `markdown_text` on every value that a template prints. `markdown_text` replaces
+punctuation that has a meaning in Markdown or HTML by numeric entities, which both languages show as
+these characters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """Make a text one line; keep blanks at its ends, because templates print sentence parts."""
+    """Make a text one line; keep blanks at its ends, which may separate words on a page."""
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 

@@ -115,7 +115,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Days and hourly amounts of the on-demand price and of those it replaced, oldest first."""
+    """Day and hourly amount of the on-demand price and of each replaced price, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []

@@ -6,10 +6,9 @@ machine. So files of the docs folder are published only if their kind or their n
 never through a link.
 
 The content security policy allows only files of the site itself, and the theme's inline scripts, by
-their hashes. The policy is the same on all pages: with instant navigation, the first page's policy
-stays in force, and another policy would be added to it. Vega interprets its expressions itself, so
-the policy need not allow text to become code. Inline styles are allowed, because tables, SVG and
-Vega's tooltips use them.
+their hashes. The policy is the same on all pages, because during instant navigation the first
+page's policy stays in force. Vega interprets its expressions itself, so the policy need not allow
+text to become code. Inline styles are allowed, because tables, SVG and Vega's tooltips use them.
 
 A site is built in a neighbouring folder and moved into place at the end, so a build that fails or
 is killed leaves the earlier site unchanged. The next build removes the remains of a killed build.
@@ -75,7 +74,7 @@ class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
     ``links`` has the symbolic links below the docs folder, ``named`` the files that the
-    configuration names, such as style sheets. In the folders ``results``, only the files in
+    configuration names, such as style sheets. In the folders ``results``, only the result files in
     ``read`` are published.
     """
 

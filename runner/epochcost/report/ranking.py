@@ -65,12 +65,12 @@ class Contender:
 
     @property
     def reservation(self) -> str:
-        """The reason why the machine cannot be the answer; empty without a reason."""
+        """The reason not to recommend the machine; empty without a reason."""
         return (self.row or self.price).reservation
 
     @property
     def answers(self) -> bool:
-        """Whether the machine may be the answer."""
+        """Whether the machine may be recommended."""
         return not self.reservation
 
     @property
@@ -94,9 +94,9 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """The machines for a goal of a workload: cheapest first, those with a ``reservation`` last.
+    """The machines for a job of a workload: cheapest first, those with a ``reservation`` last.
 
-    ``beside`` has the rankings of the same goal in other software.
+    ``beside`` has the rankings for the same job in other software.
     """
 
     goal: ContestGoal
@@ -105,7 +105,7 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines that may be the answer; all machines if none may."""
+        """The machines that may be recommended, or all machines if there are none."""
         return tuple(contender for contender in self.machines if contender.answers) or self.machines
 
     @cached_property

@@ -75,8 +75,8 @@ class Section:
 class Site:
     """All that the report adds to the hand-written pages, by address.
 
-    ``results`` are files to copy. Pages show ``figures`` by their id. Each page in ``embedded`` has
-    a single chart. Charts are drawn later.
+    ``results`` are files to copy. ``figures`` are keyed by id, not by address, and drawn later.
+    Each page in ``embedded`` has a single chart.
     """
 
     pages: Mapping[str, str]
@@ -174,7 +174,7 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     """Make the navigation: main sections, others under "More", and hand-written pages by kind.
 
     Entries are addresses only; MkDocs names them by the pages' own titles, which are escaped. A
-    long section is divided into groups by title, because every page repeats the open groups.
+    long section is divided into groups by title.
     """
     sections = {section.title: _entry(section) for section in site.sections}
     more = [sections[title] for title in sections if title not in _FIRST]

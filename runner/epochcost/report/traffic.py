@@ -2,10 +2,9 @@
 
 For a decoder with measured times, the script has the formulas of `analysis.tokens` for each
 measured number of sequences. For a decoder with predicted times, there is a file for each
-precision. The file has the coefficients of the time to read a prompt, and the times to decode a
-token for 1, 2, 4, … sequences, by kind of device, number of devices and software. A
-browser program, shared by all decoders, adds the times by the formula of `predict.decoders` and
-computes the cost.
+precision. For each kind of device, number of devices and software, the file has the coefficients of
+the time to read a prompt, and the times to decode a token for 1, 2, 4, … sequences. From these, a
+program that all decoders share computes the cost by the formula of `predict.decoders`.
 """
 
 from __future__ import annotations
@@ -137,8 +136,8 @@ def _machine(report: Report, machine: Machine) -> Json:
 def _predicted_capacity() -> Json:
     """Make a program for one model copy: seconds to the first token and between two tokens.
 
-    The input ``step`` is the time to decode one token for all sequences together, ``alone`` the
-    time to decode one for a single sequence, both with an empty cache.
+    The inputs ``step`` and ``alone`` are the times to decode a token with an empty cache: for all
+    sequences together, and for a single sequence.
     """
     sequences, step, alone, cached, once, room = map(
         symbol, ("sequences", "step", "alone", "cached", "once", "room")
@@ -172,14 +171,14 @@ def _request() -> Json:
 
 
 def _cost() -> Json:
-    """Make a program for the cost of a million tokens from low, mean and high seconds a request."""
+    """Make a program for the cost of a million tokens, given the seconds of a request."""
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_bills(ends, tokens))
 
 
 def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Make formulas for costs and the number of machines.
+    """Make formulas for the number of machines and the cost of a million tokens.
 
     ``requests`` has the low end, mean and high end of a request's seconds.
     """
@@ -201,7 +200,7 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 
 
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """Make a program for times and costs of requests at a rate, given lengths and an hourly price.
+    """Make a program for the times and costs of requests; rate, lengths and price are inputs.
 
     The program's value ``timed`` is 1 if prompt and answer are within the measured lengths, else 0.
     """
@@ -231,7 +230,7 @@ def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
 
 
 def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """1 if ``tokens`` is within the lengths of ``steps``, else 0; a formula for symbolic tokens."""
+    """Make a formula that is 1 if ``tokens`` is within the lengths of ``steps``, else 0."""
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)

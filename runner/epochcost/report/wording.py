@@ -96,7 +96,7 @@ def times_words(factor: Bounded | float) -> str:
 
 
 def times_range(factor: Bounded) -> str:
-    """Format the interval of a factor; empty without one, "uncertain" if it is too wide."""
+    """Format an interval; empty if both ends are equal, "uncertain" if it is too wide."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:
@@ -128,7 +128,7 @@ def hour_about(price: Price) -> str:
 
 
 def month_hour_words(price: Price) -> str:
-    """Format the mean hourly price of a machine that runs for a month, rounded for sentences."""
+    """Format the hourly price if a machine runs for a whole month, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
 
@@ -149,7 +149,7 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Format provider, plan, hour and date of a price, and the names of its unconfirmed values."""
+    """Format provider, plan, hourly amount, date and names of unconfirmed values of a price."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     hour = [] if price.owned else [f"{hour_about(price)} an hour"]
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"

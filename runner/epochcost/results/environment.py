@@ -48,7 +48,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """The kernel's policy for the CPU's clock (``governor``); other fields are from old files."""
+    """``governor`` is the kernel's policy for the CPU's clock; only old files have other fields."""
 
     governor: str | None = None
     sockets: Former = None

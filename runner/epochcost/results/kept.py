@@ -44,8 +44,8 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 class Keep(Generic[ValueT]):
     """A cache of values of one kind.
 
-    Each file contains a pair (digest, value) of the type ``form``. ``code`` names the modules and
-    folders that compute the value, relative to this package or absolute.
+    ``form`` validates a file's content, the pair (digest, value). ``code`` names the modules and
+    folders that compute the values, relative to this package or absolute.
     """
 
     kind: str

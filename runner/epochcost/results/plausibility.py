@@ -74,7 +74,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
     """Differences between this machine and the spec, as texts.
 
-    Empty if the spec was made from this machine.
+    A spec that was made from this machine has no differences.
     """
     if hardware.detected:
         return ()
@@ -171,10 +171,9 @@ def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
 
 
 def _of_type(identifier: str, instance_type: str) -> bool:
-    """Whether a machine's id means a cloud's ``instance_type``.
+    """Whether ``identifier`` is the id of a machine of a cloud's ``instance_type``.
 
-    Such an id is the instance type in lower case. For Azure, the id lacks ``Standard_``. For GCE,
-    the id may end with the GPUs.
+    Such an id is the type in lower case, without Azure's ``Standard_``. On GCE, GPUs may follow.
     """
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
     return identifier == spelled or identifier.startswith(f"{spelled}-")
@@ -230,10 +229,9 @@ def gpu_copy(chips: Sequence[Accelerator]) -> float:
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The GPUs that a machine may have, according to its spec.
+    """The GPUs of the spec ``hardware``, or else all in the catalogue that the machine may have.
 
-    If the spec states no GPUs, the result has all accelerators in the catalogue whose name fits the
-    driver's name of GPU ``device``.
+    The name of such a GPU fits the driver's name of GPU ``device``.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None

@@ -128,7 +128,7 @@ class Agreement(Record):
 
     @property
     def summary(self) -> str:
-        """The output that differs most and its difference, in one line for people."""
+        """Name the output that differs most from fp32, and its difference, in one line."""
         worst = max(self.outputs, key=lambda output: output.relative_to_norm or 0.0)
         changed = worst.largest_changed
         off = 100 * (worst.relative_to_norm or 0.0)
@@ -163,15 +163,14 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of a trial's steps, in order; the times of the warm-up are in a separate list.
 
-    There are at least two samples, because a single sample has no spread. There are no samples if
-    LoadGen measured latencies, which are in ``served``. ``held_out_loss_before`` and ``_after`` are
-    the losses before and after the steps of a training. ``peak_memory_bytes`` is the peak memory of
-    the worker's process. ``conditions`` and ``energy`` cover only the sampling phase, and are None
-    if they were not read. ``agreement`` compares the outputs with fp32 if the trial has another
-    precision. ``rounds`` is empty if one process took all samples. Otherwise lists of times, and
-    sums such as ``wall_seconds``, cover all rounds, while losses and placement are from the last
-    round. ``pinning`` is None if the worker could run on every CPU. ``software`` is that of the
-    worker. A result stores it in ``environment``.
+    There are at least two samples, or none if LoadGen measured latencies (``served``).
+    ``held_out_loss_before`` and ``held_out_loss_after`` are losses before and after the steps of a
+    training. ``peak_memory_bytes`` is the peak memory of the worker's process. ``conditions`` and
+    ``energy`` cover only the sampling phase; None if they were not read. ``agreement`` compares the
+    outputs with fp32 if the trial has another precision. ``rounds`` is empty if one process took
+    all samples. Otherwise lists of times, and sums such as ``wall_seconds``, cover all rounds,
+    while losses and placement are from the last round. ``pinning`` is None if the worker could run
+    on every CPU. A result stores the worker's ``software`` in ``environment``.
     """
 
     started_at: Timestamp
@@ -270,7 +269,7 @@ class DamagedResultError(ResultError):
 
 
 class NewerResultError(DamagedResultError):
-    """A valid file from a newer version of epochcost, which must not be replaced."""
+    """A file that a newer version of epochcost wrote and that must not be replaced."""
 
 
 def serialise_result(result: Result) -> bytes:

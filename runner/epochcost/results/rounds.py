@@ -28,8 +28,8 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
     The measurement is precise if its interval's relative half width is at most ``demanded``. The
-    comparison with fp32 comes from the first round. Other fields that cannot be summed, such as
-    losses and placement, come from the new round.
+    comparison with fp32 comes from the first round that has one. Other fields that cannot be
+    summed, such as losses and placement, come from ``new``.
     """
     rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
     parts = [new] if earlier is None else [earlier, new]

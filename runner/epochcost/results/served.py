@@ -54,9 +54,9 @@ class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
     ``first`` describes the times from a request's arrival to its first token. ``further`` describes
-    the mean time, in each answer, of a token after the first. ``read`` and ``written`` are the
-    numbers of tokens in prompts and answers. Raw times, in the order of arrival, are stored for
-    every run whose purpose is not "search".
+    each answer's mean time of a token after the first. ``read`` and ``written`` are the numbers of
+    tokens in prompts and answers. The lists have one time for each request, in the order of
+    arrival. Runs with the purpose "search" store no lists.
     """
 
     first: Latency
@@ -101,11 +101,11 @@ class TokenRun(Record):
 class LoadGenRun(Record):
     """The record of a run of LoadGen.
 
-    A run that measures the capacity sends all samples at once, as the scenario "offline" does.
-    ``asked_samples_per_second`` is the rate of arrivals, and ``kept_bound`` says whether latencies
-    stayed within their bound. Both fields are None in scenarios other than "server".
-    ``samples_per_second`` is the rate at which samples were completed. ``valid`` says whether
-    LoadGen accepts the run, and ``summary`` is the text of LoadGen's summary.
+    A run with the purpose "capacity" sends all samples at once. ``asked_samples_per_second`` is the
+    rate of arrivals, and ``kept_bound`` says whether latencies stayed within their bound. Both
+    fields are None in scenarios other than "server". ``samples_per_second`` is the rate at which
+    samples were completed. ``valid`` says whether LoadGen accepts the run, and ``summary`` is the
+    text of LoadGen's summary.
     """
 
     purpose: Purpose

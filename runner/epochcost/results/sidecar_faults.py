@@ -1,7 +1,7 @@
 """Check stored records that are not results, such as sweeps, peak rates, trainings and payments.
 
-If a stored peak rate were too high, every result of its machine would look slow. ``results.checks``
-checks results.
+``results.checks`` checks results. Other records matter, too: if a stored peak rate were too high,
+every result of its machine would look slow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """Yield the first fault of each record below ``root`` that is not a result."""
+    """Yield the first fault of each record below ``root``, except of results."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}

@@ -72,12 +72,11 @@ class ResultsCheck:
 class _Project:
     """The project against which results are checked, and facts about the results checked so far.
 
-    ``named`` says whether the user named the files one by one. ``summarised`` says whether the
-    caller wants statistics of every result, which doubles the time. ``works`` has the digests of
-    the ONNX file and of the spec by model and mode. ``first`` maps a digest of samples to the first
-    result with these samples. ``hosts`` counts the results of each host, and of each machine by its
-    id. The results themselves are not stored, so that a check of a hundred thousand results fits in
-    memory.
+    ``named`` says whether the user named the files one by one, ``summarised`` whether statistics of
+    every result are computed, which doubles the time. ``works`` has, by model and mode, the digests
+    of a model's ONNX file and spec. ``first`` maps a digest of samples to the first result with
+    these samples. ``hosts`` counts results by host, and also by the machine's id. The results
+    themselves are not stored, so that a check of a hundred thousand results fits in memory.
     """
 
     catalogue: Catalogue
@@ -93,7 +92,7 @@ class _Project:
         """Trial and machine of another, earlier result with exactly the same samples.
 
         None if there is no such result, or if ``result`` has fewer than ``_FEWEST_TO_COPY``
-        samples. Otherwise ``result`` counts as an earlier result in later calls.
+        samples. Earlier results are those of earlier calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
@@ -145,7 +144,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Store samples and hosts of results below ``root`` in ``project``, except files ``named``."""
+    """Record in ``project`` the results below ``root``, except the files ``named``."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:

@@ -93,9 +93,9 @@ class _Export:
     ) -> _Figures:
         """Times in seconds to the first token, between tokens, and of a whole request.
 
-        ``form`` is the path of a value, with placeholders for the names of latency and statistic.
-        ``units`` has for each latency the number of the file's time units in a second, such as
-        1000. Percentiles of too few ``requests`` are left out. If ``requests`` is None, all
+        ``form`` is a path of keys with placeholders for one of ``names`` and one of ``statistics``.
+        ``units`` has a number for each latency: 1000 if the file states milliseconds, 1 for
+        seconds. Percentiles of too few ``requests`` are left out. If ``requests`` is None, all
         percentiles above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
@@ -164,7 +164,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _reader(export: _Export) -> Callable[[_Export], Iterator[_Figures]]:
-    """The function that reads the files of a tool; the keys of ``export`` show which tool.
+    """Choose, by the keys of ``export``, the function that reads the files of its tool.
 
     Raises ResultError if no tool writes such keys.
     """

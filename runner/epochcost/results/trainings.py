@@ -94,8 +94,8 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of a training on one host; ``aim`` is the target as a text, or "all epochs".
 
-    ``id`` is a digest of the settings, except the seed, that decide the weights and the end of the
-    training.
+    ``id`` is a digest of the settings, except the seed, that decide the weights and when the
+    training ends.
     """
 
     folder: ClassVar[str] = "trainings"

@@ -77,7 +77,7 @@ class LongPrompts(TokenPrices):
 
 
 class _SoldModel(PricedSpec):
-    """The keys of ``ApiPrice`` before its prices: a model and its provider."""
+    """The first keys of ``ApiPrice``: the model, its provider and the currency."""
 
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     provider: Text = key("Company that serves the model.", "OpenAI")

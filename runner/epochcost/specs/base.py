@@ -195,8 +195,8 @@ def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Positions in arrays are ignored. If a table has variants, such as a table for each optimizer,
-    the path names the variant.
+    Positions of array items in ``path`` are ignored. After a table's key, ``path`` may name one of
+    the table's variants, such as an optimizer.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:

@@ -108,8 +108,8 @@ class Catalogue:
     def machine(self, identifier: str) -> Hardware:
         """The machine with the id ``identifier``.
 
-        For an unknown id, raises InputError that suggests similar ids. The other methods that take
-        an identifier do so, too.
+        For an unknown id, this and all methods with the parameter ``identifier`` raise InputError,
+        which suggests similar ids.
         """
         return _named("hardware", self.hardware, identifier)
 
@@ -182,9 +182,9 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 
 
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
-    """The machine's on-demand price, else the machine's price as an owned machine.
+    """The current on-demand price of ``hardware``, or else the price of owning the machine.
 
-    None if the machine has no such price. A plausible price is preferred to an implausible price.
+    None without such a price. A plausible price is always preferred to an implausible price.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))

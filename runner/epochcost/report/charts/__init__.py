@@ -1,1 +1,1 @@
-"""Charts: turn typed rows into Altair specs, static SVG and figures."""
+"""Charts: turn typed rows into Vega-Lite specs and static SVG pictures."""

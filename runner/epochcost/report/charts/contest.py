@@ -169,9 +169,9 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
-    """Choose for each name a side of its mark on which the name overlaps no other name or mark.
+    """Choose, by machine, the side of its mark on which its name overlaps no other name or mark.
 
-    Names are placed in the order of ``named``; a name without room is left out.
+    Machines are placed in the order of ``named``; a machine without room for its name is left out.
     """
     width, height = _PHONE
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)

@@ -137,14 +137,14 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """For each table column that shows the field, suffixes of the column's name and title."""
+        """Pairs of suffixes, for the name and title of each table column that shows the field."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
 
 
 def _drawn(value: Decimal | float) -> float:
-    """Round a number to nine digits, which is finer than any pixel."""
+    """Round a number to nine digits, because charts show no finer difference."""
     return float(f"{value:.9g}")
 
 
@@ -158,7 +158,7 @@ def clip(ends: Ends) -> Ends:
 
 
 def readable(form: Form, value: str, currency: str = "USD") -> str:
-    """A Vega expression that formats the expression ``value`` with units, without exponents."""
+    """A Vega expression that formats ``value``, itself an expression, with units."""
     number = f"format({value}, ',.3~r')"
     if form == "money":
         return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"
@@ -178,7 +178,7 @@ def _tooltip(alt: Any, field: _Field) -> Any:
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
-    """The cells that show ``value``; equal ends of an interval are left empty."""
+    """The table cells for ``value``; the cells of an interval's ends are empty for equal ends."""
     if not field.interval:
         return (_cell(field.display, value),)
     low, mean, high = (_cell(field.display, end) for end in value)

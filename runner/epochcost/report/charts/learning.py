@@ -21,7 +21,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """Accuracies of all repeats after a step; ``measure`` has the lowest, mean and highest."""
+    """The lowest, mean and highest accuracy (``measure``) of a training's repeats at a step."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -81,7 +81,7 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Yield points, after time 0, at evenly spread steps at which all repeats were evaluated."""
+    """Yield points of evenly spread steps after time 0 at which all repeats were evaluated."""
     every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
     evaluations = group_by(every_point, lambda point: point.step)
     shared = [

@@ -117,7 +117,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
     """Yield the APIs, and the machines that no other beats in price and speed.
 
-    Offers with a reason to prefer other prices (``reservation``) are left out.
+    Offers whose price has a drawback (``reservation``) are left out.
     """
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):

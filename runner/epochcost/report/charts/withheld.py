@@ -40,7 +40,7 @@ _SHAPES = {
 
 
 class WithheldChart(Figure):
-    """Chart predicted / true time, with error bars, against the true time, and a line at 1."""
+    """Chart the ratio predicted / true time, with error bars, against the true time."""
 
     def layers(self, alt: Any) -> list[Any]:
         """The line of exact predictions, then error bars and marks."""

@@ -3,8 +3,8 @@
 The site publishes scripts with the times of each workload, and with a program that computes the
 bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
 `odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
-times to find how likely a machine is the cheapest. The scripts have a seed for the draws of each
-time. For predicted times, they also have the weights of the random numbers in a draw.
+times to find how likely a machine is the cheapest. For each time, the scripts have the seed of the
+random numbers and, if the time is predicted, the weights of these numbers.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _tuning_key(answer: FinetuneAnswer) -> str:
 
 
 def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
-    """Collect the times of a fine-tuning, which are proportional to its number of tokens."""
+    """Collect for the browser the time that an epoch of a fine-tuning takes on each machine."""
     examples, tokens, epochs = TUNING
     drawn: _DrawnRows = {}
     timings = []
@@ -239,7 +239,7 @@ def _places(rows: Sequence[Row]) -> int:
 def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
     """Collect for the browser a workload's epochs, its timings by job, and data for random draws.
 
-    In the result, ``stacks`` has each job's software stacks, that of the surest answer first.
+    In the result, ``stacks`` has each job's software stacks, the surest first.
     """
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
@@ -258,13 +258,13 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
 
 
 def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
-    """The entries of a timing that differ from the ``usual`` entries of its machine."""
+    """Leave out the entries of ``timing`` that its machine has in ``usual``."""
     defaults = usual[timing["machine"]].items()
     return dict(pair for pair in timing.items() if pair not in defaults)
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """Add the weights of ``draws`` to ``drawn``; return the seed, and the weights' place there."""
+    """Store the weights of ``draws`` in ``drawn``; return the seed and the weights' index."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))

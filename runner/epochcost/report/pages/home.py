@@ -129,7 +129,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     """The answers for a model and a job as JSON for the browser; equal answers share a card.
 
     In the result, ``about`` states the size of the job, and ``own`` is the address where readers
-    can enter their own numbers. ``main`` is true for the job that an embedding model shows first.
+    can enter their own numbers. ``main`` is true for the main job of an embedding model.
     """
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
@@ -191,7 +191,7 @@ def _unconfirmed(contest: Contest) -> str:
 def _cards(contest: Contest) -> Iterator[Card]:
     """Yield a card for each of the three answers; equal answers share a card and its title.
 
-    A short job only has cards of the cheapest machine, and of the cheapest at a confirmed price.
+    A short job has at most two cards: the cheapest machine, and the cheapest at a confirmed price.
     """
     if contest.is_short:
         yield _card("Cheapest", contest.cheapest)
@@ -205,9 +205,9 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards of the cheapest machine, the cheapest API, and the machine ``busy``.
+    """Yield cards of the cheapest machine at the requests' load, the cheapest API, and ``busy``.
 
-    The first is at the load of the answer's requests, the last at full load.
+    ``busy`` is the cheapest machine at full load.
     """
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""

@@ -47,7 +47,7 @@ class JobHere:
 
     @property
     def likely(self) -> str:
-        """Format the 90 % interval of ``factor`` and the odds that ``here`` is cheaper.
+        """Format the 90 % interval of ``factor`` and the odds that ``here`` beats ``best``.
 
         Empty if the odds are unknown.
         """
@@ -151,7 +151,7 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | Non
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Yield every job for which the machine has a time, in the software with the surest time."""
+    """Yield each job for which the machine is ranked, in the surest software that ranks it."""
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
             ways = (

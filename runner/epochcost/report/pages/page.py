@@ -176,7 +176,7 @@ class Report:
 
     @cached_property
     def _of_decoders(self) -> Mapping[str, Mapping[Job, Contest]]:
-        """The ranked machines of each decoder, by its id and by job."""
+        """The ranked machines of each decoder, by the decoder's id and by job."""
         contests: dict[str, dict[Job, Contest]] = {}
         for name, answer in self.tokens.items():
             if (machines := tokens_contest(answer)) is not None:

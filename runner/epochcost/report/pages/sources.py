@@ -164,7 +164,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """Make a table of a source's rows: time, price, and the other inputs that any row states."""
+    """Make a table of a source's rows: time, price, and each input that at least one row states."""
     used = [
         (column, of)
         for column, of in _COLUMNS
@@ -184,7 +184,7 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
 
 
 def row_words(timing: Timing, hardware: Hardware) -> str:
-    """Name a row for readers: the source's name, and the number and kind of machines."""
+    """Name a row for readers by ``timing.name``, if stated, and the kind and number of machines."""
     count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
     named = f"{timing.name}: " if timing.name else ""
     return f"{named}{hardware.name}{count}"

@@ -1,6 +1,7 @@
 """Make the page about spot machines.
 
-The page has trainings replayed over past prices, and plans with an unknown rate of interruptions.
+The page shows what trainings would have cost at past prices, and lists the plans whose rate of
+interruptions is unknown.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _story(report: Report, played: Replayed) -> Story:
 
 
 def _saves(played: Replayed) -> str:
-    """Say how much spot machines save, under the cheapest policy, compared with on demand."""
+    """Say how much the cheapest policy for spot machines saves, compared with on demand."""
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)

@@ -159,5 +159,5 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
 
 
 def _ratio(trial: Observation) -> Decimal:
-    """Our time divided by PyTorch's at a batch size within a factor of 2 of ours; 0 if unknown."""
+    """Our step time divided by PyTorch's; 0 if unknown, or if the batch sizes differ too much."""
     return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
