@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The report that the command prints; for CUDA, ``kernels`` lists nodes without a kernel."""
+    """The report that the command prints; ``kernels`` is None unless CUDA kernels were checked."""
 
     step: TrainingStep
     source: Path
