@@ -177,7 +177,7 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """Check the spec files in ``paths`` and, for a folder, all spec files below it.
+    """Check the spec files among ``paths``, and all spec files below the folders among ``paths``.
 
     A spec may refer to any other spec in its folder of specs, but the report has only the faults of
     the given files. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.

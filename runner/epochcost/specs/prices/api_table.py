@@ -203,7 +203,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
 def _reasons(
     market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
 ) -> str:
-    """Reasons why a row's new price is implausible; empty without prices to compare with."""
+    """Reasons why a row's new price is implausible; empty if ``market`` has no prices."""
     if not market.apis:
         return ""
     before, after = (

@@ -127,7 +127,7 @@ class ImportResult:
 
 
 class _Machines:
-    """The machines of the catalogue, by their names in price tables, and their rented prices."""
+    """The machines of the catalogue by their names in price tables, and their rental prices."""
 
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request

@@ -60,8 +60,8 @@ class _Kernel:
 class HostNode:
     """A node without a CUDA kernel, with the types of its inputs and the bytes of its values.
 
-    ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU. It is None
-    if a size is unknown.
+    ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU; None if a
+    size is unknown.
     """
 
     name: str
