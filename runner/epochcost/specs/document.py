@@ -136,7 +136,7 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """In line ``row``, the offsets of the bytes that continue a UTF-8 character.
+        """Offsets of the bytes in line ``row`` that do not begin a character.
 
         The offsets are cached, since lines may be long.
         """
@@ -204,7 +204,7 @@ def display_path(path: Path) -> Path:
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Parse the TOML file ``path``, which may be a link to a file in the folder ``within``.
+    """Parse the TOML file ``path``; if it is a link, its target must be in the folder ``within``.
 
     Raises SpecError with one fault if the file is not a regular file, or not TOML in UTF-8.
     """
@@ -274,10 +274,7 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason for an error, and the text at the error's position.
-
-    Reasons that would mislead a reader are written in other words.
-    """
+    """The parser's reason and the text at the error; other words if that reason would mislead."""
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()

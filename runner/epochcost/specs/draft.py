@@ -150,11 +150,11 @@ def _drafted(value: Any) -> str:
 
 
 def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | None]) -> str:
-    """A copy of a price's TOML text in which the values ``changed`` are replaced or added.
+    """A copy of a price's TOML text with the values ``changed``; a value None removes its key.
 
-    A value None removes the key. Comments and the order of keys stay, except comments on replaced
-    values, which may no longer be true. The key ``valid_until`` is removed, and so are the entries
-    of ``unconfirmed`` that name changed keys. A key of a table is written ``table.key``.
+    A key of a table is written ``table.key``. Comments and the order of keys stay, but a replaced
+    value loses its comment. The key ``valid_until`` is removed. The list ``unconfirmed`` loses the
+    names of changed keys.
     """
     document = tomlkit.parse(text)
     for path, value in changed.items():

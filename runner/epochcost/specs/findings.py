@@ -94,7 +94,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
 
 
 def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
-    """The key path of a fault in the file: pydantic's path without the names of variants."""
+    """A fault's key path in the file: pydantic's path without the names of union members."""
     path: list[str | int] = []
     value: Any = table
     for part in detail["loc"]:

@@ -62,10 +62,11 @@ def _absolute_path(path: Path) -> Path:
 
 
 def _tree_of(path: Path) -> Path:
-    """The folder of specs that contains ``path``.
+    """The folder of specs to which ``path`` belongs.
 
-    The result is the folder ``specs/`` in ``path``, else the nearest folder with the name ``specs``
-    among ``path`` and its parents, else the folder that contains the folders of the kinds.
+    The result is the first of these that exists: the folder ``specs`` in ``path``; the nearest
+    folder ``specs`` among ``path`` and its parents; the folder that contains the folder of the
+    kind.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER
@@ -176,7 +177,7 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """Check the spec files in ``paths`` and, for a folder, all spec files below it.
+    """Check the spec files among ``paths``, and all spec files below the folders among ``paths``.
 
     A spec may refer to any other spec in its folder of specs, but the report has only the faults of
     the given files. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.
@@ -242,7 +243,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Find doubtful accelerators and prices, mark these prices, add GPUs' compute capabilities."""
+    """Collect all doubts; doubted prices are marked, and GPUs get their compute capabilities."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -283,9 +284,9 @@ def _tabled(
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """The spec of a document (None if it is invalid), and all faults of the document.
+    """The spec of a document (None if it is invalid), and the faults of the document.
 
-    The faults include contradictions between specs, except for keys that already have a fault.
+    A contradiction with another spec is left out if its key already has a fault.
     """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:

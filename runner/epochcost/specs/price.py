@@ -71,10 +71,10 @@ Plan = Literal[
 class PlanKind:
     """Properties of a kind of price plan.
 
-    ``table`` names the table that only specs of this kind have. On the site, a reader selects or
-    hides all kinds of a ``group`` together. With ``interruptible``, the provider may take the
-    machine back. If the user requests no plan, the program uses the first kind that is ``usual``
-    and for which the machine has a price.
+    Only specs of this kind have the TOML table ``table``. A reader of the site shows or hides all
+    kinds of a ``group`` together. If ``interruptible``, the provider may take the machine back.
+    Without a requested plan, the program uses the first ``usual`` kind for which the machine has a
+    price.
     """
 
     group: str
@@ -130,8 +130,8 @@ class Range(Spec):
 class Price(PricedSpec):
     """The price of a machine under a plan, valid from a date on.
 
-    A rented plan has an ``amount`` per hour or a ``commitment``, to which ``components`` are added.
-    A rented plan with neither has only components. An owned machine has the table ``owned``.
+    A rented plan has an ``amount`` per hour, a ``commitment`` or neither. The ``components`` are
+    added; with neither, they are the whole price. An owned machine has the table ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
@@ -283,7 +283,7 @@ class Price(PricedSpec):
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
-        """Provider and plan for readers; only the plan if its text begins with the provider."""
+        """Provider and plan for readers; only the plan if the plan names the provider first."""
         plan = self.plan_words
         return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
 
@@ -312,9 +312,9 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """The share of the hourly price that the provider charges in each part of a month.
+        """For each equal part of a month, the share of the hourly price that the provider charges.
 
-        All parts are equally long. Empty if the plan has no discount for sustained use.
+        Empty if the plan has no discount for sustained use.
         """
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 

@@ -94,7 +94,7 @@ class Claim(Spec):
 
     @property
     def value(self) -> Decimal:
-        """The printed number, whose digits show how precise the number is."""
+        """The printed number with all its digits, which show its precision."""
         return Decimal(self.printed.replace(",", ""))
 
 

@@ -204,7 +204,7 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _prices_of_other_machines(
     document: Document, tables: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each table that names a price of another machine than its ``hardware``."""
+    """Yield a fault for each price in a table that is no price of the table's ``hardware``."""
     for key, table in _matches(document.table, tables):
         machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):

@@ -1,6 +1,6 @@
 """Requests to a language model: lengths of prompts and answers, and latency bounds.
 
-All numbers are integers, so that two spellings of the same requests give the same trial.
+All numbers are integers, so equal requests are always written alike and give the same trial.
 ``execute.requests`` draws the lengths, and ``measure`` sends the requests to an engine.
 """
 

@@ -177,7 +177,7 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
-    """Yield the tables within a schema, at any depth, as tables of the reference page.
+    """Yield the tables within a schema, at any depth, for the reference page.
 
     If a table occurs again, the tables inside it are left out.
     """

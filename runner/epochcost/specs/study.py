@@ -154,8 +154,8 @@ class Study(NamedSpec):
     """A set of trials: models × machines × modes × execution providers × batch sizes × variants.
 
     Batch sizes apply to training and to inference in the scenario ``batch``. The rounds of a trial
-    share the trial's time budget. The variant ``vcpus`` restricts trials of the CPU provider to
-    that number of CPUs, which emulates a smaller machine of the same family.
+    share the trial's time budget. For each number in ``vcpus``, trials of the CPU provider use only
+    this number of CPUs, like a smaller machine of the same family.
     """
 
     name: Text = key("Title of the study.", "First results")

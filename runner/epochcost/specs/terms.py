@@ -162,11 +162,11 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    The unit ``per`` decides what is billed. In a price of a gigabyte-month, a month has 730 hours,
-    as at EC2 and GCE, and only the hours of use are billed. A price of a gigabyte is for moved
-    data, such as `quote --egress-gb` states. A price of a run is the same for short and long runs.
-    In ``of``, the label ``compute`` means the plan's ``amount``, and the label ``commitment`` means
-    the payments of its commitment. A premium is never a percentage of another premium.
+    ``per`` is the unit. A gigabyte-month is billed for the hours of use; its month has 730 hours,
+    as at EC2 and GCE. A gigabyte is a gigabyte of moved data, which `quote --egress-gb` states. The
+    price of a run does not depend on its length. In ``of``, the label ``compute`` means the plan's
+    ``amount``, and the label ``commitment`` means the payments of its commitment. A premium is
+    never a percentage of another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")

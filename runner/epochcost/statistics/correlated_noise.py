@@ -2,18 +2,19 @@
 
 Resampling a series shows only the drift within the series. If the CPU's clock drifts for seconds,
 or if a process got good or bad places in memory, the mean is wrong by more than the samples show.
-The additional error depends on the drift's duration (its memory), which a short series cannot show.
-So this module tries many values of the memory, weights each value by how well it explains the
-series, and returns the half width of the mixture's interval.
+The additional error depends on the drift's duration (here called memory), which a short series
+cannot show. So this module tries many durations, weights each by how well it explains the series,
+and returns the half width of the mixture's interval.
 
-In the model, the means y of equal blocks of samples are normal, with the covariance s² (R + between
-· S). For two blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1. For
-blocks of different rounds, R and S are 0. Here I is the identity matrix and lag the distance of the
-blocks. S stands for the part of the time that differs from process to process. The prior of the
-mean is flat, and the prior of the scale s is 1/s. Then a choice of (share, memory, between) has the
-marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, where V = R + between · S, K is the number
-of blocks and Q the residual sum of squares. The error of the plain mean is Student's t with K - 1
-degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
+The series is cut into K blocks of nearly equal length. In the model, the blocks' means y are normal
+with the covariance s² V, where V = R + between · S. For two blocks of the same round, R =
+(1 - share) I + share exp(-lag / memory) and S = 1. For blocks of different rounds, R and S are 0.
+Here I is the identity matrix, and lag the distance of the blocks. S stands for the part of the time
+that differs from process to process. The prior of the mean is flat, and the prior of the scale s is
+1/s. Then a choice of (share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2
+Q^-(K-1)/2, where Q is the residual sum of squares. The error of the plain mean is Student's t with
+K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics,
+chapter 4).
 """
 
 from __future__ import annotations
@@ -51,16 +52,15 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Choices:
-    """All choices of (share, memory, between) for given blocks, as arrays over the choices.
+    """All choices of (share, memory, between) for given blocks, along axis 0 of each array.
 
-    Blocks of different rounds have no covariance, so V and the inverse of its Cholesky factor are
-    block-diagonal, with a square matrix for each round. ``whitening`` has the inverse's matrices:
-    an array (choices, b, b) for each round of b blocks. Products are computed round by round,
-    because a product for all rounds at once is so large that BLAS would start a second, slower
-    thread. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1; with a single
-    round, the part along ``unit`` is removed from ``whitening``. ``weight`` (choices,) is the
-    logarithm of the prior times the likelihood's first two factors. ``variance`` (choices,) is the
-    variance of the plain mean for s = 1.
+    ``whitening`` is the inverse of the Cholesky factor of V. It is block-diagonal, since blocks of
+    different rounds have no covariance. Each array of ``whitening`` is (choices, b, b), for a round
+    of b blocks. A single product for all rounds would be so large that BLAS would start a second,
+    slower thread. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. With a
+    single round, the part along ``unit`` is removed from ``whitening``. ``weight`` (choices,) is
+    the logarithm of the prior times the likelihood's first two factors. ``variance`` (choices,) is
+    the variance of the plain mean for s = 1.
     """
 
     whitening: tuple[Series, ...]
@@ -163,7 +163,7 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """The matrices ``whitening`` without their part along ``unit``, for each choice."""
+    """For each choice, remove from ``square.whitening`` the component along ``unit``."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
@@ -192,10 +192,9 @@ def _square(number: int, total: int, rounds: int) -> _Square:
 
 
 def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
-    """The drifts to try, each with its prior probability.
+    """The drifts to try, each as ((share, memory), prior probability).
 
-    A drift is its share of the variance of a block, and its memory: the number of blocks that it
-    lasts.
+    ``share`` is the drift's share of a block's variance, and ``memory`` its duration in blocks.
     """
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()
@@ -216,11 +215,9 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    Each tail of a Student's t is approximated by a normal tail, stretched so that the two tails are
-    equal at ``level``. Newton's method is applied to the square root of minus the logarithm of the
-    mixture's tail. As a function of the quantile, this root is almost linear, and curved such that
-    a step from below the solution never goes beyond the solution. Only the first step, which begins
-    at a normal quantile, may begin above the solution.
+    A tail of Student's t is approximated by a normal tail that is stretched to be equal at
+    ``level``. The steps solve for the square root of minus the logarithm of the mixture's tail,
+    because this root is almost linear in the quantile.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

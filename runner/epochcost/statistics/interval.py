@@ -48,15 +48,14 @@ def mean_interval(
     """The confidence interval of the mean of an ordered series of positive numbers.
 
     The result is the percentile interval of the block bootstrap's means (Politis & Romano 1992),
-    scaled to the width of ``correlated_noise.half_width``. With several rounds, the interval also
-    covers the variance between processes and hours. ``rounds`` has the number of consecutive
-    samples of each process; if ``rounds`` is empty, one process took all samples. The interval of a
-    single sample is [0, inf].
+    scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive
+    samples of each process; if ``rounds`` is empty, one process took all samples. With several
+    rounds, the interval also covers the differences between processes and between hours. The
+    interval of a single sample is [0, inf].
 
-    The bootstrap is computed without resampling. Let z be a quantile of the normal distribution and
-    s the skewness of the resamples' means, which follows from the blocks. Then the quantile of the
-    resamples' means is z + s (z² - 1) / 6 standard deviations from the mean (Cornish & Fisher
-    1938).
+    No resample is drawn. The skewness s of the means of all resamples follows from the blocks. If z
+    is a quantile of the normal distribution, the same quantile of these means is z + s (z² - 1) / 6
+    standard deviations from the mean (Cornish & Fisher 1938).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -86,10 +85,10 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
-    The time is one plus twice the sum of autocorrelations. The sum ends at the first pair of
-    adjacent autocorrelations whose sum is negative. A pair counts at most as much as the previous
-    pair. This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning and
-    tends to overestimate.
+    The time is one plus twice the sum of autocorrelations. The autocorrelations are taken in pairs
+    of adjacent lags, up to the first pair whose sum is not positive. The sum of a pair counts at
+    most as much as the pair before. This is the initial monotone sequence estimator of Geyer
+    (1992), which needs no tuning and tends to overestimate.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -104,7 +103,7 @@ def autocorrelation_time(times: Series) -> float:
 def _first_pairs(times: Series) -> Series | None:
     """Sums of pairs of adjacent autocorrelations, before the first sum that is not positive.
 
-    None if there are many positive sums, for which the caller has a faster method.
+    None if the first ``_FIRST_PAIRS`` sums are all positive.
     """
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)

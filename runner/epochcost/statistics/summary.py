@@ -31,8 +31,7 @@ class Summary:
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     """Compute the statistics of at least one positive sample.
 
-    ``rounds`` has the number of consecutive samples of each process; if it is empty, one process
-    took all samples.
+    ``rounds`` has the number of consecutive samples of each process; empty for a single process.
     """
     times = np.asarray(samples, dtype=np.float64)
     median, p90, p99 = quantiles(times, (0.5, 0.9, 0.99))

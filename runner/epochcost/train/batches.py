@@ -76,9 +76,8 @@ def training_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """The batches that a trial repeats in a cycle; their number and their bytes are limited.
 
-    Raises MemoryError before the first batch is generated if three batches take more than
-    ``room_bytes``: the smallest pool has two batches, and a third is generated before it is copied
-    into the pool. If ``room_bytes`` is None, there is no limit.
+    Raises MemoryError before a batch is generated if ``room_bytes`` is less than three batches: the
+    smallest pool of two, and a batch that is copied into the pool. None means no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:

@@ -68,7 +68,7 @@ class Feed:
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Batches for steps of one epoch from ``first_step`` on, one for each learning rate."""
+        """Batches of one epoch from ``first_step`` on; ``rates`` has each step's learning rate."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -132,9 +132,9 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Shift numbers from 0 … ``largest_value``, so that 0 becomes the field's lowest value.
+    """Add the field's lowest value to ``values``, which lie between 0 and ``largest_value``.
 
-    If the field's range is smaller, the numbers are first scaled down to fit the range.
+    If the range of ``values`` is larger than the field's, ``values`` are first scaled down.
     """
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value

@@ -93,7 +93,7 @@ def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -
 
 
 def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The schedule's ``factor`` to the power of the number of whole intervals before each step.
+    """The schedule's ``factor`` to the power of the whole intervals of ``epochs`` epochs so far.
 
     Equals TensorFlow's ``exponential_decay`` with ``staircase``.
     """

@@ -2,11 +2,12 @@
 
 Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
-If a target has a class for each position of a text (a language model's tokens), the class depends
-on the token there. If a target has a single class for a whole text, and there are more than
-``_MOST_TOPICS`` classes, the class depends on the last token. Only the seed, the number of classes
-and the shape decide these random dependencies. So two targets with equal shapes and numbers of
-classes depend on their inputs in the same way. ``train.batches`` decides which batches are drawn.
+If a target has a class for each position of a text (a language model's tokens), each class depends
+on the token at its position. If a target has a single class for a whole text, and there are more
+than ``_MOST_TOPICS`` classes, the class depends on the last token. The seed, and a target's shape
+and number of classes, decide how the target depends on z or the tokens. So targets with equal
+shapes and numbers of classes depend on them in the same way. ``train.batches`` decides which
+batches are drawn.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ class InputField:
 class TargetField:
     """A graph input with which a loss compares an output; ``shape`` is the shape of one example.
 
-    ``classes`` is the number of classes: values are class indices in an array of integers, 0 or 1
-    in an array of floats. If ``classes`` is None, values are numbers in ``low <= value < high``.
-    ``ignored_share`` of the positions have the label ``IGNORED``. If ``merged``, the graph joins
-    the batch axis and the first axis of an example into one axis.
+    ``classes`` is the number of classes. An array of integers contains class indices, and an array
+    of floats contains 0 or 1. If ``classes`` is None, values are numbers in
+    ``low <= value < high``. ``ignored_share`` of the positions have the label ``IGNORED``. If
+    ``merged``, the graph joins the batch axis and the first axis of an example into one axis.
     """
 
     name: str
@@ -115,11 +116,10 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one latent factor of their example.
 
-    Each token of the vocabulary belongs to one pair of a factor and a sign. The pairs take turns,
-    beginning with the most frequent tokens. A factor is drawn for each position of each text. Most
-    tokens belong to this factor with its sign in the example; the others are any tokens of the
-    vocabulary. So bags of words, convolutions, recurrences and attention can all learn from the
-    texts.
+    Each token of the vocabulary stands for one factor and one sign. For each position of a text, a
+    factor is drawn at random. At most positions, the token stands for this factor and the factor's
+    sign in the example. At other positions, it is any token. So bags of words, convolutions,
+    recurrences and attention can all learn from the texts.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -185,7 +185,7 @@ def _from_positions(
     """Compute classes [examples, ...] that depend on the tokens of ``field`` at their positions.
 
     A fixed random map gives each token its class. If a position has several tokens (the letters of
-    a word), the largest token counts. A tenth of the classes is random.
+    a word), the largest index decides. A tenth of the classes is random instead.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:

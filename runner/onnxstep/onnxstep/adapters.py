@@ -131,7 +131,7 @@ def _adapter_nodes(
 def _with_parameters(
     model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Add each A and B as initializers, or as inputs if the model's metadata lists parameters."""
+    """Add all A and B as initializers, or as inputs if the model's metadata lists parameters."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

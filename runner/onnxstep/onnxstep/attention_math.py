@@ -1,10 +1,13 @@
 """Dot-product attention with several heads and a causal mask, and its gradients.
 
-For queries q, keys k and values v, the scores are s = q kᵀ · scale. A cap c limits the scores to a
-= c tanh(s / c). The weights are p = softmax(a + bias), and the result is y = p v. Here dx is the
-gradient of the loss with respect to x: dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a / c)²),
-dq = ds k · scale and dk = dsᵀ q · scale. The backward pass recomputes only p. The sum Σ dy y runs
-over the width of a head, which is cheaper than a sum over the keys.
+For queries q, keys k and values v, the scores are s = q kᵀ · scale. A cap c turns s into
+a = c tanh(s / c); without a cap, a = s. The weights are p = softmax(a + bias), and the result is y
+= p v. The gradients of the loss are written dy for y, and so on:
+
+dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a / c)²), dq = ds k · scale, dk = dsᵀ q · scale.
+
+The backward pass recomputes only p. The sum Σ dy y runs over the numbers of a head, which is
+cheaper than over the keys.
 """
 
 from __future__ import annotations
@@ -18,12 +21,12 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Inputs of attention; each of the K key heads serves H / K consecutive query heads.
+    """Inputs of attention with H query heads; each of K key heads serves H / K consecutive ones.
 
-    Shapes, for B sequences, L queries and S keys: ``q`` [B, H, L, E], ``k`` [B, K, S, E] and ``v``
-    [B, K, S, F]. ``cap`` c limits a score s to c · tanh(s / c); 0 means no limit. ``bias`` (float)
-    is added to the scores. ``allowed`` (bool) is True for the keys that a query may use; each query
-    needs at least one. ``bias`` and ``allowed`` broadcast to [B, H, L, S].
+    For B sequences, L queries and S keys, ``q`` is [B, H, L, E], ``k`` [B, K, S, E] and ``v``
+    [B, K, S, F]. A ``cap`` c limits a score s to c · tanh(s / c); 0 means no limit. ``bias``
+    (float) is added to the scores. ``allowed`` (bool) is True for the keys that a query may use;
+    each query needs at least one. ``bias`` and ``allowed`` broadcast to [B, H, L, S].
     """
 
     q: Value

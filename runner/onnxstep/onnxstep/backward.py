@@ -37,8 +37,8 @@ def pull_back(
     """Add the gradient nodes to ``op``; return the cotangents of the values ``names``.
 
     ``nodes`` are the forward nodes in topological order. ``cotangents`` maps output names to their
-    cotangents. The result lacks a name if no output with a cotangent depends on this value. Raises
-    ModelError for an operator without a rule, and for a node whose attributes or inputs its
+    cotangents. The result lacks the names of values on which no output with a cotangent depends.
+    Raises ModelError for an operator without a rule, and for a node whose attributes or inputs its
     operator does not allow. Raises CapabilityError if a rule needs constants larger than this
     machine's memory.
     """
@@ -75,7 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Replace the cotangents in ``sums[name]`` by their sum; return it, or None without any."""
+    """The sum of the cotangents in ``sums[name]``, which replaces them; None if there are none."""
     received = sums.get(name)
     if not received:
         return None

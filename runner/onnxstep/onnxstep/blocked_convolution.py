@@ -86,8 +86,8 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
     """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
     ``dy`` [N, M, ...] is the gradient with respect to the result. The function convolves x
-    [N, C, ...] with ``dy``, with strides and dilations exchanged. Returns None if the channels or
-    images do not fill whole blocks, or if the kernel has one element.
+    [N, C, ...] with ``dy``, with strides and dilations exchanged. Returns None if no blocked kernel
+    fits, or if the convolution's kernels have one element.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -164,11 +164,9 @@ def _in_blocks(x: Value) -> Value:
 
 
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
-    """Reorder weights into blocks of input channels that contain blocks of output channels.
+    """Order the weights [M, C, h, w] as [M / b, C / b, h, w, b, b], for blocks of b channels.
 
-    ReorderInput moves a block of the second axis to the end. Here ReorderInput first reorders the
-    input channels of each output channel (unless the convolution is depthwise), then the output
-    channels.
+    The last axis counts output channels. If ``is_depthwise``, the order is [M / b, h, w, b].
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)

@@ -97,9 +97,8 @@ class Value:
     def _operand(self, other: Value | float) -> Value:
         """Return ``other``, an operand of an arithmetic operator, as a value.
 
-        If this value's last axis has length 1, a scalar operand gets this value's rank: ONNX
-        Runtime's CPU kernels are slow for such a tensor and a scalar of rank 0
-        (benchmarks/rules/scalar.py).
+        If this value's last axis has length 1, a scalar gets this value's rank, because ONNX
+        Runtime's CPU kernels are slow with a scalar of rank 0 (benchmarks/rules/scalar.py).
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
@@ -277,8 +276,8 @@ class Builder:
         """Name ``value`` in the finished graph; raises ModelError if ``name`` is already taken.
 
         ``close_model`` writes the name into the value's node, so renaming costs nothing at run
-        time. Inputs, values copied from a model and values renamed before keep their names; an
-        Identity node copies them to the new name.
+        time. If ``value`` is an input, copied from a model or renamed before, an Identity node
+        copies it to ``name``.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")

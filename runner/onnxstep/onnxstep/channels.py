@@ -1,8 +1,8 @@
 """Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
 
-On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA,
-ONNX Runtime fuses no elementwise operators, so the time is proportional to the number of passes.
-There BatchNormalization multiplies and adds in one pass. LayerNormalization returns mean and
+On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA, ONNX
+Runtime fuses no elementwise operators, so the time is proportional to the number of passes. So on
+CUDA, BatchNormalization multiplies and adds in one pass, and LayerNormalization returns mean and
 inverse standard deviation of each plane (a channel of an image). A product with a column of ones
 sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
 """
@@ -104,7 +104,7 @@ def _is_convolved(x: Value) -> bool:
 def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
     """The sum x · gain + shift, for one gain and shift per channel.
 
-    A convolution takes one pass, in which ONNX Runtime can also add a tensor or apply a ReLU.
+    A convolution reads x once, and ONNX Runtime can fuse it with a later Add or Relu.
     """
     if not _is_convolved(x):
         return x * gain if shift is None else x * gain + shift
@@ -115,8 +115,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
     """(x - mean) · gain + shift as a BatchNormalization with constant variance.
 
-    If x has half precision, all inputs of the node are half too. The shift then makes up for the
-    rounding of the mean.
+    If x has half precision, ``shift`` is corrected for the rounding of the mean to half precision.
     """
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))

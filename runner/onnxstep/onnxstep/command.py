@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Report:
-    """The report that the command prints; for CUDA, ``kernels`` lists nodes without a kernel."""
+    """The report that the command prints; ``kernels`` is None unless CUDA kernels were checked."""
 
     step: TrainingStep
     source: Path
@@ -236,7 +236,7 @@ class _Report:
 
 
 def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
-    """Yield a line that counts the untrained tensors, if there are any, and a line per reason."""
+    """If there are untrained tensors, yield a line with their number and a line for each reason."""
     if left_out:
         numbers = sum(tensor.size for tensor in left_out)
         yield f"  not trained  {numbers:,} numbers in {len(left_out)} tensors"

@@ -143,12 +143,11 @@ def _value(key: str, cell: str) -> object:
 
 @dataclass(frozen=True)
 class Renewal:
-    """The new text of a table, and the ids of changed rows and of rows whose file is gone.
+    """The new text of a table, and the ids of its changed rows.
 
-    A row's file is the file in models.dev from which the row's prices come.
-
-    ``doubted`` has a reason for each row whose new price is implausible. Such a row has its old
-    price in ``text``.
+    ``gone`` has the ids of rows whose file in models.dev is missing or has no prices. ``doubted``
+    has a reason for each row whose new price is implausible; such a row keeps its old price in
+    ``text``.
     """
 
     text: str
@@ -204,7 +203,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
 def _reasons(
     market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
 ) -> str:
-    """Reasons why a row's new price is implausible; empty without prices to compare with."""
+    """Reasons why a row's new price is implausible; empty if ``market`` has no prices."""
     if not market.apis:
         return ""
     before, after = (
@@ -236,8 +235,7 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
     """The prices in a model's table ``cost``, by our columns, whose names begin with ``prefix``.
 
-    A ``cache_write`` of 0 is left out: writing to the cache then costs no more than the input
-    itself.
+    A ``cache_write`` of 0 is left out; it means that writing to the cache costs only the input.
     """
     return {
         f"{prefix}{column}_per_million": f"{PRINTED.plus(Decimal(cost[key])).normalize():f}"

@@ -2,8 +2,8 @@
 
 A price is compared with the previous price of its plan and with the other plans of its machine. It
 is also compared with the prices of its accelerator in other machines, and with the provider's other
-prices. Each comparison allows a fixed factor between prices: the largest factor between this
-repository's prices in November 2026, rounded up. ``api_table`` has the rules for token prices.
+prices. Each comparison allows a fixed factor: the largest factor between two such prices in this
+repository in November 2026, rounded up. ``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class _Market:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """Doubt a ``rent`` without a region if its plan has regional prices, none of them newer."""
+        """Doubt a ``rent`` without a region if its plan has regional prices and none is newer."""
         plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)

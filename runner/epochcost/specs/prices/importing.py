@@ -67,8 +67,8 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, only rows of that region are imported, including machines that have no
-    price in that region yet. The day of the prices, ``as_of``, may not be later than ``today``.
+    If ``region`` is set, rows of other regions are skipped, and a machine may get its first price
+    in ``region``. The day of the prices, ``as_of``, may not be later than ``today``.
     """
 
     today: dt.date
@@ -94,9 +94,9 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    ``model`` is the price whose spec is copied. ``previous`` is the amount in the catalogue on the
-    table's day, else the earliest later amount. ``previous_id`` is the id of that price. Without
-    such a price, both are None.
+    ``model`` is the price whose spec is copied. ``previous`` is the catalogue's amount on the
+    table's day; if all its amounts are later, the earliest. ``previous_id`` is the id of that
+    price. Both are None if there is no amount.
     """
 
     key: Key
@@ -127,7 +127,7 @@ class ImportResult:
 
 
 class _Machines:
-    """The machines of the catalogue, by their names in price tables, and their rented prices."""
+    """The machines of the catalogue by their names in price tables, and their rental prices."""
 
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
@@ -174,9 +174,10 @@ class _Machines:
             return row.fault(str(error))
 
     def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Find the price whose spec is copied, and the new price's region; else why there is none.
+        """Find the price whose spec is copied, and the new price's region.
 
         A price of the row's plan is preferred, then a price of its region, then the newest price.
+        If no price can be copied, the result is the reason.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -344,17 +345,17 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether to renew a stored price's date: the price is older than ``FRESH`` and the table."""
+    """Whether the stored price is older than ``FRESH``, and dated before the table."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
 
 
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The new spec's id: the copied spec's id with the month, or the whole ``day`` if that is used.
+    """The new spec's id: the id of the copied spec, with the month of ``day`` as its date.
 
-    If the new price has another plan or region than the copied spec, the id names the new plan and
-    region.
+    If that id is used, the date is ``day``. A new price of another plan or region than the copied
+    spec has an id that names both.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)

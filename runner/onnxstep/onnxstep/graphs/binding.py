@@ -67,13 +67,12 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. ``varying`` names stored
-    tensors that must not be treated as constants. If ``plain_sequences`` is true, nodes that read a
-    sequence are replaced by nodes that read its tensors. A size is a positive integer. If
-    only some inputs have a dimension, such as the number of past tokens of a decoder, its size may
-    also be 0. Inputs with a dimension of size 0 become empty constants. Raises ModelError for an
-    unknown name, an invalid size, an unbound dimension, contradicting shapes, and a tensor whose
-    shape depends on data.
+    ``sizes`` has a positive size for each of ``symbolic_dimensions(model)``. If only some inputs
+    have a dimension, such as a decoder's number of past tokens, its size may also be 0. Inputs with
+    a dimension of size 0 become empty constants. ``varying`` names stored tensors that must not be
+    treated as constants. If ``plain_sequences``, nodes that read a sequence are replaced by nodes
+    that read its tensors. Raises ModelError for an unknown name, an invalid size, an unbound
+    dimension, contradicting shapes, and a tensor whose shape depends on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)

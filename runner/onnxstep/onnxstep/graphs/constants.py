@@ -1,10 +1,10 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
 PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
-folded. In other files, this module judges a tensor by its numbers and its readers. A bound, an
-exponent, or a tensor that only shapes and angles depend on is not a weight. A factor or summand is
-not a weight if its numbers look typed by a person. All other tensors are parameters (see
-``parameters``).
+folded. In other files, this module judges a tensor by its numbers and its readers. A tensor is no
+weight if it is used as a bound or exponent, or if only shapes and angles depend on it. A tensor
+that is multiplied or added is no weight if its numbers look typed. All other tensors are parameters
+(see ``parameters``).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_gate(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a module attribute with a single number above -100, so not a mask."""
+    """Whether a tensor is a module attribute with one number, and no mask (-100 or less)."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -166,11 +166,11 @@ class _Uses:
                 fed.update(node.output)
 
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
-        """Yield each use of a tensor by a node that reads data, or a reason why it is no weight.
+        """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
-        Data are values that depend on the graph's inputs. If a reader of the tensor reads no data,
-        the readers of its outputs count instead. ``alone`` says that the tensor is a single number:
-        then a node that computes with this number counts as a use even without data.
+        Only nodes that also read data (values that depend on the graph's inputs) are uses. Behind
+        other nodes, the readers of their outputs are examined. If the tensor is a single number
+        (``alone``), nodes that compute with it are uses even without data.
         """
         waiting, visited = [name], {name}
         while waiting:

@@ -60,8 +60,8 @@ class _Kernel:
 class HostNode:
     """A node without a CUDA kernel, with the types of its inputs and the bytes of its values.
 
-    ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU. It is None
-    if a size is unknown.
+    ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU; None if a
+    size is unknown.
     """
 
     name: str
@@ -118,8 +118,8 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
     """Whether the operator of ``schema`` has a CUDA kernel for the type ``elem_type``.
 
-    Also True if ``schema`` does not allow the type, and if the operator has no kernel at all, like
-    constants and like functions that are replaced by their bodies.
+    Also True for a type that ``schema`` does not allow, and for an operator without any CUDA
+    kernel, such as a constant or a function that its body replaces.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

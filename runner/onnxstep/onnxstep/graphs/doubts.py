@@ -56,10 +56,10 @@ def doubts(
 def _shared(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Parameters that an exporter probably merged, with the number of layers that share each.
+    """Trained tensors that an exporter probably merged, with the number of layers that share each.
 
-    Listed are tensors whose numbers are all equal. If the exporter ran an optimizer, which merges
-    equal tensors, other tensors are also listed if the layers read them with the same operator.
+    A tensor is listed if all its numbers are equal. If the exporter ran an optimizer, which merges
+    equal tensors, a tensor that layers read with the same operator is also listed.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -84,6 +84,6 @@ def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """Path of a node's module; ``owner`` if it is a repeated call of ``owner``, as ``owner_1``."""
+    """Path of a node's module; for a repeated call, such as ``owner_1``, the path ``owner``."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

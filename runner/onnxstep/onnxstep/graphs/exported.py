@@ -115,10 +115,10 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
 
-    Tensors that the module shares on purpose usually have a single name, and are not listed. A
-    scripted module, or parameters that share memory, can give a shared tensor several names. Such a
-    name is not listed if its tensor and the replacement have different readers, as an embedding and
-    a tied last layer have.
+    A tensor that the module shares on purpose usually has a single name. In a scripted module, or
+    if parameters share memory, it may have several. So a name is left out if its readers have other
+    operators than the replacement's (an embedding and a tied last layer), unless all numbers are
+    equal.
     """
     if not is_traced(model):
         return {}
