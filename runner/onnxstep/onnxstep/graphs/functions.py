@@ -64,7 +64,7 @@ def _measure(
     costs: dict[_Key, int],
     callers: tuple[_Key, ...],
 ) -> None:
-    """Store the costs of a function's body, and of the functions that it calls, in ``costs``.
+    """Store in ``costs`` the approximate bytes of the function ``key`` and of all that it calls.
 
     Raises ModelError if calls are nested too deeply or a function calls itself.
     """
