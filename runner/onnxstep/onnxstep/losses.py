@@ -146,7 +146,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """The part of the loss from label smoothing; ``even`` has the divided counts of ``_shares``."""
+        """The part of the loss from label smoothing; ``even`` has each position's divided count."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)

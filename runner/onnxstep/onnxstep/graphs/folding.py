@@ -252,10 +252,7 @@ class _GraphValues:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Cache key for the types of a node's outputs; None for large nodes and nodes with subgraphs.
-
-        Nodes with equal keys, which are frequent in models with many layers, share one inference.
-        """
+        """Cache key of a node's output types; None for nodes that are large or contain graphs."""
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
         return (

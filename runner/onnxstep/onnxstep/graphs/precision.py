@@ -93,7 +93,7 @@ def _allowed(
 ) -> list[bool]:
     """For each of ``count`` inputs or outputs, whether the operator allows the type ``half``.
 
-    ``formals`` are the schema's inputs or outputs. The last one describes all further values.
+    The last of ``formals`` covers all further values.
     """
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
@@ -253,7 +253,7 @@ class _Rewriting:
                 self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
-        """Yield the stored tensors; floats outside ``masters`` in each type in which nodes read them."""
+        """Yield the stored tensors; outside ``masters``, floats in each type that a node reads."""
         yield from self._used.values()
         for tensor in self._model.graph.initializer:
             if tensor.name not in self._stored:

@@ -93,7 +93,7 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
 
 
 def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
-    """The function body of a node's operator; sets omitted attributes to their defaults, in place."""
+    """The function body of a node's operator; also writes omitted default values into ``node``."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}
