@@ -115,6 +115,7 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
 
 
 def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
+    """Split a direction's weights into the weights of the gates and of the candidate."""
     op, hidden = run.w.op, run.r.shape[1]
     sizes = op.integers(3 * hidden, hidden)
     cut = [

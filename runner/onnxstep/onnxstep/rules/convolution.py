@@ -38,8 +38,8 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
 
     If ``op.factors`` says that dY is a product of a gradient and a factor for each channel, that
-    gradient replaces dY, and the factor multiplies W and dW. Shapes: x [N, C, ...], w [M, C/group,
-    ...], b [M], dy [N, M, ...].
+    gradient replaces dY, and the factor multiplies W and dW. Shapes: x [N, C, ...],
+    w [M, C/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])

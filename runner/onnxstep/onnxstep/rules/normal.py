@@ -49,8 +49,8 @@ def layer_normalization(
 ) -> Cotangents:
     """Gradient of the normalization over all axes from ``axis`` on, which have n elements.
 
-    If the loss depends on the outputs μ (mean) and r (inverse deviation), dx also has the term (dμ
-    - x̂ r² dr) / n.
+    If the loss depends on the outputs μ (mean) and r (inverse deviation), dx also has the term
+    (dμ - x̂ r² dr) / n.
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))

@@ -143,9 +143,9 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
     """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
-    Here dn, dr and dz are the gradients of the arguments of n, r and z: dn = dh' (1 - z) g'(n), dr
-    = dn q f'(r) and dz = dh' (h - n) f'(z). With q = h Rᵀ + b', dq = dn r and dh = dh' z + (dz, dr,
-    dq) R.
+    Here dn, dr and dz are the gradients of the arguments of n, r and z: dn = dh' (1 - z) g'(n),
+    dr = dn q f'(r) and dz = dh' (h - n) f'(z). With q = h Rᵀ + b', dq = dn r and
+    dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
     parts = _Parts(run)
