@@ -50,7 +50,7 @@ def forward(node: Node) -> Sequence[Value]:
 
 
 def counted_runs(op: Builder) -> Iterator[Transition]:
-    """Yield the count of runs before and after a step, if Dropout masks depend on it."""
+    """Yield the count of runs before and after a step, if Dropout masks depend on the count."""
     if RUNS in op.values:
         count = op.values[RUNS]
         yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")
@@ -81,7 +81,7 @@ def _drawn(node: Node, count: int) -> Value:
 
 
 def _counted(node: Node, count: int) -> Value:
-    """Numbers [count] of 32 bits, computed from a random table, the layer and the run's number.
+    """Numbers [count] of 32 bits, computed from constant random numbers and the number of the run.
 
     Each run passes its number plus 1 to the next run, because a replayed CUDA graph repeats the
     numbers of ONNX Runtime's generators.

@@ -129,10 +129,9 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """The class, share of weight, and share of count of each position.
+        """The class of each position, and its weight and count, both divided by the sum of weights.
 
-        A share is a position's weight or count, divided by the sum of all positions' weights. A
-        counted position has the count 1. An ignored position gets the class, weight and count 0.
+        The count is 1. For an ignored position, class, weight and count are 0.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
@@ -147,7 +146,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """Loss from label smoothing; ``even`` has each position's count share from ``_shares``."""
+        """The part of the loss from label smoothing; ``even`` has each position's divided count."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
@@ -164,10 +163,11 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class _Smooth:
-    """The part of a loss that label smoothing spreads over all classes.
+    """The part ``value`` of a loss that comes from label smoothing.
 
-    ``label`` [..., classes] is the share of the target that each class gets, and ``slope`` is the
-    sum of ``label`` over the classes. The gradient is slope · p - label, with p the softmax.
+    ``label``, which broadcasts to [..., classes], is the share of the target that each class gets.
+    ``slope`` is the sum of ``label`` over the classes. The gradient is slope · p - label, with p
+    the softmax.
     """
 
     value: Value

@@ -139,7 +139,7 @@ class Scale:
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
-        """Emit the next scale and the next count of consecutive finite steps.
+        """Emit the scale and the count of consecutive finite steps for the next step.
 
         ``finite`` is a bool scalar that says whether this step's gradients are finite.
         """

@@ -67,8 +67,8 @@ def keep_term_outputs(
 ) -> onnx.ModelProto:
     """Copy of the model with only the nodes that a term or a ``carried`` output needs.
 
-    A model that lacks one of these outputs is returned unchanged. A later error then lists the
-    outputs of the model.
+    If the model lacks one of these outputs, returns the model itself, so that a later error can
+    list all outputs of the model.
     """
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""

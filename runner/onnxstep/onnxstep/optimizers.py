@@ -105,9 +105,9 @@ class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
     s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
-    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
-    is under the root, s starts at 1, and v includes the rate. The stored states
-    are s / (1 - rho) and v · √(1 - rho), which saves a pass over memory.
+    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. In TensorFlow 1, epsilon is
+    under the root, s starts at 1, and v includes the rate. To save a pass over memory, the stored
+    states are s / (1 - rho) and v · √(1 - rho).
     """
 
     rho: float = 0.99
@@ -158,7 +158,7 @@ class Adagrad(Optimizer):
 
 @dataclass(frozen=True)
 class Adadelta(Optimizer):
-    """Scale gradients by the root mean square of past steps, divided by that of past gradients.
+    """Scale each gradient by the ratio of two root mean squares: of past steps and of gradients.
 
     With averages s of squared gradients and u of squared steps: s' = rho · s + (1 - rho) · g²; d =
     √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
@@ -185,8 +185,8 @@ class Adam(Optimizer):
 
     m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². With bias correction, at step t: w' = w - rate
     / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this AdamW: the decay
-    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. The
-    stored states are m / (1 - β₁) and v / (1 - β₂), which saves two passes over memory.
+    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. To save
+    two passes over memory, the stored states are m / (1 - β₁) and v / (1 - β₂).
     """
 
     beta1: float = 0.9

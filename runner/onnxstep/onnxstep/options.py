@@ -29,9 +29,9 @@ class StepOptions:
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
     ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. ``micro_batches``
-    above 1: average the gradients of this number of runs before each update. ``carry`` maps an
-    input to the output that feeds this input in the next step, such as a recurrent state. A carried
-    input starts at zeros, and no gradient flows from one step to the previous step.
+    is the number of runs whose gradients are averaged before each update. ``carry`` maps an input
+    to the output that feeds this input in the next step, such as a recurrent state. A carried input
+    starts at zeros, and no gradient flows from one step to the previous step.
 
     ``provider``: the execution provider that will run the step. The graph may use operators that
     only this provider has; None allows portable operators only. ``blocked_convolutions``: use the
@@ -40,11 +40,11 @@ class StepOptions:
     The seed of this Dropout goes up by one at each run, so a new session can draw the masks of any
     later run.
 
-    ``precision`` fp16 or bf16 computes in half precision, except for operators that
+    With ``precision`` fp16 or bf16, the step computes in half precision, except for operators that
     ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are
     float32. ``loss_scaling`` has the settings of dynamic loss scaling (default: those of PyTorch's
-    GradScaler for fp16, else no scaling). ``rematerialise`` "sqrt" saves memory: the step stores
-    part of the activations and recomputes the others in the backward pass.
+    GradScaler for fp16, else no scaling). With ``rematerialise`` "sqrt", the step saves memory: it
+    stores part of the activations and recomputes the others in the backward pass.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

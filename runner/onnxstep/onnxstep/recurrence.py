@@ -50,7 +50,10 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """``factor`` times the derivative at result ``y``; ``product``, if given, is factor · y."""
+        """Derivative of the function at its result ``y``, times ``factor``.
+
+        ``product`` is factor · y, if the caller has it.
+        """
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
@@ -76,9 +79,8 @@ class Direction:
 
     Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
     [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step; ``c0`` [B, H] is the first cell state. ``dh`` and ``dc`` list, for each step,
-    the gradients [B, H] of the hidden and cell states. They include only what the node's outputs
-    contribute; None means zero.
+    before each step. ``c0`` [B, H] is the first cell state. For each step, ``dh`` and ``dc`` have
+    the parts [B, H] of the states' gradients that come from the node's outputs; None means zero.
     """
 
     op: Builder
@@ -209,7 +211,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
 
 
 def _demand_square(node: Node) -> None:
-    """Raise ModelError if the hidden state is narrower than a gate (PyTorch's proj_size)."""
+    """Raise ModelError for a layer with a projection of the hidden state (PyTorch's proj_size)."""
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
     if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
@@ -304,7 +306,10 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """Gradients of a state after each step, from the gradients of Y and of Y_h or Y_c."""
+        """Gradients of a state after each step.
+
+        ``all_steps`` is the gradient of Y, and ``last_step`` is that of Y_h or Y_c.
+        """
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
         if self._lengths is not None:

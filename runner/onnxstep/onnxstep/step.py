@@ -61,12 +61,12 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph to run for every micro-batch but the last; it adds the batch's gradients to sums.
+    """Graph for every micro-batch but the last: add the micro-batch's gradients to the sums.
 
     The graph also updates running statistics. It has the inputs of the step except the learning
-    rate and the optimizer state. If there is a loss scale, the graph reads the scale and does not
-    change it. ``loss`` is the name of the output with the loss. ``carried`` are the sums of
-    gradients and the running statistics.
+    rate and the optimizer state. If there is a loss scale, the graph reads it but does not change
+    it. ``loss`` is the name of the output with the loss. ``carried`` are the sums of gradients and
+    the running statistics.
     """
 
     model: onnx.ModelProto
@@ -277,9 +277,9 @@ def evaluation_graph(
     ``loss``, ``output``, ``dimensions`` and ``freeze`` are as in ``StepOptions``. Inputs are the
     model's inputs, the targets, the parameters and the running statistics, so that a caller can
     feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
-    BatchNormalization uses the statistics of each batch, because running statistics are useful only
-    after some hundred steps. Layers whose running statistics are frozen still use them. Raises
-    ModelError as ``training_step`` does.
+    each BatchNormalization without frozen running statistics uses those of the batch, because
+    running statistics are useful only after some hundred steps. Raises ModelError as
+    ``training_step`` does.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))

@@ -47,8 +47,8 @@ def trained_set(
     """Report the parameters that a step trains, and all other float tensors with a reason.
 
     ``listed`` and ``untrained`` are what the functions ``parameters`` and ``untrained`` return for
-    the model. ``trained`` and ``frozen`` are names of parameters. The reported size of a tensor of
-    quantization scales is the number of quantized values that it scales.
+    the model. ``trained`` and ``frozen`` name the parameters that are trained or frozen. The size
+    of a tensor of quantization scales is the number of values that it scales.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

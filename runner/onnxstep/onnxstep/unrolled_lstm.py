@@ -42,8 +42,8 @@ class Step(NamedTuple):
 class LstmActivations(Saved):
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
-    ``inputs`` has the inputs of each direction. ``layout`` describes the shapes of the first hidden
-    state ``h0`` and of ``steps``.
+    ``inputs`` has the inputs of each direction. The first hidden state ``h0`` and the values in
+    ``steps`` have the shapes that ``layout`` describes.
     """
 
     layout: TimeLayout
@@ -236,8 +236,7 @@ def _backward_steps(
 def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
     """Gradients of z = W x + R h + b in ``step``, and of the cell state before this step.
 
-    ``dh`` and ``d_cell`` are the gradients of the states after the step. The products are computed
-    in the order of use, so that they stay in the cache.
+    ``dh`` and ``d_cell`` are the gradients of the states after the step.
     """
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h

@@ -46,7 +46,7 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """Copy with the end padding with which exactly ``out`` windows fit ``into`` elements.
+        """Copy whose end padding makes exactly ``out`` windows fit ``into`` elements on each axis.
 
         The end padding is negative if no window contains the last elements.
         """
@@ -118,9 +118,9 @@ def _convolve_transposed_evenly(
 ) -> Value:
     """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
 
-    If the end padding is shorter than the begin padding, ``output_padding`` makes up the
-    difference. cuDNN requires ``output_padding`` below the stride. Surplus elements are cut off.
-    Elements that no window contains are zeros.
+    If this makes the end padding too large, ``output_padding`` adds the lost elements, up to
+    cuDNN's limit below the stride. Surplus elements are cut off. Elements that no window contains
+    are zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
@@ -155,8 +155,8 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     """The window that slides over y in a transposed convolution from x to y.
 
     There is a window for each element of x. With ``output_shape`` or ``auto_pad`` SAME, the shapes
-    determine the total padding. If the total is odd, the larger half comes first, except for
-    SAME_UPPER.
+    determine the total padding. If the total is odd, the padding before the axis is larger, except
+    for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

@@ -179,7 +179,7 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
 
 
 def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
-    """Change an attribute of the node in ``data``, or set one that it leaves at its default."""
+    """Change an attribute of the node in ``data``, or set an attribute that the node omits."""
     model = onnx.load_model_from_string(data)
     node, imports = model.graph.node[0], model.opset_import
     opset = next(entry.version for entry in imports if entry.domain == node.domain)
@@ -331,7 +331,7 @@ def _resident_bytes(key: str) -> int:
 
 
 def _watched(folder: Path) -> list[str]:
-    """A list that collects paths opened outside ``folder``, except Python's own modules."""
+    """A list that collects paths opened outside ``folder``, except Python's own files."""
     opened: list[str] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -252,10 +252,7 @@ class _GraphValues:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Cache key of the types of a node's outputs; None if the key would be too large.
-
-        Models with many layers contain many equal nodes, whose types are inferred only once.
-        """
+        """Cache key of a node's output types; None for nodes that are large or contain graphs."""
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
         return (
@@ -287,7 +284,7 @@ class _GraphValues:
         return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
 
     def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """Value of a Shape or Size node, which needs only the shape of its input."""
+        """The output of a Shape or Size node, by name; None if the input's shape is unknown."""
         shape = static_shape(self.types.get(node.input[0]))
         if shape is None:
             return None

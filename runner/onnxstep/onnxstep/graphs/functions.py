@@ -64,10 +64,7 @@ def _measure(
     costs: dict[_Key, int],
     callers: tuple[_Key, ...],
 ) -> None:
-    """Store the costs of a function's body, and of the functions that it calls, in ``costs``.
-
-    Raises ModelError if calls are nested too deeply or a function calls itself.
-    """
+    """Store in ``costs`` the approximate bytes of the function ``key`` and of all that it calls."""
     if key in callers or len(callers) >= _DEEPEST:
         raise ModelError(
             f"function {key[1]!r}: expected calls nested at most {_DEEPEST} deep, got more, or a "

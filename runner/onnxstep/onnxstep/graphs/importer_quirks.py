@@ -114,10 +114,10 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without type or shape the type and shape that onnx infers, in place.
 
-    A shape may stay unknown until the dimensions are bound. Declarations of intermediate values
-    without a type are removed. ``check`` validates the model before onnx's inference, which crashes
-    on invalid nodes. Raises ModelError if ``check`` does, for an output whose type onnx cannot
-    infer, and for an input without a type.
+    A shape may stay unknown until the dimensions are bound. Also removes declarations of
+    intermediate values without a type. ``check`` validates the model before onnx's inference, which
+    crashes on invalid nodes. Raises ModelError if ``check`` does, if onnx cannot infer an output's
+    type, or if an input lacks a type or shape.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])

@@ -78,7 +78,7 @@ def _types_of_body(
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Output types of LessOrEqual, which before opset 16 onnx defines only by a function body."""
+    """Infer output types from the function body of the operator, as for old LessOrEqual."""
     inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
     graph = helper.make_graph([node], "node", inputs, outputs)

@@ -1,7 +1,7 @@
-"""First values of parameters: the list in a file without weights, and the random numbers.
+"""Draw the first values of parameters from the distributions that a file without weights lists.
 
 The metadata of such a file lists the distributions as JSON. This module validates the JSON, and the
-module ``parameters`` compares it with the graph. Examples of the lists:
+module ``parameters`` compares the list with the graph. Examples of the lists:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
     epochcost.state = {"norm1.running_var": {"distribution": "constant", "scale": 1, "seed": 1}}
@@ -92,7 +92,7 @@ class _Words:
     key: NDArray[np.uint64]
 
     def after(self, place: int) -> np.random.Philox:
-        """A generator that continues after the first ``place`` words of the sequence."""
+        """Random generator whose next word is the word with index ``place``."""
         generator = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
         generator.random_raw(place % _WORDS_AT_ONCE)
         return generator
@@ -105,9 +105,9 @@ def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> N
 
 
 def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
-    """Draw normal numbers by Box and Muller (Annals of Mathematical Statistics 29, 1958).
+    """Fill ``part`` by the method of Box and Muller (Ann. Math. Statistics 29, 1958).
 
-    The first half of the words gives the radii of pairs of numbers; the rest gives the angles.
+    Of the random words from ``begin`` on, the first half gives radii, and the rest gives angles.
     """
     pairs = (part.size + 1) // 2
     cosines, sines = part[:pairs], part[pairs:]

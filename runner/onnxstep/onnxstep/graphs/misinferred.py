@@ -170,7 +170,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that slice spatial axes from max(-begin, 0) to stop, and last the result's name."""
+    """Nodes that crop the spatial axes of the node's input, followed by the result's name."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],

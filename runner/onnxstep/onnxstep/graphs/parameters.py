@@ -150,9 +150,9 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """First values by name: parameters, then running statistics; equal seeds give equal values.
 
-    Tensors that ``exported.separated`` restores come last. Stored values are returned unchanged.
-    Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises CapabilityError if memory
-    is insufficient.
+    Merged tensors that ``exported.separated`` splits come last. Stored values are returned
+    unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises
+    CapabilityError if memory is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}

@@ -91,9 +91,9 @@ def _allowed(
     half: int,
     count: int,
 ) -> list[bool]:
-    """For each of ``count`` values, whether the operator allows the type ``half``.
+    """For each of ``count`` inputs or outputs, whether the operator allows the type ``half``.
 
-    The last formal parameter of a schema covers all further values.
+    The last of ``formals`` covers all further values.
     """
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
@@ -169,9 +169,9 @@ def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto
 class _Rewriting:
     """The rewritten nodes, and for each float value the names of its fp32 and half versions.
 
-    Operators in ``wide`` and initializers in ``masters`` stay fp32. Inputs in ``halved`` and
-    outputs in ``half_outputs`` become half. ``wide_inputs`` maps an operator to the index of the
-    first input that stays fp32; all later inputs also stay fp32.
+    Operators in ``wide`` and initializers in ``masters`` stay fp32. Graph inputs in ``halved`` and
+    graph outputs in ``half_outputs`` become half. ``wide_inputs`` maps an operator to an index:
+    this input and all later inputs stay fp32.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class _Rewriting:
                 self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
-        """Yield the stored tensors: floats in each type that a node reads, others unchanged."""
+        """Yield the stored tensors; outside ``masters``, floats in each type that a node reads."""
         yield from self._used.values()
         for tensor in self._model.graph.initializer:
             if tensor.name not in self._stored:
@@ -293,7 +293,10 @@ class _Rewriting:
         return output
 
     def _free(self, name: str, kind: int) -> str:
-        """New name for a version of a value; the half version of a stored tensor keeps its name."""
+        """Name for the version of the value ``name`` in the type ``kind``.
+
+        The half version of a stored tensor keeps the tensor's name.
+        """
         if name in self._stored and kind == self._half:
             return name
         return name + (self._suffix if kind == self._half else "_float")
@@ -304,7 +307,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Sines and cosines that depend on no float input, and the values that they depend on."""
+    """Results of Sin and Cos that depend on no float input, and all values behind these results."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()

@@ -69,9 +69,10 @@ def plain_reader(
 def parts(
     x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
 ) -> list[onnx.NodeProto]:
-    """Nodes that split x along ``axis`` into tensors ``names``, without this axis if ``drops``.
+    """Nodes that split ``x`` along ``axis`` into parts with these ``lengths`` and ``names``.
 
-    ``whole`` is the prefix for the names of other new values.
+    With ``drops``, the parts have length 1 and lose the axis. ``whole`` is the prefix for the names
+    of other new values.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
@@ -89,8 +90,8 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Yield the nodes, with each copy of an output of a Split moved directly behind the Split.
 
-    ``copies`` are the output names of the nodes that copy. Another order would change the file
-    digests by which measurements of earlier versions name their graphs.
+    ``copies`` are the output names of the nodes that copy. Earlier versions used this order. It
+    must stay, because measurements name their graphs by file digests.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

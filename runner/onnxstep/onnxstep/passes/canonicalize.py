@@ -70,7 +70,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """Copy of a model in which operators that ``expand`` replaces are calls of local functions."""
+    """Copy of a model that calls a local function for each operator that ``expand`` replaces."""
     local = infer_shapes(model)
     types = value_types(local.graph)
     for node in local.graph.node:
@@ -93,7 +93,7 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
 
 
 def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
-    """The function body of a node's operator; adds omitted attributes with defaults to ``node``."""
+    """The function body of a node's operator; also writes omitted default values into ``node``."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}
@@ -132,7 +132,7 @@ def bind(
     """Copy of a model with a static shape for every tensor.
 
     Raises ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If
-    the registry refuses the gradient of the operator at fault, the message adds the reason.
+    the registry refuses the operator that the error names, the message adds the reason.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

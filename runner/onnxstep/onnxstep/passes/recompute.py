@@ -51,7 +51,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
 
 
 class _Forward:
-    """Nodes of a forward pass, and the values that the backward pass reads, with their bytes."""
+    """A forward pass, with the names and sizes of the values that the backward pass reads."""
 
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
@@ -217,10 +217,10 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node, the float value for which its recomputed operands wait.
+    """For each backward node, the value that must be known before its operands are recomputed.
 
-    This value is the newest output of an earlier backward node that the node or a later node reads.
-    The entry is None if there is no such value.
+    This is the newest float output of an earlier backward node that this or a later node reads. The
+    entry is None if there is no such output.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -270,7 +270,7 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
     """The cheapest cut in each of ``_MOST_CUTS`` parts of the forward pass.
 
-    The parts have about equally many bytes. ``before[p]`` has the bytes of the nodes before p.
+    ``before[p]`` is the sum of ``inside`` over the nodes before p. All parts have similar sums.
     """
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):

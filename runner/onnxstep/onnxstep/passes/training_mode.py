@@ -99,8 +99,8 @@ def train_on_batches(
     ``carried`` names tensors that may be running statistics. A node keeps its inference form if
     ``frozen`` names one of its statistics, or if the graph computes the statistics from the node's
     own input. Statistics that the graph computes from other values are not carried to the next
-    step. Raises ModelError for a statistic that is neither computed nor in ``carried``, and if a
-    channel has a single value, which has no variance.
+    step. Raises ModelError if the graph does not compute a statistic that is missing in
+    ``carried``. Also raises ModelError if a channel has a single value, which has no variance.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -169,10 +169,10 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 
 
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The weight n / (n + 1) of the n past batches in a cumulative average with a new batch.
+    """The weight n / (n + 1) of the average over n past batches, when a new batch joins it.
 
-    ``counter`` names the state that counts batches. The counter starts at 0, because PyTorch's
-    exporters do not write the module's number of past batches.
+    ``counter`` names the state n. It starts at 0, because PyTorch's exporters do not write the
+    module's number of past batches.
     """
     count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
     latest[counter] = count + 1.0
@@ -195,7 +195,7 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """``proto`` in training form, with momentum 0 and the batch statistics as further outputs."""
+    """Copy of ``proto`` that outputs the batch's statistics: its momentum is 0."""
     node = helper.make_node(
         proto.op_type,
         proto.input,

@@ -1,11 +1,11 @@
 """Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
 onnx's converter changes the meaning of some operators; this module corrects the changes. Upsample
-becomes Resize 10. Resize 10 uses asymmetric coordinates, and rounds them down along axes that grow
-and up along axes that shrink. From opset 11 on, coordinates and rounding of Resize are attributes
-with other defaults. The bounds of Clip 6 are attributes, which onnx converts to float32 inputs
-whatever type Clip's input has. Hardmax before opset 13 flattens all axes from ``axis`` on into a
-row; such nodes are refused.
+becomes Resize 10, which uses asymmetric coordinates. It rounds coordinates down along axes that
+grow and up along axes that shrink. From opset 11 on, attributes of Resize set coordinates and
+rounding, with other defaults. The bounds of Clip 6 are attributes, which onnx converts to float32
+inputs whatever type Clip's input has. Hardmax before opset 13 flattens all axes from ``axis`` on
+into a row; such nodes are refused.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    For float32, a steep HardSigmoid of y computes the factor of dx, because the CPU runs
-    HardSigmoid on all threads (benchmarks/rules/relu.py). The factor differs from 0 and 1 only for
-    y below 2⁻¹²⁷, less than the smallest normal number. On CUDA, a Where takes fewer passes.
+    On CUDA, a Where selects. Elsewhere, a steep HardSigmoid of y computes the factor of dx for
+    float32, because the CPU runs HardSigmoid on all threads (benchmarks/rules/relu.py). Only for y
+    between 0 and 2⁻¹²⁷, below all normal numbers, is the factor neither 0 nor 1.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))
@@ -139,9 +139,9 @@ def gelu_slope(x: Value) -> Value:
 
 
 def gelu_tanh_slope(x: Value) -> Value:
-    """Derivative of x σ(u) with u = a x + b x³: σ(u) (1 + (1 - σ(u)) x u').
+    """Derivative σ(u) (1 + (1 - σ(u)) x u') of Gelu's tanh approximation x σ(u).
 
-    Here σ is the sigmoid function and x u' = 3 u - 2 a x.
+    Here u = a x + b x³ with constants a and b, so x u' = 3 u - 2 a x. σ is the sigmoid function.
     """
     u = x * (x * x * _GELU_CUBIC + _GELU_LINEAR)
     s = x.op.Sigmoid(u)

@@ -69,8 +69,8 @@ def _by_batch(
     """Gradients if the node computes μ and σ² from its batch of n values per channel.
 
     With r = 1 / √(σ² + ε), the gradient is dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The
-    running statistics m · old + (1 - m) · batch, with momentum m, add
-    (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
+    running statistics are m · old + (1 - m) · batch, with momentum m. If the loss depends on them,
+    dX also has the term (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)).
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
@@ -99,11 +99,7 @@ def _by_batch(
 
 
 def _times(value: Value, factor: Value) -> Value:
-    """Multiply the gradient ``value`` by ``factor`` per channel; record both in ``op.factors``.
-
-    The gradient rule of a convolution then multiplies the kernels by the factor instead, because
-    kernels are smaller than a batch.
-    """
+    """Multiply a gradient by a factor per channel; note both in ``op.factors`` for ``conv``."""
     product = value * factor.cast(value.elem_type)
     value.op.factors[product.name] = (value, factor)
     return product

@@ -67,9 +67,9 @@ def _through_sum(
 ) -> tuple[Value, Value]:
     """Gradients with respect to the sum s and the scale γ of a skip normalization.
 
-    ``dy`` is the gradient with respect to the output y. ``received`` are the gradients with respect
-    to the outputs mean, r (inverse deviation) and s. With x̂ = (s - mean) · r and rows of n
-    elements, dr/ds is -r² x̂ / n. ``bias`` is the index of the bias input, which is added to s.
+    ``dy`` is the gradient of the output y. ``received`` are the gradients of the outputs mean, r
+    (inverse deviation) and s. ``bias`` is the index of the bias, an optional term of s. The
+    derivative dr/ds is -r² x̂ / n, with x̂ = (s - mean) · r and n elements in a row.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added

@@ -37,8 +37,9 @@ _LARGEST_CONSTANT = 2**18
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
 
-    If ``op.factors`` has dY as a gradient times a factor for each channel, the factor multiplies
-    W and dW instead. Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
+    If ``op.factors`` says that dY is a product of a gradient and a factor for each channel, that
+    gradient replaces dY, and the factor multiplies W and dW. Shapes: x [N, C, ...],
+    w [M, C/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
@@ -108,8 +109,8 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
     The methods are the blocked layout, a matrix product for a kernel of one element, a product for
     each element of the kernel (on CUDA; benchmarks/rules/convolution.py), and a product with
-    patches of x. If the patches need too large a constant, x is convolved with dy instead, with
-    batch and channels exchanged.
+    patches of x. If the one-hot kernels for the patches are too large, x is convolved with dy
+    instead.
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
@@ -189,9 +190,10 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW as X convolved with dY; batch swaps with channels, and strides with dilations.
+    """Gradient dW as a convolution of X with dY.
 
-    X as [C/group, group · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
+    Batch and channels change places, and so do strides and dilations: X as [C/group, group · N,
+    ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

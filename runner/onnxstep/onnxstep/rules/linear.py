@@ -57,7 +57,8 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    A matrix's gradient may have batch axes that the matrix lacks. A vector's gradient has none.
+    If one operand is a matrix without batch axes, its gradient may have those of the other operand.
+    A vector's gradient has none.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -79,8 +80,8 @@ def transposed(value: Value) -> Value:
 def summed_over_rows(a: Value, b: Value) -> Value:
     """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions.
 
-    The CPU kernel transposes its left operand again for every panel of columns, so a single
-    Transpose before the product is faster. The kernel also passes over the result for every panel
+    The CPU kernel transposes its left operand again for every block of columns, so a single
+    Transpose before the product is faster. The kernel also passes over the result for every block
     of positions, so a tall result is computed transposed (benchmarks/rules/weight_products.py).
     """
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
@@ -128,7 +129,7 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """Gradient of operand ``place``, copied along axes that the result and other operands lack."""
+    """Gradient of operand number ``place``, repeated along axes that only this operand has."""
     terms, values = list(equation.terms), list(operands)
     term, sizes = terms.pop(place), values.pop(place).shape
     single, diagonals = _without_diagonals(term, equation)
@@ -145,7 +146,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeated letters of ``term``; also return each old letter with its substitute."""
+    """Replace repeated letters of ``term``; also return pairs of old and new letters."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -176,9 +177,9 @@ class Equation:
 def parse(text: str, ranks: Sequence[int]) -> Equation:
     """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
-    An ellipsis is replaced by unused letters, aligned at the last axis of the ellipsis. An equation
-    without an arrow gets a result: the ellipsis, then the letters that occur once, in alphabetical
-    order.
+    Unused letters replace each ellipsis; the last axes of all ellipses get the same letters. An
+    equation without an arrow gets a result: the ellipsis, then the letters that occur once, in
+    alphabetical order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
     terms = operands.split(",")

@@ -47,10 +47,10 @@ def layer_normalization(
     d_mean: Value | None = None,
     d_inverse: Value | None = None,
 ) -> Cotangents:
-    """Gradient of the normalization over all axes from ``axis`` on.
+    """Gradient of the normalization over all axes from ``axis`` on, which have n elements.
 
-    The outputs μ (mean) and r (inverse deviation) add (dμ - x̂ r² dr) / n to dx, for n elements in
-    a row.
+    If the loss depends on the outputs μ (mean) and r (inverse deviation), dx also has the term
+    (dμ - x̂ r² dr) / n.
     """
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
@@ -146,7 +146,7 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _scale(op: Builder, node: Node, dy: Value) -> Value:
-    """1 / (1 - r) for the ratio r; at r = 1 the mask is zero, so every finite number is correct."""
+    """1 / (1 - r) for the dropout ratio r, or 0 for the constant ratio 1, whose mask is zero."""
     ratio = node.optional_input(1)
     share = np.array(_DEFAULT_RATIO) if ratio is None else op.array_of(ratio)
     if share is not None:

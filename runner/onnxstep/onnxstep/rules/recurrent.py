@@ -143,8 +143,9 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
     """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
-    With q = h Rᵀ + b' and dn = dh' (1 - z) g'(n), the other gradients are dq = dn r,
-    dr = dn q f'(r), dz = dh' (h - n) f'(z) and dh = dh' z + (dz, dr, dq) R.
+    Here dn, dr and dz are the gradients of the arguments of n, r and z: dn = dh' (1 - z) g'(n),
+    dr = dn q f'(r) and dz = dh' (h - n) f'(z). With q = h Rᵀ + b', dq = dn r and
+    dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
     parts = _Parts(run)
@@ -187,8 +188,8 @@ class _Parts:
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
         """Gradients of a direction's inputs from the gradients of values inside the GRU.
 
-        ``d_gates`` and ``dn`` are the gradients of the arguments of gates and candidate. ``dh0`` is
-        the gradient of the first hidden state, and ``dq`` is that of the candidate's h Rᵀ + b'.
+        ``d_gates`` and ``dn`` belong to the arguments of gates and candidate, ``dh0`` to the first
+        hidden state, and ``dq`` to the candidate's h Rᵀ + b'.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -219,7 +220,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Gradient of the hidden state before ``step``: dz R + ``direct`` + its entry in ``run.dh``."""
+    """Gradient of the hidden state before ``step``: dz R + ``direct`` (+ ``run.dh[step - 1]``)."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:

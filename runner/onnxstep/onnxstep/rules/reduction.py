@@ -96,7 +96,7 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of yⱼ = Σᵢ xᵢ over i ≤ j: a running sum of dy from the other end."""
+    """Gradient of yⱼ = Σᵢ xᵢ over i ≤ j: dxᵢ = Σⱼ dyⱼ over j ≥ i."""
     exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
     return op.CumSum(dy, node.input(1), exclusive=exclusive, reverse=reverse), None
 

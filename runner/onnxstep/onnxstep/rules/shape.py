@@ -136,7 +136,10 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the incoming gradient; copied elements get their copies' gradients."""
+    """Cut the padding off the incoming gradient.
+
+    If the padding repeats elements of x, these also get the gradients of their copies.
+    """
     if node.wants(2):
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads(node)
@@ -188,7 +191,7 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Along ``axis``, add the gradients of padding elements to those of the elements they copy.
+    """Cut the padding along ``axis`` off ``dy``; add its gradients to the elements it copies.
 
     A constant 0/1 matrix says which padded position copies which element.
     """

@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case with inputs in the order of ``places`` (default: ``shapes``, then ``fixed``)."""
+    """A case with the inputs ``places``; names without a tensor are omitted inputs."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
