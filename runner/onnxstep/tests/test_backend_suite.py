@@ -38,7 +38,7 @@ def test_no_gradient_of_the_suite_is_wrong(verdicts: list[Verdict]) -> None:
 
 
 def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
-    """Over 1000 tests are checked, and only a few known tests have no verdict."""
+    """Over 1000 tests are checked, and only a few known tests cannot be judged."""
     assert len(named(verdicts, Answer.CHECKED)) > 1000
     unjudged = named(verdicts, Answer.UNJUDGED)
     assert {name for name in unjudged if not name.startswith(UNJUDGED)} == set()

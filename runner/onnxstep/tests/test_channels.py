@@ -57,7 +57,7 @@ def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) ->
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """On CUDA, a batch normalization's step has one Mul and no Sub of the batch's shape."""
+    """A CUDA step that normalizes a batch has one Mul and no Sub of the batch's shape."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1

@@ -132,7 +132,7 @@ def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
 
 
 def test_the_models_own_output_is_its_loss() -> None:
-    """With ``OwnOutput``, the model's output of one number is the loss, and its gradient is 1."""
+    """With ``OwnOutput``, the model's output, one number, is the loss, with gradient 1."""
     got = ReferenceEvaluator(graph_of(OwnOutput(), (1, 1))).run(None, {"output": np.array([[2.5]])})
     assert got == [2.5, [[1.0]]]
 

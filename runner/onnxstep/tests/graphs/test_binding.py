@@ -211,7 +211,7 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
     ],
 )
 def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
-    """A node that would need over 2^30 operations on constants is refused."""
+    """A model that needs over 2^30 operations on constants is refused."""
     model = parsed(
         "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
         " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "

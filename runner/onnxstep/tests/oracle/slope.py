@@ -96,6 +96,7 @@ def _unit(x: Array) -> float:
 
 
 def _spread(x: Array, v: Array) -> float:
+    """The size of x divided by the size of v; rounding errors grow with this ratio."""
     return _size(x) / (_size(v) or 1.0)
 
 
