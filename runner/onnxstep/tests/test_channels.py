@@ -72,7 +72,7 @@ def test_normalization_on_cuda_takes_few_passes() -> None:
 
 
 def _large_values() -> set[str]:
-    """Values in the CUDA step of ``normalizing`` that have the shape of the normalized batch."""
+    """Names of all values of the normalized batch's shape in the CUDA step of ``normalizing``."""
     graph = step_of(normalizing(), cuda=True).graph
     shape = [5, 4, 6, 6]
     return {

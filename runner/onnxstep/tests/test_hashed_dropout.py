@@ -61,7 +61,7 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of ``first[i]`` and ``second[i]`` for each i; standard normal if independent.
+    """Correlation of ``first[i]`` and ``second[i]`` for each i, divided by its deviation by chance.
 
     ``stays`` is the expected share of kept elements.
     """

@@ -23,7 +23,7 @@ def numbers(*shape: int) -> str:
 
 
 def chain(middle: str) -> onnx.ModelProto:
-    """Layers with a matrix product p, the nodes ``middle``, which compute m from p, and tanh."""
+    """Layers: a matrix product gives p, the nodes ``middle`` compute m from p, tanh follows."""
     weights = "".join(
         f", float[{WIDTH},{WIDTH}] w{i} = {{{numbers(WIDTH, WIDTH)}}}"
         f", float[{WIDTH}] g{i} = {{{numbers(WIDTH)}}}"

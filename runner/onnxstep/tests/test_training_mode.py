@@ -1,4 +1,4 @@
-"""In training, BatchNormalization uses batch and updates running statistics, as in PyTorch.
+"""In training, BatchNormalization uses batch statistics and updates running statistics.
 
 benchmarks/batch_normalization_against_pytorch.py wrote PyTorch's reference numbers, in float64.
 """
