@@ -38,10 +38,10 @@ class Case:
     ``shapes`` maps each differentiated input to its shape; ``fixed`` has the constant inputs.
     ``inputs`` is the order of all inputs (default: ``shapes``, then ``fixed``). ``low`` and
     ``high`` bound the random inputs, to avoid kinks and poles. ``reference_flaw`` says why the
-    reference evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot.
-    ``exact_opset`` is the opset of the float64 model if it must differ from ``opset``.
-    ``output_shape`` is the shape of the first output if it depends on data. ``outputs`` is the
-    number of outputs, or their names, with "" for an omitted output.
+    reference evaluator cannot run the gradient graph. ``runtime_flaw`` says the same of ONNX
+    Runtime. ``exact_opset`` replaces ``opset`` in the float64 model. If the shape of the first
+    output depends on data, ``output_shape`` gives this shape. ``outputs`` is the number of outputs
+    or lists their names, with "" for an omitted output.
     """
 
     op_type: str
@@ -136,9 +136,10 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
 
 
 def check(case: Case, seed: int) -> None:
-    """Assert that gradients agree with differences of outputs, and check ONNX Runtime's outputs.
+    """Assert that the gradients of ``case`` agree with finite differences.
 
     The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32.
+    ONNX Runtime must also compute the outputs of the reference evaluator.
     """
     rng = np.random.default_rng(seed + 1)
     inputs = draw(case, seed)

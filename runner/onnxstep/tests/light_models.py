@@ -110,7 +110,7 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index of each value's first reader, looking through Unsqueeze nodes."""
+    """Operator and input index that first read each value, directly or after an Unsqueeze."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):

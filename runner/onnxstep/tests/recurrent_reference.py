@@ -30,9 +30,9 @@ class Recurrent(OpRun):
     default: tuple[str, ...] = ()
 
     def step(self, functions: list[Function], z: tuple[Array, ...], *state: Array) -> Any:
-        """Compute the new hidden and cell state of a sequence from the old states.
+        """Return the new hidden and cell state of a sequence.
 
-        ``z`` has W, R and both biases; ``state`` has the input x and both old states.
+        ``z`` has W, R and their biases; ``state`` has the input x, the hidden and the cell state.
         """
         raise NotImplementedError
 

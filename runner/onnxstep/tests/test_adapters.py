@@ -176,7 +176,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Quantization scales are not trained; their reported size is the number of scaled weights."""
+    """Quantization scales are not trained; their listed size is the number of quantized weights."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

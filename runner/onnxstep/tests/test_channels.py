@@ -57,7 +57,7 @@ def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) ->
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """A CUDA step has two BatchNormalizations; only one Mul and no Sub has the batch's shape."""
+    """A CUDA step that normalizes a batch has one Mul and no Sub of the batch's shape."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1
@@ -72,7 +72,7 @@ def test_normalization_on_cuda_takes_few_passes() -> None:
 
 
 def _large_values() -> set[str]:
-    """Names of the values in the CUDA step that have the shape of the normalized batch."""
+    """Names of all values of the normalized batch's shape in the CUDA step of ``normalizing``."""
     graph = step_of(normalizing(), cuda=True).graph
     shape = [5, 4, 6, 6]
     return {
@@ -120,7 +120,7 @@ def test_a_constant_bias_of_zeros_is_removed() -> None:
 
 
 def test_a_long_concat_on_cuda_is_split() -> None:
-    """On CUDA, Concats of up to 32 inputs join gradients of 40 Split parts, with equal results."""
+    """On CUDA, the gradients of a Split's 40 parts are joined by Concats of at most 32 inputs."""
     parts = ", ".join(f"p{i}" for i in range(40))
     model = model_of_text(
         "g (float[40,3] x, float[40,3] w) => (float[40,3] y) "

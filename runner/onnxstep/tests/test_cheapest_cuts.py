@@ -18,7 +18,7 @@ def test_a_chain_is_cut_into_about_root_n_segments() -> None:
 
 
 def test_cuts_avoid_what_is_wide() -> None:
-    """The only cut is at the node before which 1 byte is alive; before most others, 500 are."""
+    """The only cut is at index 7, where 1 byte is alive instead of 500."""
     alive = [500] * 20
     alive[0], alive[7] = 0, 1
     assert cheapest_cuts(alive, [10] * 20) == (7,)

@@ -20,7 +20,7 @@ PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 
 def tied(read: int) -> onnx.ModelProto:
-    """A model of ``read`` ids with two embeddings, v and w; w is also the last layer."""
+    """A model that looks up ``read`` ids in the embeddings v and w; w is also the last layer."""
     model = model_of_text(
         f"tied (int64[1,{read}] ids, float[{ROWS},{WIDTH}] w, float[{ROWS},{WIDTH}] v)"
         f" => (float[1,{ROWS}] y) {{"
@@ -38,7 +38,7 @@ def tied(read: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize("places", PLACES)
 def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
-    """A step with learning rate 1 subtracts the gradients of both uses from the table."""
+    """A step with learning rate 1 subtracts the gradients of both uses of w from w."""
     ids = np.array(PLACES[places])
     model = tied(ids.size)
     w, v = map(numpy_helper.to_array, model.graph.initializer)

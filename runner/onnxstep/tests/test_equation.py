@@ -21,7 +21,7 @@ from onnxstep.rules.linear import Equation, parse
     ],
 )
 def test_an_explicit_equation_means_the_same(text: str, shapes: list[tuple[int, ...]]) -> None:
-    """Equations that ``parse`` writes out in full have the results of the original equations."""
+    """The explicit equation that ``parse`` returns gives the results of ``text``."""
     rng = np.random.default_rng(1)
     operands = [rng.standard_normal(shape) for shape in shapes]
     read = parse(text, [len(shape) for shape in shapes])

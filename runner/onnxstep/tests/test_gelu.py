@@ -19,7 +19,7 @@ _CONSTANTS = "<float root = {1.4142135}, float one = {1}, float half = {0.5}>"
 
 
 def gelu(last: str, source: str = "x") -> onnx.ModelProto:
-    """GELU of ``source`` by erf; ``last`` computes y from s = 1 + erf(``source`` / √2)."""
+    """GELU of ``source`` by erf; the nodes ``last`` compute y from s = 1 + erf(``source`` / √2)."""
     return model_of_text(
         f"g (float[8] x, float[8] z) => (float[8] y) {_CONSTANTS} "
         f"{{ d = Div({source}, root) e = Erf(d) s = Add(e, one) {last} }}"

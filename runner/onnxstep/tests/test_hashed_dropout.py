@@ -61,7 +61,7 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of ``first[i]`` and ``second[i]`` for each i, in standard deviations.
+    """Correlation of ``first[i]`` and ``second[i]``; its variance is 1 for independent masks.
 
     ``stays`` is the expected share of kept elements.
     """
@@ -83,7 +83,7 @@ def assert_chance(deviations: NDArray[np.float64]) -> None:
 def test_masks_are_uniform_and_independent(
     shape: tuple[int, ...], ratio: float, provider: Provider
 ) -> None:
-    """Shares of kept elements look random, and positions, runs and layers are uncorrelated."""
+    """Elements are kept with the right frequency; positions, runs and layers are uncorrelated."""
     stays = 1 - ratio
     masks = np.stack(list(masks_of(shape, ratio, 5, 60, provider)))
     for axes in ((2, 3), (0, 1, 2), (0, 1, 3)):
@@ -103,7 +103,7 @@ def test_masks_are_uniform_and_independent(
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 @pytest.mark.parametrize(("down", "right"), [(1, 1), (2, 3), (7, 100)])
 def test_corners_of_rectangles_are_independent(down: int, right: int, provider: Provider) -> None:
-    """Elements at a rectangle's corners are independent, although their hashes are related."""
+    """The mask's elements at the four corners of a rectangle are independent."""
     each = np.concatenate(list(masks_of((128, 512), 0.2, 5, 60, provider))) - 0.8
     corners = each[:, down:, right:] * each[:, :-down, right:]
     corners *= each[:, down:, :-right] * each[:, :-down, :-right]

@@ -74,9 +74,5 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """The backward pass reads only ``blocks`` activation tensors, which the gradient formulas need.
-
-    A Relu does not store its input, and a Dropout mask takes one byte per element. A normalization
-    stores its input or its centred input, not both.
-    """
+    """With ``middle``, the backward pass reads ``blocks`` · ``BLOCK`` bytes of activations."""
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

@@ -74,7 +74,7 @@ def test_good_steps_let_the_scale_grow() -> None:
 
 
 def test_the_scale_never_becomes_infinite() -> None:
-    """A scale of float32's largest power of two does not grow after a finite gradient."""
+    """A loss scale of 2^127 does not grow after a finite gradient, since 2^128 exceeds float32."""
     scaling = LossScaling(initial=2.0**127, growth_interval=1)
     step = Stepping(
         training_step(perceptron(), StepOptions(precision="fp32", loss_scaling=scaling)),

@@ -82,7 +82,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """The graph of a bf16 step contains a frozen weight in fp32, and no trained weight."""
+    """The graph of a bf16 step stores a frozen weight in fp32, and stores no trained weight."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32
@@ -152,7 +152,7 @@ def operators(op: MixedBuilder) -> list[str]:
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """An fp16 sum is computed in fp32, and a cast of the sum to fp32 reuses the unrounded sum."""
+    """An fp16 sum is computed in fp32, and casting the fp16 result back to fp32 adds no node."""
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

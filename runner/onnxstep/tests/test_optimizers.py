@@ -58,7 +58,7 @@ def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def adagrad(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """Formula of torch.optim.Adagrad() with any initial_accumulator_value."""
+    """Formula of torch.optim.Adagrad()."""
     states[0] = states[0] + g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-10)
 
@@ -90,7 +90,7 @@ def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
-    """Return a model of one update, and the input and output of each value that it changes."""
+    """Return a model of one update, and the input and output of each updated value."""
     op = Builder([helper.make_opsetid("", 21)], 10)
     w, g = (op.input(name, (SIZE,), TensorProto.FLOAT) for name in "wg")
     rate = op.input("rate", (), TensorProto.FLOAT)

@@ -58,7 +58,7 @@ class Drawn:
 
 
 def unary(graph: Drawn, x: str) -> None:
-    """Append a smooth function of each element."""
+    """Append a smooth function of each element of x."""
     op_type = graph.pick(
         ["Tanh", "Sigmoid", "Neg", "Sin", "Cos", "Softplus", "Atan", "Elu", "Identity", "Erf"]
     )
@@ -151,7 +151,7 @@ def _broadcast(a: Shape, b: Shape) -> bool:
 
 @st.composite
 def models(draw: st.DrawFn) -> onnx.ModelProto:
-    """Draw a float64 model of 1 to 24 nodes; it returns its last value and maybe another value."""
+    """Draw a float64 model of 1 to 24 nodes that returns its last value and maybe another value."""
     shapes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
     graph = Drawn(draw)
     inputs = {f"x{index}": draw(shapes) for index in range(draw(st.integers(1, 3)))}
@@ -192,7 +192,7 @@ def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
 
 
 def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """Finite differences of ``model``; rejects the example if a kink is within the step."""
+    """Slopes of ``model``; the drawn example is rejected if a kink is within the step."""
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)

@@ -23,7 +23,7 @@ def numbers(*shape: int) -> str:
 
 
 def chain(middle: str) -> onnx.ModelProto:
-    """A chain of dense layers; ``middle`` has the nodes that compute m from a layer's product p."""
+    """Layers: a matrix product gives p, the nodes ``middle`` compute m from p, tanh follows."""
     weights = "".join(
         f", float[{WIDTH},{WIDTH}] w{i} = {{{numbers(WIDTH, WIDTH)}}}"
         f", float[{WIDTH}] g{i} = {{{numbers(WIDTH)}}}"

@@ -35,7 +35,7 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """A doubt whether the right tensors are trained is a ModelWarning at the caller's line."""
+    """Each doubt about the trained tensors is a ModelWarning that points to the caller's file."""
     with pytest.warns(ModelWarning, match=r"each is trained separately: 1\.norm\.weight") as caught:
         step = training_step(merged(), StepOptions(loss="mse"))
     assert [str(warning.message) for warning in caught] == [*step.trained_set.doubts]

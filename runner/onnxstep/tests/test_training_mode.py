@@ -1,4 +1,4 @@
-"""BatchNormalization trains as in PyTorch: it uses batch statistics and updates running ones.
+"""In training, BatchNormalization uses batch statistics and updates running statistics.
 
 benchmarks/batch_normalization_against_pytorch.py wrote PyTorch's reference numbers, in float64.
 """
@@ -148,7 +148,7 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """Statistics that the model returns are removed from its outputs and become carried state."""
+    """A running mean that the model returns is state of a step, and no output in evaluation."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -241,7 +241,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
-    """A channel with a single value, and a statistic that is fed or read elsewhere, are refused."""
+    """A channel with one value, and statistics that are fed or have other readers, are refused."""
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
@@ -323,7 +323,7 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """For images, a CPU step normalizes by Conv and equals the portable step."""
+    """A CPU step that normalizes images by Conv nodes equals the portable step."""
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

@@ -16,7 +16,10 @@ STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 5, 2
 def layer(
     direction: str = "forward", more: str = "", *, inputs: str = "b,,h0,c0", output: str = "all"
 ) -> onnx.ModelProto:
-    """A model that scales its inputs and runs an LSTM; weights and first states are trained."""
+    """A model of a scaled x, an LSTM and a loss; ``more`` has further attributes of the LSTM.
+
+    ``inputs`` are the LSTM's optional inputs; ``output`` says which outputs the loss reads.
+    """
     directions = 2 if direction == "bidirectional" else 1
     shapes = {
         "s": (INPUTS,),

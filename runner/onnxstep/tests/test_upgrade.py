@@ -59,7 +59,7 @@ def test_an_image_is_resized_from_its_corner(mode: str, factors: tuple[float, fl
 
 
 def test_computed_scales_grow_an_image() -> None:
-    """A Resize that enlarges by computed scales keeps its result: coordinates are rounded down."""
+    """A nearest Resize whose scales the graph computes keeps its result."""
     shape = "s = Constant <value = float[4] {0.5, 0.5, 0.75, 0.85}> () t = Add(s, s)"
     _assert_same(f'{shape} y = Resize <mode = "nearest"> (x, t)', 10, (1, 2, 4, 5), (1, 2, 6, 8))
 

@@ -148,7 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error for a missing rule names node, operator, path from x, and the page on new rules."""
+    """The error for a missing rule names the node, the path from x and a page of docs/."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -175,7 +175,7 @@ def test_an_impossible_wrt_is_refused(wrt: str, demand: str) -> None:
 
 
 def test_patterns_choose_what_is_differentiated() -> None:
-    """A pattern selects the float inputs and initializers that match, each once."""
+    """Each float input or initializer that matches a pattern gets one gradient."""
     model = model_of_text(
         "g (float[3] x, int64[3] xs) => (float[3] y, int64[3] m) <float[3] xw = {1,2,3}> "
         "{ y = Mul(x, xw) m = Neg(xs) }"
@@ -185,7 +185,7 @@ def test_patterns_choose_what_is_differentiated() -> None:
 
 
 def test_merged_tensors_are_differentiated_as_written() -> None:
-    """The gradient of a tensor that an exporter merged is the sum over its copies."""
+    """The gradient of a merged tensor is the sum of the original tensors' gradients."""
     got = vjp_graph(merged(), ["0.norm.bias"])
     restored = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
     feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
@@ -307,7 +307,7 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
     ],
 )
 def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
-    """Small files whose gradients need huge constants or too many steps are refused."""
+    """Small models are refused if gradients need huge constants or over 4096 recurrent steps."""
     model = model_of_text(
         "g (float[1,1,1] x) => (float s) <int64[6] ends = {0, 0, 0, 0, 0, 99999999}, "
         "int64[3] sizes = {SIZES}, float[1,4,1] w = {1,2,3,4}, float[1,4,1] r = {1,2,3,4}> "
@@ -320,7 +320,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """Positions that a graph computes only from shapes become constants."""
+    """If positions in a graph depend only on shapes, the weight's gradient is still right."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
@@ -384,7 +384,7 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """Declared values that no node of the step computes are removed with their dimensions."""
+    """Dimensions of declared values that a step does not compute need no sizes."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"

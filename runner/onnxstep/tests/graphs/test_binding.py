@@ -133,7 +133,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """A graph input of length 0 is removed, and a Concat of this input and x is as long as x."""
+    """An input of length 0 is removed from the graph, and does not lengthen a Concat."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -168,7 +168,7 @@ def test_shape_that_depends_on_data_is_named() -> None:
 
 
 def test_float_values_are_not_taken_for_shapes() -> None:
-    """A sum of broadcast float operands binds, although onnx's data propagation would refuse it."""
+    """An Add of float tensors that broadcast is not mistaken for a computation of shapes."""
     model = parsed(
         "g (double[2] x) => (double[2, 4] y)"
         "{ one = Constant <value_ints = [1]> () column = Unsqueeze(x, one)"
@@ -211,7 +211,7 @@ def test_constants_larger_than_any_use_are_refused(op_type: str, call: str) -> N
     ],
 )
 def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
-    """Long computations on constants are refused: a session would do them before the first run."""
+    """A model that needs over 2^30 operations on constants is refused."""
     model = parsed(
         "g (float[3] x) => (float[3] y) <int64[1] long = {134217728}, int64[2] wide = {4096, 4096},"
         " int64[3] line = {1, 1, 131072}, int64 zero = {0}> { a0 = ConstantOfShape(long) "

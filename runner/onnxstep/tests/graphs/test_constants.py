@@ -1,4 +1,4 @@
-"""Buffers that exporters mark, and numbers that look typed by a person, are not weights."""
+"""Tensors that exporters mark as buffers, and tensors that look typed by hand, are not weights."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """PyTorch's marks tell which tensors are parameters; ``as_parameters`` overrides the marks."""
+    """A tensor that PyTorch marks as a buffer becomes a parameter only by ``as_parameters``."""
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}
@@ -106,7 +106,7 @@ def test_the_exporter_knows_best() -> None:
 
 
 def test_a_model_of_such_numbers_alone_is_trained() -> None:
-    """If a model has only numbers that look typed by hand, as in examples, they are parameters."""
+    """If all stored tensors of a model look typed by hand, all are parameters."""
     text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
     assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
 
@@ -149,7 +149,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """A folded tensor is a constant if made from no parameter or of a parameter's repeated rows."""
+    """``constants`` gives a folded tensor the reason ``why``, or omits it if ``why`` is empty."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

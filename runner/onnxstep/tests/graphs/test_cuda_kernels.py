@@ -48,7 +48,7 @@ def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list
 
 
 def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
-    """A Gemm kernel that lists version 13 and no last version serves only version 13."""
+    """A Gemm kernel whose table entry has no last version serves only its first version."""
     kernels = [kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.until is None]
     assert [kernel.serves(12) for kernel in kernels] == [False] * len(kernels)
     assert [kernel.serves(14) for kernel in kernels] == [False] * len(kernels)
@@ -130,10 +130,7 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """A CUDA step has a Gemm for each element of the Conv's kernel, nine more than the plain step.
-
-    On CUDA, extracting patches of x would take twice as long.
-    """
+    """The CUDA step has nine more Gemms than the plain step, one per element of the kernel."""
     model = convolution(8, 3, attributes, group=1)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model

@@ -16,7 +16,7 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """The output of each Identity becomes an initializer again, and results stay equal."""
+    """``separated`` turns the output of each Identity into an initializer and keeps the results."""
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}
@@ -37,10 +37,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """``merged`` lists tensors that the exporter merged, and omits tensors that the module ties.
-
-    Tensors count as merged if all their elements are equal, or one operator type reads both.
-    """
+    """``merged`` lists the copy of ``value`` that ``second`` reads exactly if ``is_restored``."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),

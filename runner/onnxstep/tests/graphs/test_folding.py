@@ -31,7 +31,7 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_a_constant_is_cast_like_an_input() -> None:
-    """A CastLike of a constant is folded, since it reads only the type of its second operand."""
+    """A CastLike of a constant is folded, since only the type of its second operand matters."""
     model = model_of_text(
         "g (float[2] x) => (float[2] y) <int64[1] two = {2}> "
         "{ c = Constant <value = int64 {3}> () f = CastLike(c, x) e = Expand(f, two) "
@@ -83,7 +83,7 @@ def test_what_is_random_large_slow_or_unknown_stays(body: str) -> None:
 
 @pytest.mark.parametrize(("rank", "expected"), [(2, 4.0), (3, 2.0)])
 def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) -> None:
-    """An If on the rank of x becomes the chosen branch, even if both branches use equal names."""
+    """If an If's condition depends only on the rank of x, the chosen branch replaces the If."""
     shape = ",".join("1" * rank)
     model = model_of_text(
         f"g (float[{shape}] x) => (float[n] y) <int64[1] two = {{2}}, int64[1] flat = {{-1}}> "
@@ -113,7 +113,7 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
-    """Folding 30 nested Ifs with values of equal names gives names below 500 characters."""
+    """Folding 30 nested Ifs that reuse a value name gives no name of 500 or more characters."""
     branch = "{ o = Relu(x) }"
     for _ in range(29):
         then_branch, else_branch = (

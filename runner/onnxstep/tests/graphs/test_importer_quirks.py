@@ -58,7 +58,7 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
 
 @pytest.mark.parametrize("declared", ["element type", "nothing"])
 def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
-    """An output's missing shape or type is inferred; a declared value without a type is ignored."""
+    """An output's missing shape or type is inferred, even if an inner value has no type."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
     if declared == "nothing":
         model.graph.output[0].ClearField("type")
@@ -81,7 +81,7 @@ def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
 
 
 def test_an_input_without_a_type_is_named() -> None:
-    """An input without a type is refused, as nothing determines its type; the error names it."""
+    """An input without a type is refused, and the error names the input."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { y = Neg(x) }")
     model.graph.input[0].ClearField("type")
     with pytest.raises(ModelError, match=r"input 'x': expected an element type and a shape"):
@@ -149,7 +149,7 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An initializer that is also an input is a parameter; the fp16 model has no such input."""
+    """An initializer that is also an input is a parameter, and is no input of the fp16 model."""
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
         "{ a = Mul(x, w) y = Mul(a, v) }"
@@ -165,7 +165,7 @@ def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
 
 
 def test_a_value_of_a_branch_without_a_type_is_left_out() -> None:
-    """Declarations without a type, as converters write for captured values, are removed."""
+    """The loader removes declarations without a type from a branch."""
     model = model_of_text(
         "g (float[2] x, bool c) => (float[2] y) "
         "{ y = If (c) <then_branch = t () => (float[2] u) { u = Relu(x) }, "

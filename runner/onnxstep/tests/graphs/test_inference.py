@@ -64,7 +64,7 @@ def test_an_opset_that_cannot_be_is_no_operators_fault(opset: int) -> None:
 
 @pytest.mark.parametrize("equation", ["...i,...j->...ij", "i j, j", "...,...", "->", "", "Ba"])
 def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
-    """Einsum equations with spaces, with capitals or without labels are accepted, as in ONNX."""
+    """Einsum equations with at most one ellipsis in each operand are accepted."""
     operands = ", ".join("xw"[: equation.partition("->")[0].count(",") + 1])
     model = model_of_text(
         "g (float[2,3] x, float[3] w) => (float[r] y) "

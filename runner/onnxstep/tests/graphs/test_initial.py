@@ -30,7 +30,7 @@ def test_values_never_change(distribution: str) -> None:
 
 
 def test_normal_values_never_change() -> None:
-    """Normal values equal the recorded values within rounding, which depends on math libraries."""
+    """Normal values equal the recorded values within the rounding errors of math libraries."""
     values = draw(Initial("normal", 1.0, 3), (4,), FLOAT, seed=1)
     np.testing.assert_allclose(values, NORMAL, rtol=3e-7)
 
@@ -48,7 +48,7 @@ def test_seeds_give_independent_values(distribution: str) -> None:
 
 
 def test_uniform_fills_its_range_evenly() -> None:
-    """Uniform values lie within ±scale and have mean 0, with a tenth in each tenth of the range."""
+    """Uniform values lie within ±scale, have mean 0, and fall equally often into each tenth."""
     values = draw(Initial("uniform", 2.0, 0), (COUNT,), np.dtype(np.float64))
     assert -2 <= values.min() < values.max() < 2
     assert abs(values.mean()) < 5 * 2 / np.sqrt(3 * COUNT)
@@ -83,7 +83,7 @@ def test_any_shape_is_drawn(distribution: str, shape: tuple[int, ...]) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40), st.sampled_from(["uniform", "constant"]))
 def test_chunks_do_not_show(count: int, distribution: str) -> None:
-    """The size of the chunks that threads draw does not change the values."""
+    """Drawing in smaller chunks gives the same values."""
     whole = draw(Initial(distribution, 1.0, 0), (count,), FLOAT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", 8)

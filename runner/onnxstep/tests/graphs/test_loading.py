@@ -34,7 +34,10 @@ def ordinary() -> onnx.ModelProto:
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:
-    """Write the model ``ordinary`` with weights at ``location``; return the model's path."""
+    """Write the model ``ordinary`` with external weights, and return the model's path.
+
+    ``location`` is the file of the weights; ``entries`` are their offset and length.
+    """
     model = ordinary()
     onnx.external_data_helper.set_external_data(
         model.graph.initializer[0], location=location, **entries

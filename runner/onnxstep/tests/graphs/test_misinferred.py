@@ -40,7 +40,7 @@ def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
 def test_no_window_starts_in_the_padding(
     op_type: str, length: int, kernel: int, opset: int
 ) -> None:
-    """Outputs and gradients omit windows that contain only padding, which ceil_mode can add."""
+    """If ceil_mode would add windows of padding only, outputs and gradients omit these windows."""
     extra = {"count_include_pad": 1} if op_type == "AveragePool" else {}
     model = pool(
         op_type,

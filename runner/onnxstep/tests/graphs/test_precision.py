@@ -26,7 +26,7 @@ def model(
     stored: dict[str, Any] | None = None,
     opset: int = 18,
 ) -> onnx.ModelProto:
-    """A bound model with fp32 inputs, outputs and stored weights; an input ``i`` is int64."""
+    """A bound model whose inputs and outputs are fp32, except that an input called i is int64."""
     graph = helper.make_graph(
         nodes,
         "tiny",
@@ -93,7 +93,7 @@ def test_no_weight_is_cast_while_the_graph_runs(perceptron: onnx.ModelProto) -> 
 
 
 def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
-    """The fp16 graph's result is within 0.01 of the fp32 result on the reference evaluator."""
+    """On the reference evaluator, results in fp16 and fp32 differ by less than 0.01."""
     x = np.random.default_rng(1).standard_normal((3, 8)).astype("f4")
     exact = ReferenceEvaluator(perceptron).run(None, {"x": x})[0]
     half = ReferenceEvaluator(in_half_precision(perceptron, FP16)).run(None, {"x": x})[0]

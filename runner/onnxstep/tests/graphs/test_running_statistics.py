@@ -51,7 +51,7 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A mean or variance that is also read elsewhere, except by an Identity, is not a statistic."""
+    """A mean or variance is a running statistic only if its tensor has no other use."""
     assert running_statistics(stored(body)) == expected
 
 

@@ -1,4 +1,4 @@
-"""``require_end`` tries a call in a copied process, and refuses calls that crash or do not end."""
+"""``require_end`` tries a call in a forked process, and refuses calls that crash or do not end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_call_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_call_that_ends_its_process_is_refused() -> None:
-    """A segmentation fault ends only the copied process, and raises ModelError in this process."""
+    """A segmentation fault ends only the forked process, and raises ModelError in this process."""
     with pytest.raises(ModelError, match="the check ends in SIGSEGV"):
         require_end(lambda: os.kill(os.getpid(), signal.SIGSEGV), "the check")
 
@@ -53,14 +53,14 @@ def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
 
 
 def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that takes more than ``MEMORY_BYTES`` in the copied process is refused."""
+    """A call that takes more than ``MEMORY_BYTES`` in the forked process is refused."""
     monkeypatch.setattr(trial_run, "MEMORY_BYTES", 2**30)
     with pytest.raises(ModelError, match="the check needs more than 1 GiB"):
         require_end(lambda: bytearray(3 * 2**30), "the check")
 
 
 def test_an_exception_is_an_end() -> None:
-    """An exception in the copied process is not a crash, and changes nothing in this process."""
+    """If a call raises an exception, ``require_end`` returns, and this process does not change."""
     changed: list[int] = []
 
     def fail() -> None:
@@ -72,7 +72,7 @@ def test_an_exception_is_an_end() -> None:
 
 
 def test_a_signal_ends_the_wait() -> None:
-    """SIGTERM reaches this process while it waits, and also ends the copied process."""
+    """SIGTERM reaches this process while it waits, and also ends the forked process."""
 
     class EndedError(Exception):
         pass

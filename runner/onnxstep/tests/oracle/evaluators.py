@@ -56,9 +56,10 @@ _EXACT = [
 
 
 def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
-    """Return a function that runs a float64 model on the reference evaluator.
+    """Return a function that runs ``model``, in float64, on the reference evaluator.
 
-    ``more`` are additional operators. ``reference`` and the returned function raise CannotRunError.
+    ``more`` has additional operators. ``reference`` and the returned function raise
+    CannotRunError if the evaluator fails.
     """
     try:
         evaluator = ReferenceEvaluator(model, new_ops=[*_EXACT, *more])

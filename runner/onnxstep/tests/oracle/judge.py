@@ -65,7 +65,7 @@ class Verdict:
     """The result of a test of the suite, with the reason.
 
     ``agreed`` lists the evaluators whose gradient is right. ``absent`` lists evaluators that failed
-    to run the gradient graph or computed other outputs.
+    to run the gradient graph or computed wrong outputs.
     """
 
     case: SuiteCase
@@ -121,11 +121,7 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Ways to run the float64 forward pass, in the order to try: name, evaluator and model.
-
-    The last model is the forward part of the gradient graph, in which function bodies replace
-    operators without a rule.
-    """
+    """Names, evaluators and models for the float64 forward pass, in the order to try them."""
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
         ("reference", reference, exact),
@@ -173,7 +169,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """Change the test's inputs slightly until the model is smooth there; also return the slopes."""
+    """Return ``question`` moved to inputs where the model is smooth, and the slopes there."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -219,9 +215,9 @@ def _against(
 
 
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
-    """Whether an intermediate value is NaN, so that the chain rule does not hold.
+    """Whether an intermediate float value of ``model`` is NaN.
 
-    This happens in a softmax of masked elements only, even if a later node replaces the NaN.
+    In the suite, this happens in a softmax whose elements are all masked.
     """
     whole = copy.deepcopy(model)
     values = [name for node in whole.graph.node for name in node.output if name]
@@ -264,10 +260,10 @@ def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """Yield a line for each input whose projected gradient differs from its slope.
+    """Yield a line for each input whose gradient along the direction differs from the slope.
 
-    The allowed difference is the sum of the slope's noise, ``tolerance`` times the larger norm of
-    the slope's and the gradient's terms, and ``floor`` times the norm of the terms of u · f.
+    The allowed difference is the slope's ``noise``, plus ``floor`` times its ``level``, plus
+    ``tolerance`` times the larger of its ``scale`` and the norm of gradient times direction.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

@@ -96,7 +96,7 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _versions(domain: str, op: str) -> list[int]:
-    """The operator's registered versions, or its versions in ONNX if none is registered."""
+    """The operator's versions in the registry of gradient rules, or else its versions in ONNX."""
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version

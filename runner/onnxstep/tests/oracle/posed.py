@@ -118,7 +118,7 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of ``model``, at opset 16 instead of an older opset if this changes no operator."""
+    """Copy of ``model``; an opset below 16 becomes 16 if this changes no operator."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)

@@ -26,8 +26,8 @@ class NotSmoothError(Exception):
 class Slope:
     """The slope d/dt u · f(x + t v) for an input x, cotangents u and the ``direction`` v.
 
-    ``noise`` bounds the rounding error of the slope. ``scale`` is the norm of the slope's terms,
-    one for each element of f; ``level`` is the norm of the terms of u · f.
+    ``noise`` bounds the rounding error of ``value``. ``scale`` and ``level`` are the norms of the
+    elementwise products of u with df/dt and with f.
     """
 
     direction: Array
@@ -61,7 +61,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Terms of the central difference of u · f along v, ``times`` steps to each side."""
+            """Products of u and the central difference of f over ``times`` steps to each side."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
@@ -85,18 +85,18 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _counted(u: Array, y: Array) -> Array:
-    """The elementwise product of u and y, with zeros wherever u is zero."""
+    """The elementwise product of u and y, and 0 where u is 0, even if y is infinite or NaN."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 
 
 def _unit(x: Array) -> float:
-    """Length of a random direction for x: the magnitude of x, but at most 1; for zeros, 1."""
+    """Factor of a random direction: the size of x, but at most 1, and 1 if the size is zero."""
     return min(_size(x), 1.0) or 1.0
 
 
 def _spread(x: Array, v: Array) -> float:
-    """The magnitude of x over that of the direction v; this ratio amplifies rounding errors."""
+    """The size of x divided by the size of v; rounding errors grow with this ratio."""
     return _size(x) / (_size(v) or 1.0)
 
 

@@ -26,8 +26,8 @@ _EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 class SuiteCase:
     """A test of the suite: a model, its inputs and the expected outputs by name.
 
-    ``node`` has the tested operator, even if ``model`` has the nodes of its function body.
-    Inputs and outputs are arrays, sequences or optionals.
+    ``node`` has the tested operator. ``model`` may instead have the nodes of the operator's
+    function body. Inputs and outputs are arrays, sequences or optionals.
     """
 
     name: str

@@ -115,7 +115,7 @@ def test_where_keeps_nan_out_of_the_other_branch() -> None:
 
 
 def test_axes_that_are_computed_are_refused() -> None:
-    """A reduction that removes axes computed at run time gives a one-line error."""
+    """A ReduceMax with keepdims = 0 is refused if its axes are fed at run time."""
     options = {"inputs": ["x", "axes"], "output_shape": (3,)}
     case = Case("ReduceMax", {"x": (2, 3)}, {"keepdims": 0}, **options)  # type: ignore[arg-type]
     model = model_of(case, TensorProto.FLOAT)

@@ -1,6 +1,6 @@
 """Gradients of normalizations that are differentiated through ONNX's function bodies.
 
-The bodies compute in float32 for every type, so the expected gradients are float32 too.
+The function bodies compute in float32, so the expected gradients are float32 too.
 """
 
 from __future__ import annotations

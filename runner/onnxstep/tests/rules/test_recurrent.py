@@ -37,7 +37,7 @@ def test_rare_options_are_refused(option: str) -> None:
 
 
 def test_a_projected_state_is_refused() -> None:
-    """The error for a state narrower than its gates mentions PyTorch's proj_size."""
+    """The error for an LSTM with a projected hidden state mentions PyTorch's proj_size."""
     model = parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> '
         "g (float[3,2,2] x, float[1,8,2] w, float[1,8,1] r) => (float[3,1,2,2] y) "

@@ -67,7 +67,7 @@ def test_a_step_through_bicubic_positions_runs_at_every_level(
 def test_what_breaks_when_transposed_is_kept_from_it(
     attributes: str, channels: int, inputs_kind: str
 ) -> None:
-    """Optimized and unoptimized gradients agree: no Transpose is wrongly moved past the Resize."""
+    """A Resize between two Transposes has equal gradients with and without optimization."""
     lead = (
         ""
         if "axes" in attributes

@@ -57,7 +57,7 @@ def test_only_the_wanted_part_is_cut_from_a_concatenation() -> None:
 
 @pytest.mark.parametrize("parts", ["a, b, y", "a, y, b", "y, , a", ", , y"])
 def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
-    """In the gradient of a Split's input, the parts that the model does not return are zeros."""
+    """In the gradient of a Split's input, the elements of unused parts are zero."""
     model = model_of_text(
         f"g (float[6] x) => (float[2] y) <int64[3] s = {{2, 2, 2}}> {{ {parts} = Split(x, s) }}"
     )
@@ -84,6 +84,6 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     ],
 )
 def test_what_is_refused(graph: str, demand: str) -> None:
-    """If pads are fed, or are negative in a mode that copies elements, the error names the node."""
+    """The error for pads that are fed, or that are negative in reflect mode, names the node."""
     with pytest.raises(ModelError, match=demand):
         vjp_graph(model_of_text(graph), ["x"])
