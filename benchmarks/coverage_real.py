@@ -26,9 +26,9 @@ from epochcost.measure.trial import run_trial
 from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Measurement
-from epochcost.results.rounds import add_round, summary_of
+from epochcost.results.rounds import add_round
 from epochcost.specs.loader import load_catalogue
-from epochcost.statistics import Bounded
+from epochcost.statistics import Bounded, summarise
 
 ROOT = Path(__file__).parents[1]
 Measurer = Callable[[SamplingRule], Measurement]
@@ -99,7 +99,7 @@ def _is_training_at(trial: Trial, batch_size: int) -> bool:
 
 def mean_step(measurement: Measurement) -> Bounded:
     """The mean step of a measurement, with its interval."""
-    summary = summary_of(measurement)
+    summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 

@@ -97,7 +97,7 @@ def test_rates_are_as_uncertain_as_their_measurements(
     stored = next(s for s in inputs.stored if s.result.trial.model == "mnist-cnn")
     rows, _ = cpu_rates(inputs, profiles, "ours")
     half_widths = {
-        summary_of(s.result.measurement).relative_half_width
+        summary_of(s.result).relative_half_width
         for s in representatives(inputs.stored)
         if s.result.trial.model in profiles
     }

@@ -17,7 +17,8 @@ from epochcost.results.records import (
     parse_result,
     serialise_result,
 )
-from epochcost.results.rounds import add_round, summary_of
+from epochcost.results.rounds import add_round, summary_of, without_disturbed_rounds
+from epochcost.statistics import summarise
 
 MakeResult = Callable[..., Result]
 DEMANDED = 0.02
@@ -57,7 +58,8 @@ def test_the_stop_is_that_of_all_rounds(turn: Callable[..., Measurement]) -> Non
     uneven = (0.05, 0.15) * 8
     precise = add_round(turn(), turn(stop_reason="budget"), DEMANDED)
     assert precise.stop_reason == "precise"
-    assert summary_of(precise).relative_half_width > DEMANDED
+    summary = summarise(precise.samples_seconds, precise.samples_by_round)
+    assert summary.relative_half_width > DEMANDED
     assert add_round(None, turn(samples=uneven), DEMANDED).stop_reason == "rounds"
     short = add_round(turn(samples=uneven, stop_reason="budget"), turn(), DEMANDED)
     assert short.stop_reason == "budget"
@@ -132,3 +134,49 @@ def test_rounds_that_do_not_add_up_are_damage(
     data = serialise_result(make_result().model_copy(update={"measurement": edited}))
     with pytest.raises(DamagedResultError, match=words):
         parse_result(data, Path("a.json"))
+
+
+def _busy(cpus: float) -> Conditions:
+    return Conditions(seconds=1, others_cpus=cpus, steal_share=0.0)
+
+
+@pytest.fixture(name="measured")
+def measured_fixture(
+    make_result: MakeResult, turn: Callable[..., Measurement]
+) -> Callable[..., Result]:
+    """A function that makes a result with a round for each number of CPUs that others use."""
+
+    def make(*busy_cpus: float) -> Result:
+        joined = None
+        for hour, busy in enumerate(busy_cpus):
+            samples = tuple(0.1 * (1 + busy) + 0.001 * step for step in range(12))
+            new = turn(hour, samples, warmup_seconds=(1 + busy,), conditions=_busy(busy))
+            joined = add_round(joined, new, DEMANDED)
+        return make_result().model_copy(update={"measurement": joined})
+
+    return make
+
+
+def test_disturbed_rounds_are_not_counted(measured: Callable[..., Result]) -> None:
+    """A mean is of the rounds that other programs did not disturb, whatever their times are."""
+    calm, mixed = measured(0.0, 0.01), measured(0.0, 1.5, 0.01)
+    counted = without_disturbed_rounds(mixed)
+    assert counted.measurement.samples_seconds == calm.measurement.samples_seconds
+    assert counted.measurement.warmup_seconds == calm.measurement.warmup_seconds
+    assert counted.measurement.conditions == calm.measurement.conditions
+    assert summary_of(counted) == summary_of(calm)
+    assert [len(each.measurement.rounds) for each in (mixed, counted)] == [3, 2]
+    assert without_disturbed_rounds(calm) is calm
+
+
+def test_the_interval_of_a_disturbed_result_contains_the_undisturbed_mean(
+    measured: Callable[..., Result],
+) -> None:
+    """If other programs disturbed all rounds, only the interval's low end is lower."""
+    disturbed = measured(0.4, 0.4)
+    assert without_disturbed_rounds(disturbed) is disturbed
+    plain = summarise(disturbed.measurement.samples_seconds, disturbed.measurement.samples_by_round)
+    summary = summary_of(disturbed)
+    assert summary.interval.low == pytest.approx(0.6 * plain.interval.low)
+    assert (summary.mean, summary.interval.high) == (plain.mean, plain.interval.high)
+    assert summary_of(measured(20.0, 20.0)).interval.low >= 0

@@ -24,6 +24,7 @@ from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import Ceilings
 from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
+from epochcost.results.rounds import without_disturbed_rounds
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import Sidecar, SidecarT, load_all, load_sidecars
 from epochcost.results.trainings import Trainings
@@ -172,7 +173,7 @@ def _slower_inference(file: _File) -> Iterator[tuple[str, SlowerInference]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result, its file, and the file's address on the site."""
+    """A result without disturbed rounds, its file, and the file's address on the site."""
 
     result: Result
     path: Path
@@ -338,7 +339,11 @@ def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator
         if reason:
             problems.append(f"{path}: {reason} (left out of the site)")
         else:
-            yield StoredResult(result, path, f"{RESULTS_URI}/{result.hardware}/{path.name}")
+            yield StoredResult(
+                without_disturbed_rounds(result),
+                path,
+                f"{RESULTS_URI}/{result.hardware}/{path.name}",
+            )
 
 
 def missing_spec(result: Result, catalogue: Catalogue) -> str | None:

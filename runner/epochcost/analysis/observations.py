@@ -196,7 +196,7 @@ class ResultStatistics:
         """Compute the statistics of a result that has samples."""
         measured = result.measurement
         outlying = outliers(measured.samples_seconds)
-        return cls(summary_of(measured), doubts_about(result), outlying)
+        return cls(summary_of(result), doubts_about(result), outlying)
 
 
 _KEPT = Keep(

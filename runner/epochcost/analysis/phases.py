@@ -156,7 +156,7 @@ def _phase_time(stored: StoredResult, phase: Phase) -> PhaseTime:
     return PhaseTime(
         phase=phase,
         sequences=result.trial.batch_size,
-        step=mean_time(summary_of(result.measurement)),
+        step=mean_time(summary_of(result)),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
         watts=result.measurement.energy.watts if result.measurement.energy else None,

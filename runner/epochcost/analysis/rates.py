@@ -169,7 +169,7 @@ def _measured_rate(work: Question, seconds: float, result: Result) -> Placed:
 
 
 def _half_width(result: Result) -> float:
-    return summary_of(result.measurement).relative_half_width
+    return summary_of(result).relative_half_width
 
 
 def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from epochcost.analysis.inputs import StoredResult
 from epochcost.plan.work import Phase, Requests, Steps
 from epochcost.results.records import Result
-from epochcost.results.stability import instabilities
+from epochcost.results.stability import instabilities, is_disturbed, watched_cpus
 
 # The first word of doubts that a repeated measurement gives the same time.
 UNSTABLE = "unstable"
@@ -66,12 +66,18 @@ def of_whole_machines(
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether ``later`` replaces ``earlier``.
 
-    If both have the same versions, ``later`` needs at least as many rounds. Widths of confidence
-    intervals are not compared: chosen by width, intervals would contain the true mean less often
-    than claimed.
+    If both have the same versions, ``later`` needs at least as many rounds without disturbance.
+    Widths of confidence intervals are not compared: chosen by width, intervals would contain the
+    true mean less often than claimed.
     """
-    rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
+    rounds, more = _calm_rounds(earlier), _calm_rounds(later)
     return _version(earlier) != _version(later) or rounds <= more
+
+
+def _calm_rounds(result: Result) -> int:
+    measurement = result.measurement
+    cpus = watched_cpus(measurement, result.environment)
+    return 0 if is_disturbed(measurement.conditions, cpus) else len(measurement.samples_by_round)
 
 
 def _version(result: Result) -> tuple[str | bool | None, ...]:

@@ -21,7 +21,7 @@ from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
 from epochcost.results.records import Result
-from epochcost.results.rounds import summary_of
+from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.stability import instabilities
@@ -54,7 +54,8 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardwa
 
 
 def _measured(outcomes: Iterable[Outcome]) -> list[Result]:
-    return [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
+    finished = (outcome.result for outcome in outcomes if not isinstance(outcome, Failed))
+    return [without_disturbed_rounds(result) for result in finished]
 
 
 def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     if measurement.served is not None:
         *cells, last = served_cells(measurement.served)
         return (outcome.trial.title, *cells, last + stored)
-    summary = summary_of(measurement)
+    summary = summary_of(without_disturbed_rounds(outcome.result))
     return (
         outcome.trial.title,
         seconds(summary.mean),

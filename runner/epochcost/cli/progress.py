@@ -32,7 +32,7 @@ from epochcost.execute.assignment import (
 )
 from epochcost.execute.sizes import OnCounted
 from epochcost.plan.rounds import Visit
-from epochcost.results.rounds import round_count, summary_of
+from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
 from epochcost.units import seconds
 
 # Building a graph, starting a worker and evaluating add to a trial's budget.
@@ -92,9 +92,11 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     stored = "stored before, " if isinstance(event, Skipped) else ""
     if measurement.served is not None:
         return stored + served_words(event.trial, measurement.served)
-    summary = summary_of(measurement)
-    rounds = round_count(measurement)
+    counted = without_disturbed_rounds(event.result)
+    summary, rounds = summary_of(counted), round_count(measurement)
+    disturbed = rounds - round_count(counted.measurement)
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
+    extent += f", {disturbed} disturbed and not counted" if disturbed else ""
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{summary.relative_half_width:.1%}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"

@@ -13,7 +13,7 @@ from epochcost.measure.host import host_change, own_processes, read_host
 from epochcost.plan.rounds import Visit
 from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
-from epochcost.results.rounds import round_count
+from epochcost.results.rounds import round_count, without_disturbed_rounds
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE
 from epochcost.statistics import relative_half_width
 
@@ -105,5 +105,5 @@ def is_imprecise(result: Result) -> bool:
 
 
 def _width(result: Result) -> float:
-    measurement = result.measurement
+    measurement = without_disturbed_rounds(result).measurement
     return relative_half_width(measurement.samples_seconds, measurement.samples_by_round)

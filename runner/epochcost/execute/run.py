@@ -313,7 +313,7 @@ def is_out_of_memory(error: EpochcostError) -> bool:
 
 def measured_point(result: Result) -> MeasuredSize:
     """Batch size of a sweep's result, and the mean step time with its confidence interval."""
-    summary = summary_of(result.measurement)
+    summary = summary_of(result)
     low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
     return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
 

@@ -52,14 +52,25 @@ class Instability:
 
 def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
     """All known reasons why a repeated measurement may differ."""
-    watched, pinned = measurement.conditions, measurement.pinning
-    cpus = environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
+    watched, cpus = measurement.conditions, watched_cpus(measurement, environment)
     return (
-        *_crowded(pinned),
+        *_crowded(measurement.pinning),
         *(_surroundings(watched, cpus) if watched else ()),
         *(_samples(measurement, environment) if measurement.samples_seconds else ()),
         *_alone(measurement),
     )
+
+
+def watched_cpus(measurement: Measurement, environment: Environment) -> int:
+    """The number of CPUs on which other programs can slow the measured steps."""
+    pinned = measurement.pinning
+    return environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
+
+
+def is_disturbed(watched: Conditions | None, cpus: int) -> bool:
+    """Whether other programs used much of the time of ``cpus`` CPUs; False if unknown."""
+    others = watched.others_cpus if watched else None
+    return others is not None and others > MOST_OTHERS_SHARE * cpus
 
 
 def _alone(measurement: Measurement) -> Iterator[Instability]:
@@ -84,11 +95,11 @@ def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
 
 
 def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
-    other_cpus = watched.others_cpus
-    if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
+    if is_disturbed(watched, cpus):
+        busy = f"{watched.others_cpus:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'}"
         yield Instability(
             "others",
-            f"other programs kept {other_cpus:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'} busy",
+            f"other programs kept {busy} busy",
             "end them, or measure when the machine is idle",
         )
     steal = watched.steal_share

@@ -19,7 +19,7 @@ from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.checks import Claim, first_fault, review_remarks, why_unwatched
 from epochcost.results.plausibility import FlopsByModel
 from epochcost.results.records import DamagedResultError, Result, parse_result
-from epochcost.results.rounds import summary_of
+from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.sidecar_faults import KINDS, ceiling_remarks, sidecar_faults
 from epochcost.results.store import file_name, load_each, read_plain
 from epochcost.specs.catalogue import Catalogue
@@ -249,7 +249,7 @@ def _works(result: Result, project: _Project) -> tuple[str, str]:
 def _submission(path: Path, result: Result, project: _Project) -> Submission:
     measured = result.measurement
     summarised = project.summarised and measured.samples_seconds
-    summary = summary_of(measured) if summarised else None
+    summary = summary_of(without_disturbed_rounds(result)) if summarised else None
     remarks = tuple(_remarks(result, project))
     return Submission(path, result.trial.title, result.hardware, summary, remarks)
 

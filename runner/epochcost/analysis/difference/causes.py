@@ -216,7 +216,7 @@ def _step_change(before: Result, after: Result) -> TimeChange:
 
 
 def _step(result: Result) -> Bounded:
-    summary = summary_of(result.measurement)
+    summary = summary_of(result)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
 
 
