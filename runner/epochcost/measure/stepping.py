@@ -299,7 +299,7 @@ def graph_inputs(
 
 
 def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Load arrays that have an item for each step along axis 0; check that the items fit the graph."""
+    """Load arrays with an item for each step along axis 0; check that the items fit the graph."""
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - types.keys())
     if unknown:

@@ -36,7 +36,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """For a model with an fp16 norm, the output is close to ONNX Runtime's and the gradient is fp16."""
+    """For a model with an fp16 norm, y is close to ONNX Runtime's y and w's gradient is fp16."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
@@ -109,7 +109,7 @@ def test_every_rule_runs_in_half_precision(family: object) -> None:
 
 
 def _half_gradients_agree(case: Case) -> bool | None:
-    """Whether fp16 and float32 gradients of ``case`` agree; None if ONNX Runtime cannot run fp16."""
+    """Whether fp16 and float32 gradients agree; None if ONNX Runtime cannot run ``case`` in fp16."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
         _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})

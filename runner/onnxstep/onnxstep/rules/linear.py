@@ -57,8 +57,8 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    If one operand is a matrix without batch axes, its gradient may have those of the other operand.
-    A vector's gradient has none.
+    The gradient of a matrix may have batch axes that the matrix lacks: those of the other operand.
+    A vector's gradient has no batch axes.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -81,8 +81,9 @@ def summed_over_rows(a: Value, b: Value) -> Value:
     """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions.
 
     The CPU kernel transposes its left operand again for every block of columns, so a single
-    Transpose before the product is faster. The kernel also passes over the result for every block
-    of positions, so a tall result is computed transposed (benchmarks/rules/weight_products.py).
+    Transpose before the product is faster. For every block of positions, the kernel also passes
+    over the whole result, which is slower for a tall result than for a wide one. So a tall result
+    is computed as (Bᵀ A)ᵀ (benchmarks/rules/weight_products.py).
     """
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
@@ -102,7 +103,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Sum a vector's gradient over the batch and drop the added axis; keep a matrix's gradient."""
+    """Reduce the gradient of a vector to the vector's shape; return a matrix's gradient unchanged."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -146,7 +147,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeated letters of ``term``; also return pairs of old and new letters."""
+    """Replace repeats of letters in ``term`` by fresh ones; also return each old and fresh letter."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -177,8 +178,8 @@ class Equation:
 def parse(text: str, ranks: Sequence[int]) -> Equation:
     """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
-    Unused letters replace each ellipsis; the last axes of all ellipses get the same letters. An
-    equation without an arrow gets a result: the ellipsis, then the letters that occur once, in
+    Each ellipsis is replaced by unused letters, the same for all ellipses, counted from the last
+    axis. Without an arrow, the result has the ellipsis, then the letters that occur once, in
     alphabetical order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
