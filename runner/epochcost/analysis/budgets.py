@@ -104,7 +104,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the spec, or a source for the row's batch size, states the accuracy that is demanded."""
+    """Whether the spec, or a source for the row's batch size, states the demanded accuracy."""
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)

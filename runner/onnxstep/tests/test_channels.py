@@ -84,7 +84,7 @@ def _large_values() -> set[str]:
 
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_half_precision_normalizes_in_half_on_cuda(frozen: str) -> None:
-    """An fp16 step for CUDA leaves no node to the CPU, and its updates are close to fp32 updates."""
+    """An fp16 step for CUDA has no node on the CPU, and its updates are close to those in fp32."""
     plain = step_of(normalizing(), cuda=False, frozen=frozen)
     half = step_of(normalizing(), cuda=True, precision="fp16", frozen=frozen)
     assert not check_kernels(half).on_host

@@ -103,7 +103,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Reduce the gradient of a vector to the vector's shape; return a matrix's gradient unchanged."""
+    """Reduce a vector's gradient to the vector's shape; return a matrix's gradient unchanged."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -147,7 +147,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeats of letters in ``term`` by fresh ones; also return each old and fresh letter."""
+    """Replace repeated letters of ``term`` by fresh ones; also return pairs of old and fresh."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:

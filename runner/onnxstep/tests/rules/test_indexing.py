@@ -31,7 +31,7 @@ def test_an_embedding_makes_no_matrix_of_the_vocabulary() -> None:
 
 
 def test_tied_extremes_share() -> None:
-    """Data and updates that tie for the maximum in ScatterElements get equal parts of the gradient."""
+    """Data and updates that tie for the maximum in ScatterElements share the gradient equally."""
     model = model_of_text(
         "g (float[3] x, float[3] u) => (float[3] y) <int64[3] at = {1, 1, 2}> "
         '{ y = ScatterElements <reduction = "max"> (x, at, u) }'
