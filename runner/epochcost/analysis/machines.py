@@ -26,7 +26,7 @@ class Machine:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """The machine on which a published time was measured, from the machine's spec."""
+    """The machine of a published time, as the machine's spec describes it."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 

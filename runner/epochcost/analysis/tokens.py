@@ -118,7 +118,7 @@ class Capacity:
         return 1 / self.request.mean
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether the bounds on the time to first and further tokens are met."""
+        """Whether the mean latencies are within the bounds of ``requests``."""
         return requests.bounds_met(self.first.mean, self.token.mean)
 
 

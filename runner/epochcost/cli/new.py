@@ -222,7 +222,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """Make a spec's table of GPUs with facts from the project's devices, else the bundled devices."""
+    """A spec's table of GPUs, with facts from the project's devices, else the bundled devices."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())

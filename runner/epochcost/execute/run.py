@@ -152,7 +152,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round at a batch size, unless a resumed run finds it stored."""
+    """Measure the first round at a batch size, or return it if a resumed run finds it stored."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -319,7 +319,7 @@ def measured_point(result: Result) -> MeasuredSize:
 
 
 def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
-    """A batch size of a sweep that failed, with the reason."""
+    """The record of a batch size that failed, with the error's first line as the reason."""
     return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 

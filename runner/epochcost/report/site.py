@@ -210,10 +210,7 @@ def _entry(section: Section) -> Any:
 
 
 def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
-    """Divide addresses into the fewest groups that are short enough to list.
-
-    The groups have nearly equal size.
-    """
+    """Divide addresses into the fewest groups of at most ``_MOST_LISTED``, of nearly equal size."""
     count = -(-len(uris) // _MOST_LISTED)
     ends = [len(uris) * part // count for part in range(count + 1)]
     return [uris[begin:end] for begin, end in pairwise(ends)]

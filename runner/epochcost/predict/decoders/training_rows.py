@@ -79,7 +79,7 @@ def _tokens_per_second(line: Line) -> float | None:
 
 
 def _memory_bytes(line: Line) -> float | None:
-    """Peak memory of one device in bytes; a sum over n devices is divided by n."""
+    """Peak memory of one device in bytes; a sum over devices is divided by their number."""
     cells = line.cells
     if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
         return None

@@ -180,7 +180,7 @@ def _tuning_key(answer: FinetuneAnswer) -> str:
 
 
 def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
-    """Collect for the browser the time that an epoch of a fine-tuning takes on each machine."""
+    """Collect for the browser the time of a fine-tuning's epoch on each machine."""
     examples, tokens, epochs = TUNING
     drawn: _DrawnRows = {}
     timings = []
@@ -272,7 +272,7 @@ def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
 
 
 def _timing(rows: Sequence[Row]) -> Json:
-    """An observed time with its machine and the price plans that apply."""
+    """The observed time of ``rows`` with its machine, and the ids of their price plans."""
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"
