@@ -167,7 +167,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """Number of decimals (two or more) that show ``digits`` significant digits of an amount."""
+    """Number of decimals, at least two, for an amount to show ``digits`` significant digits."""
     return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
 
 

@@ -114,10 +114,9 @@ class Demand:
     def millions(self, model: Model | None) -> Decimal:
         """Convert the demanded examples to millions of examples of the length in the model's spec.
 
-        If ``tokens`` is twice this length, each text counts as two. This neglects that the time of
-        attention grows faster than the length. Raises InputError if ``tokens`` is set and the
-        model's examples are no texts, or if ``tokens`` exceeds the most tokens that the model
-        reads.
+        A text of ``tokens`` tokens counts in proportion to its length, although the time of
+        attention grows faster. Raises InputError if ``tokens`` is set but the model's examples are
+        not texts, or if ``tokens`` is more than the model reads.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -155,9 +154,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """An input's value at which ``changed`` costs as much as ``rival``.
+    """The value of an input, such as a price, at which ``changed`` and ``rival`` cost the same.
 
-    The input, such as a price, belongs to ``changed``.
+    The input belongs to ``changed``.
     """
 
     changed: Candidate[Offer]
@@ -193,7 +192,7 @@ class CheapestAnswer:
 
     @property
     def odds(self) -> Odds[Machine]:
-        """The odds of ``choice`` against the best alternatives, one for each other machine."""
+        """The odds of ``choice`` against the best alternative on each other machine."""
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
             draws = {_machine(each): _draws(each, self.demand.quantity) for each in best}

@@ -104,10 +104,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
 
 
 def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the spec or a source states at least the accuracy in ``limit``.
-
-    Only a source for the row's batch size counts.
-    """
+    """Whether the spec, or a source for the row's batch size, states the demanded accuracy."""
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)
@@ -128,7 +125,8 @@ def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
 def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
     """Explain why a limit is unknown, and how to change that if possible.
 
-    ``about`` has the timed rows for the limit; ``priced`` says if one has a cost.
+    ``about`` has the rows with a time for the limit. ``priced`` says whether one of them has a
+    cost.
     """
     if priced:
         percent = plain(limit.accuracy_percent or Decimal(0))

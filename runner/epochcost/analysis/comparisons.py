@@ -54,7 +54,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
 
 
 def job_cost(observed: Observation, price: Price | None) -> JobCost:
-    """Cost of a job on the vCPUs to which the trial was pinned, from the machine's price."""
+    """Cost of a job under ``price``, for only the vCPUs to which the trial was pinned."""
     machine, vcpus = observed.machine, observed.vcpus
     if price is None:
         return JobCost(Unpriced("no price is known"), None)
@@ -199,7 +199,7 @@ def _order(observed: Observation) -> tuple[object, ...]:
 def _by_work(
     plain: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield the variants of each job together with its trial in default settings, if any."""
+    """For each job with variants, yield its trial in default settings, if any, and the variants."""
     keys = {_key(trial) for trial in variants}
     references = [trial for trial in plain if trial.kind == "measured" and _key(trial) in keys]
     for key, trials in groupby(sorted([*references, *variants], key=_order), key=_key):
@@ -218,7 +218,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
     """Pair each number of vCPUs with a trial, the fewest vCPUs first.
 
-    If no trial is pinned to all vCPUs, an unpinned trial is paired with the number of all vCPUs.
+    An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all vCPUs.
     """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
@@ -246,7 +246,7 @@ def _scaled(
 def _comparable(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The costs of all jobs or, if any cost is unknown, vCPUs × seconds of a step."""
+    """The costs of the jobs; if any cost is unknown, vCPUs × seconds of each job's step instead."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

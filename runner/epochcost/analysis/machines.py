@@ -26,7 +26,7 @@ class Machine:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """The machine on which a published time was measured, from the machine's spec."""
+    """The machine of a published time, as the machine's spec describes it."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 
@@ -35,9 +35,9 @@ def measured_machine(
 ) -> Machine:
     """The machine of a measurement, with a name for readers.
 
-    If CPU, memory and GPUs are detected at run time, the name includes the chip and the number of
-    vCPUs. If ``only_host`` is False (the kind has several measured hosts), the name includes the
-    host. ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
+    If ``hardware.detected``, the name includes the chip and the number of vCPUs. If ``only_host``
+    is False (the kind has several measured hosts), the name includes the host. ``gpu`` is the
+    number of the GPU in use if ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

@@ -20,7 +20,7 @@ class Place:
     """A machine with ``count`` devices of one kind.
 
     ``software`` is the version of ONNX Runtime that supports the device, empty if none does. If
-    only an old version supports the device, ``doubt`` says why the pinned version does not.
+    only an old version does, ``doubt`` is the reason why the pinned version does not.
     """
 
     hardware: Hardware

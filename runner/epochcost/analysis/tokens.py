@@ -40,12 +40,12 @@ MOST_BUSY = Decimal("0.8")
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """A rate of requests, their prompt and answer (``output``) in tokens, and latency bounds.
+    """Requests to a decoder: their rate, their lengths in tokens, and bounds on latencies.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two
-    tokens. ``cached_share`` is the share of each prompt that is already in the cache, such as a
-    system prompt; ``written_share`` is the share that is written into the cache for later prompts.
-    If ``batch``, answers may take a day.
+    tokens. ``cached_share`` is the share of a prompt's tokens that are read from the cache.
+    ``written_share`` is the share that is written into the cache for later prompts. If ``batch``,
+    answers may take a day.
     """
 
     per_second: Decimal
@@ -100,10 +100,10 @@ class Deployment:
 class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
-    ``first`` is the time to the first token without waiting, ``token`` the time between two tokens.
-    ``request`` is the machine time of one request, whose sequence shares the decoding steps with
-    others. ``draws`` are samples of the logarithm of ``request``, relative to its mean; None if
-    measured.
+    ``first`` is the time to the first token if the request does not wait. ``token`` is the time
+    between two tokens. ``request`` is the machine time for a request: its prefill and its share of
+    the decode steps. ``draws`` are samples of the logarithm of ``request``, relative to its mean;
+    None for a measured time.
     """
 
     sequences: int
@@ -118,15 +118,15 @@ class Capacity:
         return 1 / self.request.mean
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether the bounds on the time to first and further tokens are met."""
+        """Whether the mean latencies are within the bounds of ``requests``."""
         return requests.bounds_met(self.first.mean, self.token.mean)
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """Yield the machine's capacity for each number of sequences whose phases have times.
+    """Yield the capacity for each number of sequences with a prefill time and a decode time.
 
-    Between two tokens, the machine also reads new prompts: during an answer, each of the other
-    sequences ends and is replaced by a new one.
+    Between two tokens of an answer, the machine also reads the prompts of the requests that replace
+    ended sequences.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -200,7 +200,7 @@ class ServingOffer:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, with a note if the price is assumed."""
+        """The kind of evidence, such as "measured", with a note if the price is assumed."""
         return mark_of(self.deployment.kind, self.price)
 
     @property
@@ -218,7 +218,7 @@ class ApiOffer:
 
     @property
     def price(self) -> ApiPrice:
-        """The API's price list; ``ServingOffer`` has a price of the same name."""
+        """The price list of the API."""
         return self.api
 
 
@@ -227,7 +227,7 @@ def priced_offers(
 ) -> tuple[ServingOffer, ...]:
     """Price deployments under every current price, cheapest first.
 
-    Offers at a price with a drawback (``reservation``), such as an assumed price, come last.
+    Offers whose price has a ``reservation`` (a reason to prefer other prices) come last.
     """
     plans = cache(partial(hourly_plans, catalogue))
     offers = (
@@ -286,7 +286,7 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Cost of an hour of a machine that serves for a month; None if it cannot be billed."""
+    """Hourly cost of a machine that serves for a month; None if ``price`` cannot bill this."""
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda", serving=True).cost(price)
@@ -314,8 +314,8 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
     """Requests a second above which a machine is cheaper than the API.
 
-    None if the API is free or has another currency, or if the machine would then be busy for more
-    than the share ``MOST_BUSY`` of the time.
+    None if the API is free or has another currency, or if a machine would be busy for more than the
+    share ``MOST_BUSY`` of the time at this rate.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

@@ -75,7 +75,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 
 
 def _origin(dataset: Dataset) -> str:
-    """Describe the origin of examples that need no fetching; empty for other data sets."""
+    """Describe where the examples are if they need no fetching; empty for other data sets."""
     if dataset.data is None:
         return "generated from a seed"
     package = (dataset.data.package or "").partition("/")[0]

@@ -46,10 +46,10 @@ def _new() -> None:
 
 
 def _with_keys(kind: str, *keys: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command so that ``keys`` of a ``kind`` of spec become the command's options.
+    """Decorate a command: the ``keys`` of specs of ``kind`` become options of the command.
 
-    A key's description becomes the option's help. The command receives the options in ``texts``, by
-    key.
+    An option's help is the key's description. The command's first argument gets the options' values
+    by key.
     """
     properties = schema_of(kind)["properties"]
 
@@ -149,9 +149,9 @@ def price(
 
 
 def _current(values: Mapping[str, Any]) -> Price | None:
-    """The current price of a plan in the region of ``values``; None unless there is exactly one.
+    """The only current price with the plan and region of ``values``; None for none or several.
 
-    Raises InputError if ``values`` lacks the region of a current price.
+    Raises InputError if ``values`` has no region but such a price has one.
     """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))
@@ -222,7 +222,7 @@ def _write(kind: str, values: dict[str, Any]) -> None:
 
 
 def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """A spec's accelerator table for a GPU, from the project's devices, else the bundled ones."""
+    """A spec's table of GPUs, with facts from the project's devices, else the bundled devices."""
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())

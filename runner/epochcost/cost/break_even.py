@@ -42,10 +42,10 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
-    ``fixed`` is paid even without use. ``per_hour`` is the cost of an hour of the owned machine's
-    work, whichever machine does the work. A discount for sustained use divides each period of
-    ``term_hours`` hours into equal parts. ``shares`` has the share of ``per_hour`` that is charged
-    in each part. Without ``shares``, all hours cost the same.
+    ``fixed`` is paid even without use. ``per_hour`` is the cost, on the rented or the owned
+    machine, of the work that the owned machine does in an hour. With a discount for sustained use,
+    each period of ``term_hours`` hours has equal parts. ``shares`` has the share of ``per_hour``
+    that is charged in each part. Without ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -100,8 +100,8 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """The time after which buying is cheaper than renting, for a number of hours of use a month.
 
-    ``years`` is None if buying is not cheaper within the machine's life. It is also None, and
-    ``by_resale`` is True, if buying is cheaper only because the machine is sold at the end.
+    ``years`` is None if buying is not cheaper within the machine's life, or only because the
+    machine is sold at the end. In the second case ``by_resale`` is True.
     """
 
     years: Decimal | None
@@ -299,8 +299,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    If ``speed`` is None, the speed is 1. Then the machines must be the same or have equal
-    accelerators, else raises InputError.
+    Without ``speed``, the speed is 1 and both machines must be the same or have equal accelerators.
+    Raises InputError if they do not.
     """
     price = catalogue.price(identifier)
     if speed is not None:
@@ -318,8 +318,8 @@ def rents_named(
 ) -> list[Rent]:
     """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
 
-    Raises InputError if there is no plan. The error names plans for the same accelerators in
-    another number, the nearest number first.
+    Raises InputError if there is no plan. The error suggests plans with other numbers of the same
+    accelerators, the nearest number first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))

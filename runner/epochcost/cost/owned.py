@@ -37,7 +37,7 @@ class Ownership:
 
     @classmethod
     def of(cls, plan: Owned) -> Ownership:
-        """Compute the monthly cost under an owned plan, whatever the plan's utilisation."""
+        """Compute the monthly cost under an owned plan; the plan's utilisation has no effect."""
         loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
         running = running_per_month(plan)
         per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh

@@ -37,9 +37,9 @@ class Schedule:
     ``starting_seconds`` is the billed time of start-ups and restarts. If interruptions are
     expected, ``starting_seconds`` is for the first start, and ``restarting_seconds`` for all
     others. ``rework_seconds`` is the time of repeated work. ``free_seconds`` is the part of these
-    times that costs nothing, because the provider ended a start early. ``billed_seconds`` is the
-    rounded time without the free part. ``elapsed_seconds`` is the unrounded time with the free
-    part, unbilled start-ups and expected failures.
+    times that is not billed, because the provider took the machine back soon after a start.
+    ``billed_seconds`` is the rounded time without the free part. ``elapsed_seconds`` is the
+    unrounded time with the free part, unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -55,7 +55,7 @@ class Schedule:
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """The schedule of a part of a longer job on a running machine: no starts and no rounding."""
+    """The schedule of a part of a longer job, without starts and rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
@@ -102,8 +102,8 @@ def _further_starts(
 ) -> tuple[Decimal, Decimal]:
     """Number of starts after the first, and the billed seconds of all starts.
 
-    ``alone`` is the time of a single start that does all work. Each further start adds ``pause``
-    seconds.
+    ``alone`` is the time that the job would take in a single start. Each further start adds
+    ``pause`` seconds.
     """
     room = room_to_work(price_id, lifetime, pause)
     further = alone - lifetime
@@ -154,7 +154,8 @@ def _schedule(
 ) -> Schedule:
     """The schedule of a job whose expected time is ``time``.
 
-    ``restarts`` multiplies the times of restarts, free starts and checkpoints saved on notice.
+    For a quantile, ``restarts`` multiplies the times of restarts, of free starts and of checkpoints
+    saved on notice.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

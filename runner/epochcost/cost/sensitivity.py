@@ -124,9 +124,9 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Multiply ``now`` by ``factor`` repeatedly, until ``crossed`` is True for the product.
+    """Multiply ``now`` by ``factor`` until ``crossed`` is True; return the last two values.
 
-    Returns the last two values; None if ``crossed`` stays False or becomes None.
+    None if ``crossed`` stays False, or if a value is not allowed.
     """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
@@ -187,12 +187,11 @@ def cost_interval(job: PricedJob) -> CostInterval:
 
     The uncertain inputs are the measured mean time within its interval, interruptions from their
     5th to 95th percentile, and each number in the price's ``ranges``. Each input alone gives an
-    interval of the bill. The distances from the bill to the low ends of these intervals are
-    combined as the root of the sum of squares, and so are the distances to the high ends. This is
-    right for independent deviations if the bill is nearly linear in each input (J. R. Taylor, An
-    Introduction to Error Analysis, 1997, chapter 3). Bills are nearly linear, apart from the steps
-    of billed time. Sampling would need distributions that no source gives for declared ranges.
-    Raises InputError if the end of a range gives no valid plan, or if the job cannot be billed.
+    interval around the bill. The distance from the bill to the low end of the result is the root of
+    the sum of the squared distances to the low ends of these intervals. The high end is computed in
+    the same way. This is right for independent inputs if the bill is nearly linear in each of them
+    (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3). Raises InputError if the end
+    of a range gives no valid plan, or if the job cannot be billed.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
@@ -218,11 +217,7 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
 
 
 def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The lowest and the highest bill of ``total`` (the current bill) and ``ends``.
-
-    ``ends`` are the bills at the ends of the input's interval. The lowest value need not give the
-    lowest bill: a low utilisation gives a high bill.
-    """
+    """The interval from the lowest to the highest of the bills ``total`` and ``ends``."""
     return InputInterval(name, min(total, *ends), max(total, *ends))
 
 

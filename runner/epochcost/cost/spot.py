@@ -97,10 +97,10 @@ class SpotJob:
 
 @dataclass(frozen=True, slots=True)
 class SpotTime:
-    """Expected seconds for which machines run for a job, and expected numbers of events.
+    """Expected seconds that a job's machines run, and expected numbers of interruptions.
 
     ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` is the number of
-    starts that end because the machine's lifetime is over; ``interruptions`` excludes these ends.
+    times that a machine stops because its lifetime is over; ``interruptions`` does not count these.
     """
 
     running: Decimal
@@ -118,9 +118,10 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` may be used to give the plan a rate of interruptions.
+    """Whether `interrupted_at` may be called with the plan.
 
-    The plan's own rate must be unknown, and a maximum lifetime must leave time to work.
+    The plan's own rate of interruptions must be unknown, and a maximum lifetime must leave time to
+    work.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -233,11 +234,11 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 
 
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
-    """Add to ``time`` the checkpoints and restarts of starts that end with a machine's lifetime.
+    """Add to ``time`` the checkpoints and restarts that are due because a machine's lifetime ends.
 
-    Let D be the lifetime and r the rate of interruptions. A start lasts D or an exponential time of
-    rate r, whichever is shorter. So r / (exp(r D) - 1) starts per second of running end with the
-    lifetime (renewal-reward theorem).
+    Let D be the lifetime and r the rate of interruptions. A start lasts D or, if that is shorter,
+    an exponential time of rate r. So r / (exp(r D) - 1) starts per second of running last for the
+    whole lifetime (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
@@ -266,8 +267,8 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
     Each start is rounded separately. The time of an interrupted start is exponentially distributed.
-    A start that is forced to end lasts its lifetime. Without interruptions, the last start lasts
-    ``job.undisturbed`` seconds. Otherwise it ends in the middle of an increment on average.
+    A start that a lifetime ends lasts this lifetime. The last start lasts ``job.undisturbed``
+    seconds if nothing interrupts the job; else rounding adds half an increment on average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -282,10 +283,9 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to an interrupted start that is billed.
 
-    Let r be the rate of interruptions and h the billing increment in seconds. Then rounding
-    increases the mean length of a start from 1/r to h / (1 - exp(-r h)). Time beyond the minimum,
-    or beyond the free time, is again exponentially distributed. The formula is for a minimum of
-    whole increments.
+    Let r be the rate of interruptions and h the billing increment. Rounding increases the mean time
+    of a start from 1/r to h / (1 - exp(-r h)). The same holds for the time beyond a minimum of
+    whole increments, or beyond the free time, since this time is again exponentially distributed.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -371,10 +371,10 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
     """Simulate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
 
-    ``interruptions`` is the expected number of interruptions, and ``probability`` selects the
-    quantile. Only one of n equal parts of a long job is simulated; the deviation of the job is √n
-    times that of the part. If a stretch is repeated very often, the time until its end is
-    exponentially distributed.
+    ``interruptions`` is the expected number of interruptions. ``probability`` selects the quantile.
+    A long job is divided into n equal parts, of which one is simulated; the relative deviation of
+    the job is that of the part divided by √n. If a part still has very many interruptions, its lost
+    time counts as exponentially distributed.
     """
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:

@@ -79,7 +79,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """Measure all sweeps, then all further rounds; returns the outcomes by trial id, in order.
+    """Measure all sweeps, then the other trials and rounds; return outcomes by trial id, in order.
 
     A trial that failed is not measured again.
     """
@@ -121,10 +121,10 @@ def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, O
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Measure a round at each batch size of a sweep, and return the trials that ran.
+    """Measure one round at each batch size of a sweep, and return the trials that have a result.
 
-    The reason why the sweep ended is stored. Adds to ``outcomes`` the trials that are finished, and
-    a failure that ended the sweep.
+    The reason why the sweep ended is stored. Adds the outcomes of finished, skipped and failed
+    trials to ``outcomes``.
     """
     assignment = run.assignment
     room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
@@ -152,7 +152,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
 
 
 def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round at a batch size, unless a resumed run finds it stored."""
+    """Measure the first round at a batch size, or return it if a resumed run finds it stored."""
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
@@ -258,7 +258,7 @@ def _measure_in_worker(
 def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
     """A copy of the job for one round, with the memory limit and the round's rule for sampling.
 
-    If ``earlier`` already has a comparison with fp32, the copy has no reference.
+    If outputs were compared with fp32 for ``earlier``, this round does not compare them again.
     """
     bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
     if visit.rounds == 1:
@@ -282,7 +282,7 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
 def _with_software(
     environment: Environment, measurement: Measurement
 ) -> tuple[Environment, Measurement]:
-    """Move the record of the worker's software from the measurement to the environment."""
+    """Move the facts about the worker's software from the measurement to the environment."""
     if measurement.software is None:
         return environment, measurement
     return (
@@ -319,7 +319,7 @@ def measured_point(result: Result) -> MeasuredSize:
 
 
 def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
-    """A batch size of a sweep that failed, with the reason."""
+    """The record of a batch size that failed, with the error's first line as the reason."""
     return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 
@@ -341,7 +341,10 @@ def sweep_limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
-    """Record why a sweep ended and at which sizes; ``room_bytes`` is the memory for a trial."""
+    """The record of a sweep: why it ended, and which batch sizes were measured or failed.
+
+    ``room_bytes`` is the memory for a trial.
+    """
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(

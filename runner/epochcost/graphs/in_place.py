@@ -100,7 +100,7 @@ class _Step:
         return readers
 
     def _is_merged(self, place: int) -> bool:
-        """Whether the runtime may fuse node number ``place`` into the readers of its outputs."""
+        """Whether the runtime may fuse the node at ``place`` into the readers of its outputs."""
         node = self._nodes[place]
         scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
         readers = [reader for name in node.output for reader in self._readers[name]]

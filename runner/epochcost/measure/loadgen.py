@@ -285,8 +285,8 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
     """Make the record of a latency from ``values``, the values in LoadGen's log by key.
 
-    ``plain`` is the format string of the keys for mean, minimum and maximum, ``percentile`` that
-    of the keys for percentiles.
+    ``plain`` and ``percentile`` are format strings: ``plain`` makes the keys for mean, minimum and
+    maximum, ``percentile`` those for percentiles.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -332,10 +332,10 @@ class LoadGenTrial(ABC):
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        ``capacity`` and ``floor`` are in samples per second. The first short run has a fixed share
-        of the rate ``capacity``, and no short run a rate below ``floor``. The first longer run has
-        ``first`` times the rate that the short runs found. After each longer run that exceeds the
-        bound, the rate is multiplied by ``less``. Returns whether a longer run kept the bound.
+        The search starts at a fixed share of ``capacity`` and tries no rate below ``floor`` (both
+        in samples per second). The first longer run has ``first`` times the rate that was found.
+        After each longer run that exceeds the bound, the rate is multiplied by ``less``. Returns
+        whether a longer run kept the bound.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)

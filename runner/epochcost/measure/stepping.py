@@ -76,7 +76,7 @@ class StepInputs:
 
 
 class Stepper:
-    """Each call copies the next batch to the device, runs a step, and waits for the step's end.
+    """Run steps of a session: each call copies the next batch, runs a step and waits for its end.
 
     In inference the step copies every output to the host, as a server must; in training outputs
     stay on the device. Names, shapes and types of ``inputs`` must be those of the graph.
@@ -218,10 +218,9 @@ def _graph_options(number: int) -> ort.RunOptions:
 
 
 def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield, for each step, the calls (functions and arguments) that copy values to the device.
+    """Yield, for each step, the function calls that copy the step's values in ``series``.
 
-    ``series`` has the values by step, and ``values`` the tensors on the device. After the end of
-    ``series``, steps have no calls. The result is lazy, since a series may be long.
+    The calls write to the tensors ``values``. Steps after the end of ``series`` have no calls.
     """
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
@@ -236,7 +235,7 @@ def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> 
 
 
 def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch in ``pools``, the calls that copy the batch to the tensors ``values``."""
+    """For each batch in ``pools``, the function calls that copy it to the tensors ``values``."""
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
@@ -300,7 +299,7 @@ def graph_inputs(
 
 
 def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Load arrays with a value for each step along axis 0, and check that they fit the graph."""
+    """Load arrays with an item for each step along axis 0; check that the items fit the graph."""
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - types.keys())
     if unknown:

@@ -142,10 +142,11 @@ _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile
 def _token_run(
     log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
 ) -> TokenRun:
-    """The record of tokens in a run of LoadGen; ``raw`` adds the latencies of each request.
+    """Counts and latencies of the tokens in a run of LoadGen.
 
-    ``prompts`` and ``answers`` have the number of tokens of each example's prompt and answer.
-    Raises TrialFailed if LoadGen's trace lacks a request.
+    ``prompts`` and ``answers`` have the number of tokens of each example's prompt and answer. If
+    ``raw``, the result has the latencies of each request. Raises TrialFailed if LoadGen's trace
+    lacks a request.
     """
     first = {
         arrival: int(delay) + int(duration)

@@ -116,10 +116,10 @@ def _release(process: subprocess.Popen[str]) -> None:
 
 
 def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error, with the text ``reason``, for a worker that ended without a measurement.
+    """The error for a worker that ended without a measurement; ``reason`` is its text.
 
-    If this process killed a worker that did not respond (status SIGKILL and a ``failure``), the
-    cause is not lack of memory.
+    A worker that this process killed for its silence (SIGKILL and a ``failure``) did not run out of
+    memory.
     """
     hung = failure is not None and status == -signal.SIGKILL
     if not hung and tells_out_of_memory(reason, status, for_memory):
@@ -216,7 +216,7 @@ def _read(path: Path, log: Path) -> Measurement:
 def _failure_words(
     status: int, failure: str | None, log: Path, for_memory: bool | None = None
 ) -> str:
-    """The text of ``failure``; if that is None, how the worker ended, and the end of its log."""
+    """The text of ``failure`` or, if None, how the worker ended and the last lines of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))

@@ -312,7 +312,7 @@ def _is_swept(study: Study, trial: Trial) -> bool:
 
 
 def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep from ``smallest`` to ``MOST_BATCH`` examples, in training at most an epoch."""
+    """A sweep from ``smallest`` to ``MOST_BATCH`` examples or, in training, to a smaller epoch."""
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")

@@ -24,10 +24,9 @@ _WIDEST = Decimal("0.5")
 
 @dataclass(frozen=True)
 class Visit:
-    """The measurement of one round of a trial: round ``number`` (from 1) of ``rounds``.
+    """Round ``number`` (from 1) of the ``rounds`` in which a trial is measured.
 
-    ``rounds`` includes ``extra`` rounds that were added to those planned. The planned rounds share
-    the trial's time budget.
+    ``extra`` of these rounds were added to the planned rounds, which share the trial's time budget.
     """
 
     trial: Trial
@@ -55,9 +54,9 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        The result is √rounds times the trial's half width. It is limited to ``_WIDEST``, but never
-        below the trial's half width. If n rounds agree, their common interval is narrower by the
-        factor √n than the interval of one round.
+        If n rounds agree, their common interval is narrower by the factor √n than that of one
+        round. So the result is √rounds times the half width that the trial demands, but at most
+        ``_WIDEST`` unless the trial demands more.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

@@ -93,7 +93,7 @@ class ModelEntry(_Part):
 
 
 class Models(_Part):
-    """`models.json`: all models, and the workloads that only a published table has."""
+    """`models.json`: the project's models, and the models that only published tables name."""
 
     models: list[ModelEntry]
 

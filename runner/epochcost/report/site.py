@@ -73,10 +73,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Site:
-    """All that the report adds to the hand-written pages, by address.
+    """All that the report adds to the hand-written pages, by address (``figures`` by id).
 
-    ``results`` are files to copy. ``figures`` are keyed by id, not by address, and drawn later.
-    Each page in ``embedded`` has a single chart.
+    The files in ``results`` are copied. Each page in ``embedded`` shows only one figure.
     """
 
     pages: Mapping[str, str]
@@ -173,8 +172,8 @@ _KINDS = {
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     """Make the navigation: main sections, others under "More", and hand-written pages by kind.
 
-    Entries are addresses only; MkDocs names them by the pages' own titles, which are escaped. A
-    long section is divided into groups by title.
+    Entries have addresses but no titles, because MkDocs takes the titles from the pages. A long
+    section is divided into groups by title.
     """
     sections = {section.title: _entry(section) for section in site.sections}
     more = [sections[title] for title in sections if title not in _FIRST]
@@ -184,9 +183,9 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
 
 
 def _docs(uris: Sequence[str]) -> list[Any]:
-    """Group hand-written pages by kind; the tutorial and others without a kind come first.
+    """Group hand-written pages by kind, after the tutorial and other pages without a kind.
 
-    The overview of a kind leads its pages: MkDocs shows the overview as the page of the section.
+    The overview of a kind comes before the kind's other pages.
     """
     kinds = {
         title: sorted(
@@ -211,10 +210,7 @@ def _entry(section: Section) -> Any:
 
 
 def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
-    """Divide addresses into the fewest groups that are short enough to list.
-
-    The groups have nearly equal size.
-    """
+    """Divide addresses into the fewest groups of at most ``_MOST_LISTED``, of nearly equal size."""
     count = -(-len(uris) // _MOST_LISTED)
     ends = [len(uris) * part // count for part in range(count + 1)]
     return [uris[begin:end] for begin, end in pairwise(ends)]

@@ -67,7 +67,7 @@ def _text(column: Column, value: Value) -> str:
 
 
 def as_html(table: Table) -> str:
-    """Render the table as HTML in one line, with columns aligned as Markdown aligns them."""
+    """Render the table as HTML, with all columns except texts aligned to the right."""
     aligned = [
         "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
     ]
@@ -107,7 +107,7 @@ def as_json(table: Table) -> str:
 
 
 def as_script(name: str, value: Any) -> str:
-    """Render JSON as a script that sets a variable: a page opened from disk cannot fetch JSON."""
+    """Render ``value`` as a script that sets a variable, since a page on disk cannot fetch JSON."""
     data = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return f'window["{name}"]={data};\n'
 

@@ -43,7 +43,7 @@ _FEWEST_TIMER_STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Instability:
-    """A reason why a repeated measurement may differ: its cause, a phrase, and a remedy."""
+    """Why a repeated measurement may differ: a key (``cause``), a phrase and a remedy."""
 
     cause: Cause
     phrase: str

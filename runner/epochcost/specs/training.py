@@ -144,10 +144,7 @@ class Target(Spec):
 
     @property
     def softmax_only(self) -> str | None:
-        """The name of a key that is set although only softmax_cross_entropy supports it.
-
-        None if there is no such key.
-        """
+        """Name of a key that is set and that only softmax_cross_entropy supports; else None."""
         return next(
             (key for key in ("ignored_share", "label_smoothing") if getattr(self, key)), None
         )

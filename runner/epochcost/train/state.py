@@ -1,9 +1,9 @@
 """Write and read the state of a training, and export its weights.
 
 The state contains everything on which the next step depends: the weights, the optimizer's state,
-the results of evaluations so far, and the step's number. The number of the step decides which
-examples come next, and every random draw. ``cost`` prices such checkpoints. A state's file is a zip
-of arrays and a JSON document, and is replaced as a whole or not at all.
+the results of evaluations so far, and the step's number. This number decides which examples come
+next, and every random draw. A state's file is a zip of arrays and a JSON document. It is replaced
+as a whole or not at all.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _PLANES = 2
 
 
 def has_kernels(op: Builder, *tensors: Value) -> bool:
-    """Whether the provider has blocked kernels and all ``tensors`` are float32 of rank 4."""
+    """Whether ``op`` allows blocked convolutions and all ``tensors`` are float32 of rank 4."""
     return op.blocked_convolutions and all(
         t.rank == _PLANES + 2 and t.elem_type == TensorProto.FLOAT for t in tensors
     )
@@ -95,10 +95,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Weight gradient of a depthwise convolution, by a convolution and a sum over the images.
-
-    The convolution has a group for each channel of each image.
-    """
+    """Weight gradient of a depthwise convolution: convolve each channel of each image, and sum."""
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None
@@ -113,10 +110,10 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
 
 
 def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
-    """Weight gradient of an ungrouped convolution: a convolution with batch and channels swapped.
+    """Weight gradient of an ungrouped convolution, as a convolution that sums over images.
 
-    If the batch does not fill whole blocks, images are cut into bands of rows. Each band then
-    counts as an image.
+    The images take the place of channels. If their number does not fill whole blocks, each image is
+    cut into bands of rows, and the bands count as images.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -166,7 +163,8 @@ def _in_blocks(x: Value) -> Value:
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
     """Order the weights [M, C, h, w] as [M / b, C / b, h, w, b, b], for blocks of b channels.
 
-    The last axis counts output channels. If ``is_depthwise``, the order is [M / b, h, w, b].
+    The last axis has the output channels of a block, the axis before it the input channels. If
+    ``is_depthwise``, the order is [M / b, h, w, b].
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)

@@ -35,9 +35,8 @@ class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
     ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
-    topological order. If a pass runs other operators instead of a node, only ``nodes`` has this
-    node. ``moves`` has the values of tensors, such as running statistics, before and after a
-    training step.
+    topological order. A pass may replace a node in ``op.nodes`` and keep it in ``nodes``. ``moves``
+    has the values of tensors, such as running statistics, before and after a training step.
     """
 
     op: Builder
@@ -168,8 +167,9 @@ def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4. But the kernel
-    for cubic interpolation expects the channels first, and ``axes`` are not permuted.
+    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4. But they do not
+    permute the attribute ``axes``, and their kernel for cubic interpolation expects the channels
+    first.
     """
     if node.op_type != "Resize" or node.domain:
         return False
@@ -210,7 +210,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
 def _between(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """Declarations of shape and type for the nodes' outputs that are not in ``outer``."""
+    """Declare shape and type of each output of ``nodes`` that is not in ``outer``."""
     yielded = [name for node in nodes for name in node.output if name]
     return [_info(op.values[name]) for name in yielded if name not in outer]
 

@@ -77,7 +77,7 @@ class Node:
         return self.output(0)
 
     def output(self, index: int) -> Value:
-        """The output at ``index``; names the output if the node omits it."""
+        """The output at ``index``; if the node omits the output, gives it a name."""
         while len(self.proto.output) <= index:
             self.proto.output.append("")
         if not self.proto.output[index]:
@@ -252,7 +252,7 @@ def _shortened(path: list[str]) -> list[str]:
 def _path_to(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
     """Names of the values on a path from a value in ``targets`` to the node's first output.
 
-    The path goes back through each node's first input with a needed gradient.
+    At each node, the path goes back through the first input whose gradient is needed.
     """
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]

@@ -16,8 +16,7 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 class LeftOut:
     """A float tensor of the model that a step does not train, and the reason.
 
-    ``size`` is the number of elements. For quantization scales, it is the number of values that
-    they scale.
+    ``size`` is the number of elements or, for quantization scales, of the values that they scale.
     """
 
     name: str
@@ -46,9 +45,8 @@ def trained_set(
 ) -> TrainedSet:
     """Report the parameters that a step trains, and all other float tensors with a reason.
 
-    ``listed`` and ``untrained`` are what the functions ``parameters`` and ``untrained`` return for
-    the model. ``trained`` and ``frozen`` name the parameters that are trained or frozen. The size
-    of a tensor of quantization scales is the number of values that it scales.
+    ``listed`` are all parameters of the model. ``untrained`` maps names of other float tensors to
+    reasons. ``trained`` and ``frozen`` name the parameters that are trained or frozen.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

@@ -38,7 +38,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The number that fills all elements at the start if the model has no first value."""
+        """The first value of all elements: ``initial``, or 0 if ``initial`` is "model"."""
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -89,7 +89,7 @@ def updates(
 def _changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Yield (value before, value after, role, first value) of a parameter and of its states."""
+    """Yield a parameter and its states, each as value before, value after, role and first value."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"

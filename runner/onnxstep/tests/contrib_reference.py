@@ -75,7 +75,7 @@ class SkipSimplifiedLayerNormalization(Contributed):
 
 
 class RotaryEmbedding(Contributed):
-    """Rotary embedding; ``positions`` are those of all tokens, or only of the first token."""
+    """Rotary embedding; ``positions`` has the position of each token or only of the first token."""
 
     def _run(
         self,
@@ -108,7 +108,7 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal attention without past keys; without ``key``, x has queries, keys and values."""
+    """Causal attention without past keys; if ``key`` is None, x has queries, keys and values."""
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

@@ -47,7 +47,7 @@ def test_a_thousand_tests_are_compared(verdicts: list[Verdict]) -> None:
 
 
 def test_what_the_runtime_runs_has_an_answer(verdicts: list[Verdict]) -> None:
-    """ONNX Runtime runs no standard operator of the suite that is refused for lack of a rule."""
+    """No standard operator that ONNX Runtime runs is refused for lack of a gradient rule."""
     runs = runs_on_the_cpu(v for v in verdicts if not v.case.node.domain)
     assert [op_type for op_type, loads in runs.items() if loads] == []
 

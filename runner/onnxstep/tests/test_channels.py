@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize batches in few passes over the batch, and equal portable steps."""
+"""Steps for CUDA normalize a batch in few passes over it, and have a portable step's results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA if ``cuda``, or else for any provider; ``frozen`` is not trained."""
+    """A training step for CUDA or, unless ``cuda``, for any provider; does not train ``frozen``."""
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []
     options = StepOptions(loss="mse", provider=provider, precision=precision, freeze=freeze)
@@ -51,13 +51,13 @@ def step_of(
 @pytest.mark.parametrize("opset", [16, 18])
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) -> None:
-    """A CUDA step equals the plain step, with batch statistics and with a frozen running mean."""
+    """A CUDA step equals a portable step, whether or not the running mean is frozen."""
     plain, cuda = (step_of(normalizing(opset), cuda=on, frozen=frozen) for on in (False, True))
     assert_alike_on_cuda(plain, cuda)
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """A CUDA step that normalizes a batch has one Mul and no Sub of the batch's shape."""
+    """In a CUDA step that normalizes a batch, only one Mul and no Sub has a result of its shape."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1
@@ -84,7 +84,7 @@ def _large_values() -> set[str]:
 
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_half_precision_normalizes_in_half_on_cuda(frozen: str) -> None:
-    """In an fp16 step for CUDA, all nodes have kernels, and updates are close to those in fp32."""
+    """An fp16 step for CUDA has no node on the CPU, and its updates are close to those in fp32."""
     plain = step_of(normalizing(), cuda=False, frozen=frozen)
     half = step_of(normalizing(), cuda=True, precision="fp16", frozen=frozen)
     assert not check_kernels(half).on_host

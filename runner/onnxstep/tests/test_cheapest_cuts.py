@@ -8,7 +8,7 @@ from onnxstep.passes.recompute import cheapest_cuts
 
 
 def test_a_chain_is_cut_into_about_root_n_segments() -> None:
-    """8 to 16 cuts between 64 equal layers of three nodes save three quarters of the bytes."""
+    """With 8 to 16 cuts, a chain of 64 equal layers needs less than a quarter of the memory."""
     alive = [3 if place % 3 else 1 for place in range(192)]
     cuts = cheapest_cuts(alive, [1] * 192)
     assert 8 <= len(cuts) <= 16
@@ -18,7 +18,7 @@ def test_a_chain_is_cut_into_about_root_n_segments() -> None:
 
 
 def test_cuts_avoid_what_is_wide() -> None:
-    """The only cut is at index 7, where 1 byte is alive instead of 500."""
+    """A graph is cut only where 1 byte is alive, not where 500 bytes are."""
     alive = [500] * 20
     alive[0], alive[7] = 0, 1
     assert cheapest_cuts(alive, [10] * 20) == (7,)

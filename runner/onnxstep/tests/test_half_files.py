@@ -36,7 +36,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """For an fp16 norm times w, y is close to ONNX Runtime's, and the gradient of w is fp16."""
+    """For a model with an fp16 norm, y is close to ONNX Runtime's y and w's gradient is fp16."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")

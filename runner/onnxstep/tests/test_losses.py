@@ -103,7 +103,7 @@ CASES = {
 def graph_of(
     rule: LossFunction, shape: tuple[int, ...], opset: int = 18, elem_type: int = TensorProto.DOUBLE
 ) -> onnx.ModelProto:
-    """A model that computes the loss ``rule`` and the output's gradient from output and target."""
+    """A model that computes a loss and its gradient from the inputs ``output`` and ``target``."""
     op = Builder([helper.make_opsetid("", opset)], 10)
     value = op.input("output", shape, elem_type)
     wanted = rule.target_of(value)
@@ -132,7 +132,7 @@ def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
 
 
 def test_the_models_own_output_is_its_loss() -> None:
-    """With ``OwnOutput``, the model's output, one number, is the loss, with gradient 1."""
+    """With ``OwnOutput``, the loss is the model's output, one number, and the gradient is 1."""
     got = ReferenceEvaluator(graph_of(OwnOutput(), (1, 1))).run(None, {"output": np.array([[2.5]])})
     assert got == [2.5, [[1.0]]]
 

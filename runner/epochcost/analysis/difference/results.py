@@ -27,9 +27,9 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: path in the results folder, title, machine, and reasons for doubt.
+    """A result file: its path in the results folder, title and machine, and reasons to doubt it.
 
-    ``cost`` states the cost of the job at the cheapest price, and is empty if the job has no cost.
+    ``cost`` states the cost of the job at the cheapest price; it is empty if the job has no cost.
     If ``replaced``, another result of the same job is used instead.
     """
 
@@ -52,7 +52,7 @@ class ResultChanges:
 
     @property
     def learned_from(self) -> str:
-        """The numbers of added, removed and re-measured files, in words; empty if all are 0."""
+        """Count the added, removed and re-measured files in words; empty if there are none."""
         counts = (
             (len(self.added), "added"), (len(self.removed), "removed"),
             (len(self.measured_again), "measured again"),
@@ -134,7 +134,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _works(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """The digests of graph and spec that a new trial would store, by model and mode."""
+    """Digests of graph and spec by model and mode, as a new trial would store them."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

@@ -1,10 +1,10 @@
 """Fit the efficiencies of ``law`` for each program: a software's edition on one maker's chips.
 
-An edition is a version of the software as one source names it. The fit is hierarchical: each fit is
-the prior of fits to smaller groups of rows. The first fit is to all rows on processors or NVIDIA's
-chips. Fits to each software's rows among these follow, then fits to each software's rows on another
-maker's chips, then fits to the rows of each edition. A program with few rows stays near the fit of
-the next larger group. A program with very few rows has no fit of its own.
+An edition is a version of the software as one source names it. The fits are hierarchical: the fit
+to a group of rows is the prior of the fits to smaller groups. The first group has all rows on
+processors or NVIDIA's chips. Then each software has a group of its rows among these, and a group of
+its rows for each other maker's chips. The smallest groups are programs. A program with few rows
+stays near the fit of the next larger group. A program with very few rows has no fit of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ def _groups(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of efficiencies: ``named`` by group, ``pooled`` for groups without a fit."""
+    """Logarithms of the efficiencies that were fitted to groups of rows.
+
+    ``named`` maps the name of a group to its fit. ``pooled`` is for questions whose groups have no
+    fit.
+    """
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
@@ -99,7 +103,7 @@ def _fit(
 ) -> Vector:
     """Fit efficiencies to the questions with the indices ``at``.
 
-    If n of these questions have the same entry in ``groups``, they have the weight √n together.
+    If n of these questions have the same entry in ``groups``, each of them has the weight 1 / √n.
     """
     members = numbered([groups[i] for i in at])
     weights = np.bincount(members)[members] ** -0.5

@@ -1,15 +1,15 @@
 """Forecast the seconds per token in which devices train a language model, with intervals.
 
-The law, a formula for the time of a step, adds the times to multiply at a share of the peak rate,
-to read the weights, to unpack quantised weights, and to start each layer's kernels. The exchange of
-sharded weights overlaps all of these except the start of kernels. The shares and times are fitted
-to published trainings. A Gaussian process learns how far times depart from this law by software,
-chip and model. No term of the process depends on a device's rates, so a higher peak never makes a
-training slower.
+The law is a formula for the time of a step. It adds the times to multiply, to read the weights, to
+unpack quantised weights, and to start each layer's kernels. The exchange of sharded weights
+overlaps all of these except the start of kernels. The law's parameters, such as the reached share
+of the peak rate, are fitted to published trainings. A Gaussian process learns how far trainings
+with the same software, chip or model depart from the law. No term of the process depends on a
+device's rates, so a higher peak never makes a training slower.
 
 A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
-2001.08361). Attention adds operations that grow with the sequence length. A backward pass counts
-as two forward passes, or as one if the weights are frozen. Checkpointing repeats the forward pass
+2001.08361). Attention adds operations that grow with the sequence length. A backward pass counts as
+two forward passes, or as one if the weights are frozen. Checkpointing repeats the forward pass
 (Chen et al. 2016, arXiv 1604.06174).
 """
 
@@ -60,15 +60,15 @@ class Efficiencies(NamedTuple):
     - ``products``: reached share of the peak rate in 16 bits.
     - ``eight``: reached share of the peak rate in fewer bits, divided by ``products``.
     - ``layer``: seconds that a layer adds to each pass.
-    - ``weights``: number of times that a pass reads the weights.
-    - ``unpacking``: bytes whose reading takes as long as unpacking a weight.
-    - ``experts``: factor that multiplies the time of models with experts.
-    - ``doubling``: factor that multiplies the time at each doubling of the number of devices.
+    - ``weights``: how many times a pass reads the weights.
+    - ``unpacking``: bytes that could be read in the time to unpack a weight.
+    - ``experts``: factor on the computing time of models with experts.
+    - ``doubling``: factor on the computing time for each doubling of the number of devices.
     - ``attention``: efficiency of attention relative to products.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes of memory traffic for each number of the residual stream and each
       vocabulary score.
-    - ``balance``: the time of products grows with peak / bandwidth to this power.
+    - ``balance``: exponent of ``Amounts.balance`` in the time of products.
     """
 
     products: float
@@ -138,7 +138,7 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """The operations on the weights in a step, divided by those in a forward pass."""
+        """The operations of a step on the weights, as a multiple of those in a forward pass."""
         return 2 + (not self.frozen) + self.recomputed
 
 
@@ -189,21 +189,21 @@ class TrainingForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds per token [n] by the law alone, without departures from it."""
+        """Seconds per token [n] by the law alone, without the Gaussian process."""
         return np.exp(Law(questions)(np.log(self.efficiencies)))
 
 
 class Amounts(NamedTuple):
     """Amounts of work from which the law computes the seconds of a token.
 
-    Seconds for one token on one device, at the hardware's full rates: ``products`` for matrix
-    products, ``attention`` for attention at the rate √(150 · bandwidth · peak rate in 16 bits),
-    ``read`` to read the weights, ``unpacked`` to read a byte for each quantised weight, ``numbers``
-    to read a byte for each activation, ``moved`` to move the weights over the link.
+    Seconds on one device at its full rates: ``products`` for matrix products, ``attention`` for
+    attention at the rate √(150 · bandwidth · peak rate in 16 bits), ``read`` to read the weights,
+    ``unpacked`` to read a byte for each quantised weight, ``numbers`` to read a byte for each
+    activation, ``moved`` to move the weights over the link.
 
-    Numbers: ``layers`` counts passes through layers; a pass of compiled software counts 0.3.
+    ``layers`` counts passes through layers; with compiled software a pass counts as 0.3.
     ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``few_bits`` is 1 if
-    products are in fewer than 16 bits, ``experts`` is 1 if the model has experts, else both are 0.
+    products are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else 0.
     ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
     """
 
@@ -222,7 +222,7 @@ class Amounts(NamedTuple):
 
 
 class Law:
-    """Predict the times of n trainings from the logarithms of the efficiencies."""
+    """The law: compute the times of the trainings ``questions`` from efficiencies."""
 
     def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
         amounts = [_amounts(question) for question in questions]
@@ -341,8 +341,8 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 
 
 def _likeness(question: TrainingQuestion) -> Vector:
-    """Two features that show how similar trainings are: frozen weights, and number of devices.
+    """Two features of a training that measure similarity: frozen weights, and number of devices.
 
-    Rows similar to a question count most when the question's interval is calibrated.
+    When a question's interval is calibrated, rows with similar features count most.
     """
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

@@ -27,12 +27,12 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A published training with its tokens a second on all devices, or a device's peak memory.
+    """A published training of a language model, with its speed or its peak memory.
 
-    ``sequence`` is the length of a sequence in tokens, 0 if unknown. ``batch`` is the number of
-    sequences as the source counts them (in a step or on a device), None if unknown.
-    ``checkpointing`` is True if the row's task states it, else None. ``settings`` is the row's task
-    and note, which may state how devices share the training.
+    ``tokens_per_second`` is the rate of all devices together, ``memory_bytes`` the peak memory of
+    one device. ``sequence`` is the length of a sequence in tokens, 0 if unknown. ``batch`` is the
+    number of sequences as the source counts them (in a step or on a device). ``checkpointing`` is
+    True if the row's task states it, else None. ``settings`` is the row's task and note.
     """
 
     line: Line
@@ -79,7 +79,7 @@ def _tokens_per_second(line: Line) -> float | None:
 
 
 def _memory_bytes(line: Line) -> float | None:
-    """Peak memory of one device in bytes; a sum over n devices is divided by n."""
+    """Peak memory of one device in bytes; a sum over devices is divided by their number."""
     cells = line.cells
     if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
         return None

@@ -74,7 +74,7 @@ def log_domain(values: Iterable[float]) -> tuple[float, float]:
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
     """Positions of ``values`` in pixels on a logarithmic axis of ``length`` pixels.
 
-    The axis covers the values ``drawn``.
+    The ends of the axis are those of ``log_domain(drawn)``.
     """
     low, high = log_domain(drawn)
     return [length * math.log(value / low) / math.log(high / low) for value in values]

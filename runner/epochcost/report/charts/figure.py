@@ -48,13 +48,13 @@ class Figure(ABC):
         """The marks of the chart; ``alt`` is the module Altair."""
 
     def marks(self, alt: Any) -> Any:
-        """Make an Altair chart of the data, to which callers add a kind of mark."""
+        """Make an Altair chart with the data but without a kind of mark."""
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:
         """The Vega-Lite spec, for static pictures and for the browser.
 
-        Altair validates each part unless the caller disables this. Tests validate the whole spec.
+        Tests, and not this function, validate the whole spec.
         """
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 

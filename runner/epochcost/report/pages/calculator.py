@@ -3,8 +3,8 @@
 The site publishes scripts with the times of each workload, and with a program that computes the
 bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
 `odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
-times to find how likely a machine is the cheapest. For each time, the scripts have the seed of the
-random numbers and, if the time is predicted, the weights of these numbers.
+times to find how likely a machine is the cheapest. For each time, the scripts have the seed of its
+random numbers and, if it is predicted, the weights of these numbers in their sum.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _owned(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield addresses and scripts: times of each workload and fine-tuning, and all price plans."""
+    """Yield scripts by address: all price plans, and the times of each workload and fine-tuning."""
     rows_by_key = _rows(report)
     tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
@@ -180,7 +180,7 @@ def _tuning_key(answer: FinetuneAnswer) -> str:
 
 
 def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
-    """Collect for the browser the time that an epoch of a fine-tuning takes on each machine."""
+    """Collect for the browser the time of a fine-tuning's epoch on each machine."""
     examples, tokens, epochs = TUNING
     drawn: _DrawnRows = {}
     timings = []
@@ -212,7 +212,7 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
 
 
 def _usual(report: Report, hardware: str) -> Json:
-    """A machine's name, vCPUs and plans, published once instead of in each of its timings."""
+    """A machine's name, vCPUs and plans, which are published once for all its timings."""
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
@@ -264,7 +264,7 @@ def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
 
 
 def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """Store the weights of ``draws`` in ``drawn``; return the seed and the weights' index."""
+    """Store the weights of ``draws`` in ``drawn``; return their index there, and the seed."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     places = drawn.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
@@ -272,7 +272,7 @@ def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
 
 
 def _timing(rows: Sequence[Row]) -> Json:
-    """An observed time with its machine and the price plans that apply."""
+    """The observed time of ``rows`` with its machine, and the ids of their price plans."""
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"

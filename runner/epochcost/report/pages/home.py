@@ -128,8 +128,8 @@ def script(report: Report) -> str:
 def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
     """The answers for a model and a job as JSON for the browser; equal answers share a card.
 
-    In the result, ``about`` states the size of the job, and ``own`` is the address where readers
-    can enter their own numbers. ``main`` is true for the main job of an embedding model.
+    In the result, ``about`` states the size of the job. At the address ``own``, readers can enter
+    their own numbers. ``main`` is true for the main job of an embedding model.
     """
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
@@ -205,9 +205,9 @@ def _cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards of the cheapest machine at the requests' load, the cheapest API, and ``busy``.
+    """Yield cards of the cheapest machine at the requests' rate, the cheapest API, and ``busy``.
 
-    ``busy`` is the cheapest machine at full load.
+    ``busy`` is the cheapest machine if it is never idle.
     """
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""

@@ -21,9 +21,9 @@ from epochcost.statistics import group_by
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
-    Values about the model are None if only a published table has the model. ``gpu_memory`` is in
+    If only a published table has the model, values about the model are None. ``gpu_memory`` is in
     GiB, by machine. ``without`` has the machines without a time for the model, by reason.
-    ``tested`` has the errors of predicted times where the truth is known.
+    ``tested`` has the errors of predictions of known times.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None

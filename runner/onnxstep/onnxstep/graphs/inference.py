@@ -78,7 +78,7 @@ def _types_of_body(
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Infer output types from the function body of the operator, as for old LessOrEqual."""
+    """Infer output types from the operator's function body, if the schema cannot infer them."""
     inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
     graph = helper.make_graph([node], "node", inputs, outputs)

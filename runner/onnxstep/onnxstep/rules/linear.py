@@ -57,8 +57,8 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    If one operand is a matrix without batch axes, its gradient may have those of the other operand.
-    A vector's gradient has none.
+    The gradient of a matrix may have batch axes that the matrix lacks: those of the other operand.
+    A vector's gradient has no batch axes.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -81,8 +81,9 @@ def summed_over_rows(a: Value, b: Value) -> Value:
     """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions.
 
     The CPU kernel transposes its left operand again for every block of columns, so a single
-    Transpose before the product is faster. The kernel also passes over the result for every block
-    of positions, so a tall result is computed transposed (benchmarks/rules/weight_products.py).
+    Transpose before the product is faster. For every block of positions, the kernel also passes
+    over the whole result, which is slower for a tall result than for a wide one. So a tall result
+    is computed as (Bᵀ A)ᵀ (benchmarks/rules/weight_products.py).
     """
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
@@ -93,7 +94,7 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 
 
 def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Gradient Aᵀ dY with respect to b; one product over all positions if only a has batch axes."""
+    """Gradient Aᵀ dY with respect to ``b``, summed over the batch if only ``a`` has batch axes."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -102,7 +103,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
 
 
 def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Sum a vector's gradient over the batch and drop the added axis; keep a matrix's gradient."""
+    """Reduce a vector's gradient to the vector's shape; return a matrix's gradient unchanged."""
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -129,7 +130,7 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _operand_cotangent(
     op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
 ) -> Value:
-    """Gradient of operand number ``place``, repeated along axes that only this operand has."""
+    """Gradient of the operand at ``place``, repeated along axes that only this operand has."""
     terms, values = list(equation.terms), list(operands)
     term, sizes = terms.pop(place), values.pop(place).shape
     single, diagonals = _without_diagonals(term, equation)
@@ -146,7 +147,7 @@ def _operand_cotangent(
 
 
 def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeated letters of ``term``; also return pairs of old and new letters."""
+    """Replace repeated letters of ``term`` by fresh ones; also return pairs of old and fresh."""
     spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -177,8 +178,8 @@ class Equation:
 def parse(text: str, ranks: Sequence[int]) -> Equation:
     """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
-    Unused letters replace each ellipsis; the last axes of all ellipses get the same letters. An
-    equation without an arrow gets a result: the ellipsis, then the letters that occur once, in
+    Each ellipsis is replaced by unused letters, the same for all ellipses, counted from the last
+    axis. Without an arrow, the result has the ellipsis, then the letters that occur once, in
     alphabetical order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")

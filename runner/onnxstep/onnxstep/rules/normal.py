@@ -127,9 +127,9 @@ def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
 
 @gradient("Dropout", versions=(12, 13, 22))
 def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(x m / (1 - r)) = m / (1 - r) dx, for the dropout ratio r.
+    """Gradient dx = dy m / (1 - r), for the dropout ratio r and the mask m of the forward pass.
 
-    The mask m is the mask of the forward pass. In inference mode the node returns x, so dx is dy.
+    In inference mode the node returns x, so dx is dy.
     """
     training = node.optional_input(2)
     if training is None:
@@ -146,7 +146,7 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _scale(op: Builder, node: Node, dy: Value) -> Value:
-    """1 / (1 - r) for the dropout ratio r, or 0 for the constant ratio 1, whose mask is zero."""
+    """The factor 1 / (1 - r) for the dropout ratio r, or 0 if r is the constant 1."""
     ratio = node.optional_input(1)
     share = np.array(_DEFAULT_RATIO) if ratio is None else op.array_of(ratio)
     if share is not None:

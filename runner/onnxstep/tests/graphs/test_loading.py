@@ -49,7 +49,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """Lengths to which ``data`` can be cut so that a valid model with less metadata remains."""
+    """The lengths of ``data`` without its last metadata entries, for each number of entries."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:

@@ -62,7 +62,7 @@ def test_a_statistic_that_is_an_output_is_none() -> None:
 
 
 def test_a_statistic_inside_a_local_function_is_found() -> None:
-    """A BatchNormalization in a local function, as some exporters write it, has statistics too."""
+    """The running statistics of a BatchNormalization in a local function are found."""
     model = model_of_text(
         f"g (float[8,3] x) => (float[8,3] y) {WEIGHTS} {{ y = local.layer(x, s, b, m, v) }}",
         functions='<domain: "local", opset_import: ["" : 21]> layer (x, s, b, m, v) => (y) '

@@ -25,13 +25,13 @@ def test_an_embedding(opset: int) -> None:
 
 
 def test_an_embedding_makes_no_matrix_of_the_vocabulary() -> None:
-    """From opset 16 on, the gradient of an embedding is a ScatterND without a one-hot matrix."""
+    """From opset 16 on, the gradient of an embedding needs a ScatterND but no one-hot matrix."""
     operators = [node.op_type for node in vjp_graph(model_of_text(EMBEDDING), ["w"]).graph.node]
     assert operators == ["Gather", "Unsqueeze", "Expand", "ScatterND"]
 
 
 def test_tied_extremes_share() -> None:
-    """In ScatterElements, data and updates that tie for the maximum share its gradient equally."""
+    """Data and updates that tie for the maximum in ScatterElements share the gradient equally."""
     model = model_of_text(
         "g (float[3] x, float[3] u) => (float[3] y) <int64[3] at = {1, 1, 2}> "
         '{ y = ScatterElements <reduction = "max"> (x, at, u) }'

@@ -19,7 +19,10 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    """Normalize ``x`` over ``axes``; also return x's gradient for the result's gradient ``g``."""
+    """Normalize ``x`` over ``axes``; also return the gradient with respect to ``x``.
+
+    ``g`` is the gradient with respect to the normalized values.
+    """
     spread = x.std(axes, keepdims=True)
     unit = (x - x.mean(axes, keepdims=True)) / spread
     along = unit * (g * unit).mean(axes, keepdims=True)
