@@ -45,7 +45,7 @@ MOST_HIGH_OVER_LOW = 100
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A model with a spec (``is_model``), or a model that is known only from a published table."""
+    """A model that has a spec (``is_model``) or is known only from a published table."""
 
     id: str
     name: str
@@ -176,7 +176,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time to bill for a goal; only a full training is billed as a job of its own."""
+        """Machine time to bill; all but full trainings pay a share of a longer job's bill."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -278,7 +278,7 @@ def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
 
 
 def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time | None:
-    """The time of an epoch, without an incomplete last batch; None for inference."""
+    """The time of an epoch, without its incomplete last batch; None for inference."""
     if training is None:
         return None
     return step.scaled(max(1, training.examples_per_epoch // batch_size))

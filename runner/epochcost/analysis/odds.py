@@ -68,7 +68,7 @@ class Odds(Generic[KeyT]):
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
-        """Keys of the other ways that may be cheaper than the choice, the likeliest first."""
+        """Keys of ways cheaper with probability ``LEAST_ODDS`` or more, likeliest first."""
         near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
         return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
 
@@ -104,7 +104,7 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """State in how many scenarios the choice is best, and its mean extra cost or time in others.
+    """State in how many scenarios the choice is best, and how much worse it is in the others.
 
     Empty if the choice has no alternative.
     """
@@ -138,10 +138,9 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
     """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
     ``values`` are the quantity at the low end, the mean and the high end of ``time``.
-    ``drawn_times`` are logarithms of times relative to the mean. Between two of the three times,
-    the quantity is a constant times a power of the time. Beyond the ends, the exponent between the
-    nearest two times applies, limited to the range from 0 to 1. There, the quantity neither falls
-    as the time grows, nor grows faster than the time.
+    ``drawn_times`` are logarithms of times relative to the mean. Between two of these three points,
+    the quantity is a constant times a power of the time. Beyond the ends, the power of the nearest
+    two points continues, but its exponent is limited to the range from 0 to 1.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
@@ -162,7 +161,7 @@ def time_draws(observed: Observation, time: Time) -> Vector:
 
 
 def normal_draws(time: Time, seed: int) -> Vector:
-    """Draws [DRAWS] of log(time / mean): half of a normal distribution on either side of 0."""
+    """Draws [DRAWS] of log(time / mean), normal with a different deviation below and above 0."""
     below, above = deviations(time)
     normal = standard_normals(seed, 1)[:, 0]
     drawn: Vector = normal * np.where(normal < 0, below, above)
@@ -176,7 +175,7 @@ def deviations(time: Time) -> tuple[float, float]:
 
 
 def seed_of_observation(observed: Observation) -> int:
-    """Compute a seed that differs between observations, but not between their price plans."""
+    """Compute a seed for an observation; it is the same for all price plans."""
     identity = (
         observed.workload.key,
         observed.machine,

@@ -1,8 +1,8 @@
 """Measure the errors of predictions and the cost of relying on them, and store both in a file.
 
-The computation takes a minute, so pages quote the file. The file contains a digest of the code and
-the data, except prices, on which the figures depend. The digest reveals whether the figures are out
-of date. The package ``predict`` withholds published rows from the data and predicts them.
+The computation takes a minute, so pages quote the file. The file's digest of code and data, without
+prices, reveals whether the figures are out of date. The package ``predict`` withholds published
+rows from the data and predicts them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A withheld row: published and predicted seconds of an example on ``count`` accelerators."""
+    """Published and predicted seconds of an example on ``count`` accelerators, for the chart."""
 
     accelerator: str
     count: int
@@ -92,9 +92,9 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Of ``rows`` predictions, half are wrong by a factor of at most ``factor``.
+    """A summary: half of ``rows`` predictions are wrong by a factor of at most ``factor``.
 
-    ``coverage`` is the share of 90 % intervals that contained the published figure.
+    ``coverage`` is the share of 90 % intervals that contain the published figure.
     """
 
     rows: int
@@ -103,7 +103,7 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """Summarize the errors over all rows, by default those predicted with accelerators withheld."""
+    """Summarize the errors over all rows, each predicted without the row's ``withheld``."""
     errors = trust.all.get(withheld)
     if errors is None:
         return None
@@ -199,7 +199,7 @@ def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group,
 
 
 def _examples(rows: Sequence[Tried]) -> Iterator[Shown]:
-    """Yield some rows of each accelerator, evenly spread from the slowest to the fastest."""
+    """Yield up to ``_MOST_SHOWN`` rows of each accelerator, evenly spread from slow to fast."""
     for name in sorted({row.name for row in rows}):
         members = [row for row in rows if row.name == name and row.forecast]
         members.sort(key=lambda row: row.placed.rate.per_second)

@@ -5,13 +5,13 @@ those of the fastest matrix product and the fastest copy of memory on the same h
 can only slow such a benchmark down, so its shortest time counts.
 
 Operations are counted in the graph; times are measured or published. Bytes are the least that a
-step moves: parameters, optimizer states and gradients, without lookup tables. So a workload's point
-in the chart (Williams, Waterman and Patterson 2009, "Roofline") lies at its true place or to the
-right of it, and still below the roof.
+step moves: parameters, optimizer states and gradients, without lookup tables. So the true ratio of
+operations to bytes is at most that of the workload's point in the chart (Williams, Waterman and
+Patterson 2009, "Roofline").
 
 A decoding step reads every weight once, and the cache of each sequence. These bytes, divided by the
 rate of the fastest copy on the host, give the shortest possible times for the weights and for the
-cache. A measurement gives only one time, for weights and cache together.
+cache. A measurement gives only one time, for both together.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class MeasuredRoof:
 class AchievedRate:
     """Operations and bytes a second of a timed workload.
 
-    ``measured`` are the roofs of the workload's host, fewest threads first; empty for a published
-    time.
+    ``measured`` are the roofs of the workload's host, fewest threads first; empty if the time is
+    published.
     """
 
     observed: Observation
@@ -98,13 +98,13 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Lower bound for the used share of the measured bandwidth; None without measurements."""
+        """At least this share of the measured bandwidth is used; None without measurements."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """Lower bound for the used share of the spec's bandwidth; None if the spec states none."""
+        """At least this share of the spec's bandwidth is used; None if the spec states none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -112,9 +112,9 @@ class AchievedRate:
 def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> tuple[AchievedRate, ...]:
-    """The highest rate of each workload, mode and machine, the fastest first.
+    """For each workload, mode and machine, the timing with most operations a second, fastest first.
 
-    Workloads whose operations cannot be counted have no rate.
+    Workloads whose operations cannot be counted are left out.
     """
     best: dict[tuple[object, ...], AchievedRate] = {}
     for achieved in _achieved(inputs, hardware, observations):
@@ -204,7 +204,7 @@ class DecodedStep:
 
     @property
     def of_ceiling(self) -> float:
-        """Shortest possible time / measured time; above 1 if the CPU's caches helped."""
+        """Shortest possible time / measured time; above 1 if the CPU's caches saved reads."""
         return (self.weight_seconds + self.cache_seconds) / float(self.timed.step.mean)
 
 

@@ -45,9 +45,9 @@ _RATE_PRECISION = Decimal("1.05")
 class ServingRow:
     """A LoadGen scenario on a machine under a price plan.
 
-    ``runs`` has all runs of the trial, ``run`` the run that decides the rate; None if latencies
-    exceeded their bound at every rate. ``work`` is the time of a million samples at the run's rate,
-    ``million`` the cost of that time. ``bound_seconds`` is the bound on a server's latency.
+    ``runs`` has all runs of the trial. ``run`` decides the rate; it is None if latencies exceeded
+    their bound at every rate. ``work`` is the time of a million samples at this rate, ``million``
+    the cost of that time. ``bound_seconds`` is the bound on a server's latency.
     """
 
     model: str
@@ -76,7 +76,7 @@ class ServingRow:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, with a note if the price is assumed."""
+        """The word for measured evidence, with a note if the price is assumed."""
         return mark_of("measured", self.price)
 
 
@@ -264,7 +264,7 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield measurements at fractions of the highest rate, and at the highest rate, ascending."""
+    """Yield the measurements at shares of the highest rate and at that rate, in ascending order."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

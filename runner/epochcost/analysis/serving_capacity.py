@@ -51,11 +51,10 @@ _AT_LOAD = 0.32
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A serving software for decoders, and the devices that it supports.
+    """Software that serves decoders, and the devices that it supports.
 
-    ``capabilities`` has the least NVIDIA compute capability for each precision, ``on_processors``
-    the precisions that need no accelerator. At most ``most_sequences`` sequences are decoded at
-    once.
+    ``capabilities`` has the least NVIDIA compute capability for each precision. CPUs serve the
+    precisions ``on_processors``. At most ``most_sequences`` sequences are decoded at once.
     """
 
     name: str
@@ -97,7 +96,7 @@ class Forecaster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A machine that cannot be the answer, and the reason.
+    """A machine that is left out, and the reason.
 
     Several machines may have the same ``reason``; ``detail`` has the figures of this machine.
     """
@@ -116,7 +115,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A decoder in a precision; ``heads`` is its number of heads of keys and values."""
+    """A decoder in a precision; ``heads`` counts its key-value heads, 1 for latent attention."""
 
     name: str
     form: DecoderForm
@@ -136,7 +135,7 @@ class ServedModel:
         return self.form.parameters * BITS[self.precision] / 8
 
     def cached_bytes(self, devices: int) -> float:
-        """Bytes of a token in the caches of ``devices`` devices.
+        """Bytes that one token takes in the caches of all ``devices`` devices together.
 
         If there are more devices than ``heads``, several devices store copies of a head.
         """
@@ -161,14 +160,14 @@ def powers_of_two(most: int) -> list[int]:
 
 
 def computed_in(precision: str, capability: Decimal | None) -> str:
-    """The precision of most arithmetic: GPUs before Ampere compute bf16 as fp16."""
+    """The precision of most arithmetic: ``precision``, but fp16 for bf16 on GPUs before Ampere."""
     old = capability is not None and capability < _LEAST_BF16
     return "fp16" if old and precision == "bf16" else precision
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A copy of a model on ``devices`` devices; its cache has room for ``room`` tokens."""
+    """Copies of a model on ``devices`` devices each, with caches of ``room`` tokens each."""
 
     place: Place
     engine: Engine
@@ -187,7 +186,7 @@ class Layout:
         return self.place.count // self.devices
 
     def sequences(self, requests: Requests) -> list[int]:
-        """Powers of two, up to the number of sequences that the cache and the engine allow."""
+        """Powers of two, up to the number of sequences that cache and engine allow at once."""
         most = min(self.room // requests.tokens, self.engine.most_sequences)
         return powers_of_two(int(most))
 
@@ -213,8 +212,8 @@ class _Option:
     """A layout in which each copy serves ``sequences`` at once, and the forecasts of its phases.
 
     ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
-    sequence. ``token`` is the time to write a token of every sequence, including a share of the
-    time to read prompts.
+    sequence. ``token`` is the time in which every sequence gets a token, with a share of the time
+    to read prompts.
     """
 
     layout: Layout
@@ -225,7 +224,7 @@ class _Option:
     token: Forecast
 
     def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """Seconds for which a request occupies the machine, given the seconds of its phases."""
+        """Machine seconds for a request whose phases take the seconds ``first`` and ``token``."""
         if self.sequences == 1:
             return (first + (self.output - 1) * token) / self.layout.copies
         return self.output * token / (self.sequences * self.layout.copies)
@@ -245,7 +244,7 @@ class _Option:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine, with random draws of the machine time of one request."""
+        """The capacity of the machine, with draws of the logarithm of a request's machine time."""
         first, token, seconds = self.first, self.token, self.seconds
         drawn = self.request(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -270,7 +269,7 @@ class _Option:
 
 
 def at_full_load(end: float) -> float:
-    """Move an interval's ``end`` (end / mean) away from 1, because full load adds uncertainty."""
+    """Move ``end`` (end of an interval / mean) away from 1, because full load adds uncertainty."""
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 
@@ -283,7 +282,7 @@ def question_of(
     sequences: int,
     cached: float = 0.0,
 ) -> ServingQuestion:
-    """Ask for the time of phase ``kind`` if a copy in ``layout`` serves ``sequences`` at once.
+    """The question how long phase ``kind`` takes if each copy serves ``sequences`` at once.
 
     The cache already has ``cached`` tokens of each prompt.
     """
@@ -331,7 +330,7 @@ def predicted_capacities(
 def _options(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_Option]:
-    """Yield each layout with each number of sequences that fit, and the forecasts of its phases."""
+    """Yield an option with forecasts for each layout and each number of sequences that fits."""
     asked = []
     for layout in layouts:
         for sequences in layout.sequences(requests):

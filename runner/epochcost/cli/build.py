@@ -82,8 +82,8 @@ def _require_site_packages() -> None:
 def _config() -> Path:
     """Find the site's configuration file in the current folder, else in the bundled project.
 
-    For the bundled project, charts are cached in the current folder, and git does not search the
-    folders above the project. Raises InputError if the current folder is a project without a
+    For the bundled project, charts are cached in the current folder, and git looks for no
+    repository above the project. Raises InputError if the current folder is a project without a
     configuration.
     """
     if _CONFIG.is_file():
@@ -123,5 +123,5 @@ def _mkdocs(*arguments: str) -> None:
 
 
 def _silence_notice() -> None:
-    """Hide a notice that Material prints about MkDocs 2, which does not concern our users."""
+    """Hide the notice about MkDocs 2 that the theme Material prints."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"

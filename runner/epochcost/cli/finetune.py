@@ -145,7 +145,7 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
 
 
 def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
-    """Yield sentences about the choice, its uncertainty, its memory, and published trainings."""
+    """Yield sentences about the chosen machine, its cost and memory, and published trainings."""
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (

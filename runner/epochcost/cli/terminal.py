@@ -215,7 +215,7 @@ def print_json(values: Any) -> None:
 
 
 def fields_of(value: DataclassInstance) -> dict[str, Any]:
-    """The fields of a dataclass by name, except those that its ``repr`` leaves out."""
+    """The fields of a dataclass by name, without fields that are declared with ``repr=False``."""
     return {field.name: getattr(value, field.name) for field in fields(value) if field.repr}
 
 

@@ -48,9 +48,9 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row of a published table, and the time ``seconds`` that the work in the row takes.
+    """A row of a published table, and the time ``seconds`` of the work in the row.
 
-    The time is the source's, or another time that rounds to the source's time.
+    ``seconds`` is the time that the source states, or any other time that rounds to it.
     """
 
     row: Timing
@@ -96,8 +96,8 @@ def _ai21_2020() -> Figures:
     """A project costs as much as twenty runs: two configurations with ten runs each.
 
     One run of T5-11B takes 6 floating-point operations for each parameter and token (Kaplan et al.
-    2020), with 11 billion parameters and a trillion tokens. An operation costs the same as in the
-    run of 1.5 billion parameters: $80,000 for 1.18e21 operations on 131 billion tokens.
+    2020), with 11 billion parameters and a trillion tokens. The price of an operation follows from
+    the run of a model with 1.5 billion parameters: $80,000 for 1.18e21 operations.
     """
     return {
         "fully loaded, 110 million parameters": lambda: Decimal(2500) * 2 * 10,
@@ -124,11 +124,11 @@ def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Fig
 
 
 def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """The cost is the hours × the price of an hour; the speed-up is the p2's time ÷ the p3's time.
+    """The cost is the hours × the price of an hour; the speed-up is the p2's time ÷ the row's time.
 
-    The number of images seen is steps × batch size. The learning rate first drops after 82 epochs.
-    An epoch takes 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy
-    is stable is divided by the number of steps until the first drop.
+    The number of images seen is steps × batch size. The learning rate first drops after 82 epochs
+    of 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy is stable is
+    divided by the number of steps until the first drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -164,9 +164,10 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 
 
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """Relative times and costs are the row's time or cost ÷ the GPU's time or cost.
+    """Relative times and costs are the row's time or cost ÷ the time or cost of the GPU's row.
 
-    The cost is in proportion to the time. The speed of A relative to B is B's time ÷ A's time.
+    Cost is in proportion to time. For the speed of any CPU against the GPU, the GPU's time is
+    divided by the row's time.
     """
     gpu = rows["gpu"]
     return {
@@ -240,8 +241,7 @@ class ClaimCheck:
     def agreement(self) -> Agreement:
         """How well the recomputed number agrees with the source's number.
 
-        "within rounding" means that the numbers are equal for a time that rounds to the source's
-        time.
+        "within rounding" means that they agree for some time that rounds to the source's time.
         """
         if self.figure is None:
             return "not recomputed"
@@ -276,7 +276,7 @@ class RowChecks:
 
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
-    """Recompute each number that a published table claims, from the row that has the claim."""
+    """Recompute each number that ``published`` claims for one of its rows or the whole table."""
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []
     return tuple(

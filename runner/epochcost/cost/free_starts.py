@@ -1,10 +1,9 @@
-"""Expected number of a job's machine starts that cost nothing because the provider ends them early.
+"""Expected number of a job's machine starts that are free, since the machine is soon taken back.
 
-The job is a `cost.spot.SpotJob`. A start is free if the provider takes the machine back in the
-start's first F seconds. Let r be the rate of interruptions and t the seconds that a start would
-need to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The functions
-sum this probability over all starts, each with its own t. Call the functions within
-`exact_arithmetic`.
+The job is a `cost.spot.SpotJob`. A start is free if the provider takes the machine back within F
+seconds of the start. Let r be the rate of interruptions and t the seconds that a start would need
+to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The functions sum
+this probability over all starts, each with its own t. Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -65,10 +64,10 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Let r be the rate of interruptions and L the length of a stretch with its checkpoint. A start
-    that is j stretches before the last stretch needs j L seconds more to end the job than a start
-    in the last stretch. For starts that need less than ``job.free`` seconds, the sums of exp(-r j
-    L) and of j exp(-r j L) over j have closed forms.
+    Let r be the rate of interruptions and L the length of a stretch with its checkpoint. A start j
+    stretches before the last needs j L seconds more to end the job than a start in the last. For
+    starts that need less than ``job.free`` seconds, the sums of exp(-r j L) and of j exp(-r j L)
+    over j have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

@@ -95,7 +95,7 @@ def quantized(value: Decimal) -> Decimal:
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
     """Round a positive value to 18 decimals; raises InputError unless the result is above 0.
 
-    Call the function within `exact_arithmetic`. The error names the value ``name``.
+    Call the function within `exact_arithmetic`. The error calls the value ``name``.
     """
     quantity = quantized(value)
     if quantity <= 0:

@@ -71,7 +71,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of GPU ``device``; from the machine's spec if CUDA shows no GPU."""
+    """The compute capability of GPU ``device``, or the spec's if CUDA shows no GPU."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -150,7 +150,7 @@ def _needed_bytes(
 ) -> Iterator[tuple[str, int]]:
     """Yield the ids of trials, each with the bytes of memory that the trial needs.
 
-    If the largest batch size of a model fits in ``room``, the result omits smaller batch sizes.
+    If the largest batch size of a model fits in ``room``, its smaller batch sizes are omitted.
     """
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes(catalogue, decoded)
@@ -302,7 +302,7 @@ def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
 
 
 def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without trials in precisions for which the decoder's file has no weights."""
+    """The plan without a decoder's trials in precisions for which its ONNX file has no weights."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False

@@ -87,7 +87,7 @@ def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx
     """A copy of a model whose output ``scores`` has a row for each input token.
 
     ``scores`` has the shape [batch, positions, …], and ``tokens`` is the name of the input of
-    tokens. The Slice node that selects the last position before the last product is removed. A
+    tokens. The Slice node before the last product, which selects the last position, is removed. A
     model without this node is returned unchanged.
     """
     whole = copied(model)

@@ -72,10 +72,10 @@ _STATES = {
 class Engine:
     """Access to one target; all stations (see ``station``) of the target may share this object.
 
-    This class is the engine of a machine that exists already, so this class neither starts the
-    machine nor gives it back. A job's name has letters, digits and hyphens only. If ``held``, the
-    machine is paid from its start to its end, else only while a job runs. Stations set ``is_up``
-    while they hold the lock ``starting``, so that only one of them starts the target.
+    This class is for a machine that exists already, and neither starts it nor gives it back. A
+    job's name has letters, digits and hyphens only. If ``held``, the machine is paid from its start
+    to its end, else only while a job runs. Stations set ``is_up`` while they hold the lock
+    ``starting``, so that only one of them starts the target.
     """
 
     held: ClassVar[bool] = True
@@ -104,7 +104,7 @@ class Engine:
         self.shell.check(self.tools)
 
     def start(self) -> None:
-        """Install this code on the target; other engines may first start the machine."""
+        """Install epochcost on the target; other engines may first start the machine."""
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
@@ -134,15 +134,15 @@ class Engine:
         return self._run("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
-        """If ``job`` exists and runs, let it store its finished rounds, then end it."""
+        """End ``job`` if it runs, after it has stored its finished rounds."""
         self._run(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
-        """Copy the target's result files into a local folder of this target."""
+        """Copy the target's result files into the local folder ``results``."""
         self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
     def tear_down(self, job: str) -> None:
-        """Give back the machine after its latest job, ``job``; nothing to do for this engine."""
+        """Give back the machine after its latest job, ``job``; this engine has nothing to do."""
 
     def _run(self, template: str, job: str, **values: str) -> str:
         """Run a shell script that starts, polls or cancels ``job``, in the target's folder."""
@@ -152,5 +152,5 @@ class Engine:
 
     @property
     def options(self) -> str:
-        """Options of the command that submits a job."""
+        """Options of the command that submits a job; this engine has none."""
         return ""

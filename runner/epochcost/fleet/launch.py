@@ -26,9 +26,9 @@ def measure_all(
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
     A target has a station for each job that it may run at once; ``run`` drives the stations. First,
-    machines that a killed launch left running are given back. The target's engine does this if the
-    target is unchanged, else the engine that ``reach`` makes. If a machine is not given back, its
-    station measures nothing, because the ledger must keep its lease.
+    machines that a killed launch left running are given back: by the target's engine, or, if the
+    target has changed, by an engine that ``reach`` makes. A station whose machine was not given
+    back measures nothing, because the ledger must keep the machine's lease.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)
@@ -54,10 +54,10 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Run all ``works`` in threads until they end, or until ``interrupted`` returns True.
+    """Run all ``works`` in threads until they end; stop them once ``interrupted`` returns True.
 
-    Threads are daemons, so that a second interruption ends the program at once; the ledger then
-    names the machines that are up.
+    Threads are daemons, so a second interruption ends the program at once. The ledger then names
+    the machines that are still running.
     """
     if interrupted():
         return

@@ -178,7 +178,7 @@ def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def expert_weights(node: onnx.NodeProto) -> list[str]:
-    """The inputs of a mixture-of-experts node that are weights and not biases."""
+    """Names of the inputs of a mixture-of-experts node that are weights, without biases."""
     return [name for name in node.input[2::2] if name]
 
 

@@ -28,8 +28,8 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     """Compare ``outputs`` of the trial's first step with the outputs of that step in fp32.
 
     None if the job has no reference in fp32. The reference starts from the trial's parameters and
-    carried state. Its session is closed at the end of this call. Raises JobError if there is no
-    output of floats to compare, or if a number is finite in fp32 but not in the trial.
+    carried state. Raises JobError if there is no output of floats to compare, or if a number is
+    finite in fp32 but not in the trial.
     """
     if job.reference is None:
         return None
@@ -47,7 +47,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Outputs of the fp32 reference's first step, except values carried to the next step.
+    """Outputs of the fp32 reference's first step, without outputs carried to the next step.
 
     Carried values that only the trial's graph has, such as the loss scale, are ignored.
     """
@@ -124,8 +124,8 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
     """Raise JobError if an output of the last training step has a number that is not finite.
 
-    ``output`` returns an output by its name. Steps with infinite numbers or NaN may be faster
-    or slower than other steps.
+    ``output`` returns an output by its name. With infinite numbers or NaN, steps may take more or
+    less time than usual.
     """
     if job.mode == "training":
         for name in job.outputs:

@@ -36,7 +36,7 @@ _OK = 200
 
 
 class Service:
-    """A cloud's metadata service at the address ``base``; all requests share one ``deadline``."""
+    """A cloud's metadata service at ``base``; all requests end by ``deadline`` (monotonic time)."""
 
     def __init__(self, base: str, deadline: float) -> None:
         address = urlsplit(base)

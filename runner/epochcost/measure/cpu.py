@@ -59,9 +59,10 @@ class ControlGroups:
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
         """Paths of a control file in the process's group and enclosing groups, innermost first.
 
-        Version 2 of control groups names the file ``unified``. Version 1 names it ``legacy`` and
-        keeps it below ``controller`` (the kernel's admin-guide: cgroup-v2, cgroup-v1). In a
-        container, which mounts its own group as the root, some of the paths may not exist.
+        In version 2 of control groups, the file's name is ``unified``. In version 1, it is
+        ``legacy``, in the hierarchy ``controller`` (the kernel's admin-guide: cgroup-v2,
+        cgroup-v1). In a container, some of the paths may not exist, since the container's own group
+        is mounted as the root.
         """
         files: list[Path] = []
         for line in (read_text(self.membership) or "").splitlines():
@@ -82,7 +83,7 @@ _SECONDS = 5
 
 
 def tool_output(*command: str, any_status: bool = False) -> str | None:
-    """The output of a system tool, stripped; None if it is empty or the tool is absent or fails."""
+    """The result of ``raw_tool_output``, stripped; None if it is empty."""
     printed = raw_tool_output(*command, any_status=any_status)
     return printed.strip() or None if printed is not None else None
 

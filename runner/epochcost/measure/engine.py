@@ -230,9 +230,9 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
 
 
 def _placement(model: onnx.ModelProto) -> Placement:
-    """The placement of the model's nodes, all on the CPU; the engine itself reports no placement.
+    """All nodes placed on the CPU, as the engine itself reports no placement.
 
-    Raises CapabilityError if the engine's runtime also supports another device than the CPU.
+    Raises CapabilityError if the engine's runtime also supports another device.
     """
     provider = EXECUTION_PROVIDERS["cpu"]
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}

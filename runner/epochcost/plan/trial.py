@@ -188,9 +188,8 @@ class Trial(BaseModel):
     def variant(self) -> str:
         """The settings in which the trial differs from the default, as text that may be empty.
 
-        The text omits the runtime's version, since a result of a newer version replaces one of an
-        older version. It also omits CUDA graphs, since a result with a CUDA graph replaces a result
-        without one.
+        The text omits the runtime's version and CUDA graphs, since a result of a newer version, or
+        with a CUDA graph, replaces the earlier result.
         """
         session = self.session
         parts = {

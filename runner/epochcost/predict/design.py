@@ -38,10 +38,10 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A published rate, its device, and the profile of its model's graph (None if unknown).
+    """A rate, its device, and the profile of its model's graph (None if unknown).
 
-    ``uncertainty`` is the standard deviation of the rate's logarithm, estimated from repeated
-    measurements. It is 0 for published rates.
+    ``uncertainty`` is the standard deviation of a measured rate's logarithm, estimated from
+    repeated measurements. It is 0 for published rates.
     """
 
     rate: Rate
@@ -121,7 +121,7 @@ def peak_of(device: Device, precision: str) -> float:
 
 
 def group_of(device: Device) -> tuple[str, str]:
-    """A label that all devices with the same chip and the same memory size share."""
+    """The chip and the memory size in GiB; devices for which both are equal form a group."""
     return device.chip, f"{device.memory_gib:g}"
 
 
@@ -182,7 +182,7 @@ def _passes(row: Placed) -> int:
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """Collect everything in rows and devices that can change results, as the key of a cache."""
+    """Everything in rows and devices that can change results, as the key of a cache."""
     rows = [(_FIELDS(row.rate), row.device.id, row.profile, row.uncertainty) for row in placed]
     return devices.all, rows
 
@@ -213,10 +213,7 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """Subtract from every row the mean of the learnt rows with known graphs.
-
-    The first ``learnt`` rows are those from which the process learns.
-    """
+    """Subtract from all rows the mean of the first ``learnt`` rows, without unknown graphs."""
     rows = np.array(features)
     counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows

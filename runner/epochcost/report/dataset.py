@@ -41,7 +41,7 @@ def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
 
 
 def dataset_table(lines: Iterable[Line]) -> Table:
-    """The table of all results; the amounts of a line are in the line's currency."""
+    """The table of all results, with a row for each of ``lines``."""
     columns = tuple(Column(entry.name, entry.name, meaning=entry.meaning) for entry in ENTRIES)
     values = map(values_of, lines)
     return Table(columns, tuple(tuple(map(line.get, _NAMES)) for line in values))

@@ -85,7 +85,7 @@ def _moved(moved: Moved) -> Entry:
 
 
 def _changes(report: Report) -> Iterator[Entry]:
-    """Yield an entry with the changes since the site was last published, if there are any."""
+    """Yield one entry about all costs that changed since the last publication, if there are any."""
     publication, changes = report.publication, report.changes
     if isinstance(changes, str) or changes.is_empty:
         return

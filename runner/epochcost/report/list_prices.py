@@ -43,10 +43,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Moved:
-    """A price that replaced an older price of the same plan; amounts are for an hour.
-
-    ``before`` is the older amount, from the day ``since``; ``now`` is the newer amount.
-    """
+    """The hourly price ``now`` of a plan, and the price ``before`` that was stated on ``since``."""
 
     hardware: Hardware
     price: Price
@@ -115,7 +112,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Day and hourly amount of the on-demand price and of each replaced price, oldest first."""
+    """Day and hourly amount of the current on-demand price and those it replaced, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)
     if today is None:
         return []
@@ -145,7 +142,7 @@ def hourly(price: Price) -> Decimal | None:
 
 
 def owned_hour(price: Price) -> Decimal | None:
-    """The price of an hour of an owned machine, or of a vCPU if the plan charges for vCPUs.
+    """The price of an hour of an owned machine, or of one vCPU if the plan charges for vCPUs.
 
     None if the plan's figures do not determine an amount.
     """

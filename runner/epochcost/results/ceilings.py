@@ -30,7 +30,7 @@ _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
 
 class MeasuredRate(Record):
-    """Operations or bytes per second, for the slowest, the median and the fastest measured time."""
+    """Operations or bytes a second: ``low`` from the slowest time, ``high`` from the fastest."""
 
     low: float
     median: float
@@ -41,8 +41,7 @@ class Ceiling(Record):
     """Measured peak rates for a number of threads and a precision.
 
     ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``.
-    ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU, ``threads`` is 1,
-    the thread on the host.
+    ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU, ``threads`` is 1.
     """
 
     threads: Count

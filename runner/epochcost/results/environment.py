@@ -48,7 +48,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """``governor`` is the kernel's policy for the CPU's clock; only old files have other fields."""
+    """``governor`` is the policy of the CPU's clock; only old files have the other fields."""
 
     governor: str | None = None
     sockets: Former = None

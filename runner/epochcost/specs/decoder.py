@@ -127,6 +127,6 @@ class Decoder(Spec):
 
     @property
     def cache(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of names: a cache input, and the output that becomes this input in the next run."""
+        """Pairs of names: a cache input, and the output that is this input in the next run."""
         places = [f"{layer}.{part}" for layer in range(self.layers) for part in _PARTS]
         return tuple((f"past_key_values.{place}", f"present.{place}") for place in places)

@@ -64,9 +64,9 @@ def _absolute_path(path: Path) -> Path:
 def _tree_of(path: Path) -> Path:
     """The folder of specs to which ``path`` belongs.
 
-    The result is the first of these that exists: the folder ``specs`` in ``path``; the nearest
-    folder ``specs`` among ``path`` and its parents; the folder that contains the folder of the
-    kind.
+    This is the first that exists of: the subfolder ``specs`` of ``path``; ``path`` or its nearest
+    parent with the name ``specs``; the parent of the folder of a kind of spec. Without any, it is
+    the folder of ``path``.
     """
     if (path / FOLDER).is_dir():
         return path / FOLDER
@@ -180,7 +180,8 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     """Check the spec files among ``paths``, and all spec files below the folders among ``paths``.
 
     A spec may refer to any other spec in its folder of specs, but the report has only the faults of
-    the given files. ``judge_graph`` checks ONNX files. Raises InputError for a path without specs.
+    the given files. ``judge_graph`` checks ONNX files. Raises InputError if there is no spec at one
+    of ``paths``.
     """
     requested = [_absolute_path(path) for path in paths]
     files: set[Path] = set()
@@ -243,7 +244,7 @@ def _doubted(
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Collect all doubts; doubted prices are marked, and GPUs get their compute capabilities."""
+    """Collect doubts about values; mark doubted prices, and add GPUs' compute capabilities."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -271,7 +272,7 @@ def _doubted(
 def _tabled(
     path: Path, apis: dict[str, tuple[ApiPrice, Fault]], models: Collection[str] | None
 ) -> Iterator[Fault]:
-    """Add the rows of a table of API prices to ``apis``; yields a fault for each invalid row."""
+    """Add the rows of the table at ``path`` to ``apis``; yield a fault for each invalid row."""
     for row in read_api_prices(path, models):
         if isinstance(row, Fault):
             yield row
@@ -284,9 +285,9 @@ def _tabled(
 def _judged(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """The spec of a document (None if it is invalid), and the faults of the document.
+    """The document's spec (None if it is invalid), and the document's faults.
 
-    A contradiction with another spec is left out if its key already has a fault.
+    A contradiction with another spec is left out if the document's key already has a fault.
     """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:

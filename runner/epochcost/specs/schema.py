@@ -145,9 +145,9 @@ _TYPES = {
 
 
 class _Table(NamedTuple):
-    """A table of the reference page.
+    """A table of keys on the reference page.
 
-    ``same_as`` is the header of an earlier table with equal keys, None if there is none.
+    ``same_as`` is the header of an earlier table with the same keys, or None.
     """
 
     header: str
@@ -177,9 +177,10 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
-    """Yield the tables within a schema, at any depth, for the reference page.
+    """Yield the tables at any depth of a schema, for the reference page.
 
-    If a table occurs again, the tables inside it are left out.
+    ``path`` is the key of ``schema``; ``headers`` has the headers of the tables so far. Tables
+    inside a repeated table are left out.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
@@ -197,7 +198,7 @@ def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Tab
 
 
 def _variant(table: Schema) -> str:
-    """The part of a table's header that names the variant; empty if the table has no variants."""
+    """The end of a table's header that names the variant; empty without variants."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -237,10 +238,7 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural(kind: str) -> str:
-    """The plural of a type's name for the items of an array, such as ``texts``.
-
-    If ``kind`` begins with a backtick, it lists allowed values and is returned unchanged.
-    """
+    """The plural of a type's name, such as ``texts``; a list of allowed values is unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

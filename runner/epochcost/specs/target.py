@@ -120,5 +120,5 @@ class Target(NamedSpec):
 
     @property
     def attempt_seconds(self) -> int:
-        """The longest billed time of an attempt: set-up, the trial and ``IDLE_MINUTES``."""
+        """Longest billed time of one attempt at a trial: set-up, trial and ``IDLE_MINUTES``."""
         return 60 * (self.setup_minutes + self.limit_minutes + IDLE_MINUTES)

@@ -31,7 +31,7 @@ class Horizon:
 def learning_rates(
     schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, steps: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """The learning rate at each of ``steps``; steps after the training's end have the last rate."""
+    """The learning rate at each of ``steps``; after the end of the training, the last rate."""
     factors = rate_factors(schedule, np.minimum(steps, horizon.total_steps - 1), horizon)
     return np.asarray(float(learning_rate) * factors, dtype=np.float32)
 
@@ -93,7 +93,7 @@ def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -
 
 
 def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The schedule's ``factor`` to the power of the whole intervals of ``epochs`` epochs so far.
+    """``factor`` to the power n, the number of whole intervals of ``epochs`` epochs so far.
 
     Equals TensorFlow's ``exponential_decay`` with ``staircase``.
     """
@@ -104,7 +104,7 @@ def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Hori
 
 
 def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
-    """The elapsed share of the decay at each step: 0 until the warm-up ends, then growing to 1."""
+    """The elapsed share of the time after warm-up at each step, from 0 to 1."""
     top = max(0, warm_up_steps - 1)
     return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
 
@@ -128,8 +128,8 @@ def _annealed(
 def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
     """The factor min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
-    This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its value at the end of
-    the warm-up, (d_model · w)^-1/2. The optimizer's learning rate in the spec is that value.
+    This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its highest value,
+    (d_model · w)^-1/2, at the end of the warm-up. That highest value is the spec's learning rate.
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))

@@ -28,7 +28,7 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
 
 
 def _surrounded(x: Value, zeros: Sequence[int]) -> Value:
-    """Pad x with Concat, as ONNX Runtime cannot Pad bfloat16; ``zeros`` is ordered as ``pads``."""
+    """Pad x by Concat, since ONNX Runtime cannot Pad bfloat16; ``zeros`` has begins, then ends."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)
@@ -125,7 +125,7 @@ def zero_after(trigger: Value) -> Value:
 
 
 def late(x: Value, zero: Value) -> Value:
-    """Reshape x to its present shape, which ONNX Runtime learns only when it has computed ``zero``.
+    """Reshape x to its own shape, which ONNX Runtime learns only when it has computed ``zero``.
 
     The result shares memory with x. A node that reads the result cannot be merged with an equal
     node that reads x, and cannot run before ``zero`` is computed. ``allowzero`` keeps ONNX Runtime

@@ -64,7 +64,7 @@ def pull_back(
 
 
 def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) -> frozenset[str]:
-    """The ``sources``, and names of float values with a derivative with respect to a source."""
+    """The ``sources``, and names of float values whose derivative by a source may be nonzero."""
     reached = set(sources)
     for proto in nodes:
         if not reached.isdisjoint(reads(proto)) and not isinstance(
@@ -75,7 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """The sum of the cotangents in ``sums[name]``, which replaces them; None if there are none."""
+    """The sum of the cotangents in ``sums[name]``, stored there as one; None if there are none."""
     received = sums.get(name)
     if not received:
         return None

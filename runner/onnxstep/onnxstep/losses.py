@@ -33,7 +33,7 @@ def classes_of(scores: Value) -> int:
 
 
 def pick(scores: Value, classes: Value) -> Value:
-    """Take the score of the class at each position: scores [..., C], classes and result [...]."""
+    """The score of each position's class: scores [..., C], classes and result [...]."""
     op = scores.op
     chosen = op.GatherElements(scores, op.Unsqueeze(classes, op.integers(-1)), axis=scores.rank - 1)
     return op.Squeeze(chosen, op.integers(-1))
@@ -45,7 +45,7 @@ def as_column(values: Value) -> Value:
 
 
 def add_at(scores: Value, classes: Value, amount: Value) -> Value:
-    """Add ``amount`` (scalar or [...]) to the score of the class at each position.
+    """Add ``amount`` (scalar or [...]) to the score of each position's class.
 
     Shapes: scores [..., C], classes [...] int64.
     """
@@ -129,7 +129,7 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """The class of each position, and its weight and count, both divided by the sum of weights.
+        """For each position, its class, and its weight and count divided by the sum of weights.
 
         The count is 1. For an ignored position, class, weight and count are 0.
         """
@@ -146,7 +146,7 @@ class SoftmaxCrossEntropy:
         return classes, weight / total, counts / total
 
     def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """The part of the loss from label smoothing; ``even`` has each position's divided count."""
+        """Loss from label smoothing; ``even`` is the last result of ``_shares``, as a column."""
         each = even * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
@@ -163,11 +163,10 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class _Smooth:
-    """The part ``value`` of a loss that comes from label smoothing.
+    """The part ``value`` of a loss that label smoothing adds.
 
-    ``label``, which broadcasts to [..., classes], is the share of the target that each class gets.
-    ``slope`` is the sum of ``label`` over the classes. The gradient is slope · p - label, with p
-    the softmax.
+    ``label``, which broadcasts to [..., classes], is the share of the target that each class gets,
+    and ``slope`` its sum over the classes. With the softmax p, the gradient is slope · p - label.
     """
 
     value: Value
@@ -251,8 +250,8 @@ class MeanAbsoluteError(_Elementwise):
 class Huber(_Elementwise):
     """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2).
 
-    Here e = y - t for output y and target t, with n elements. With c = clip(e, -delta, delta) both
-    cases are c (e - c/2), and the gradient is c / n.
+    Here e = y - t for output y and target t, with n elements. Both cases equal c (e - c/2) with c =
+    clip(e, -delta, delta), and the gradient is c / n.
     """
 
     delta: float = 1.0

@@ -175,9 +175,9 @@ def concat(values: Sequence[Value], axis: int) -> Value:
 
 
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
-    """Sum of x Wᵀ over pairs of ``columns`` x [rows, n] and ``weights`` W [m, n], plus bias [m].
+    """Add x Wᵀ of each pair of ``columns`` x [rows, n] and ``weights`` W [m, n], and the bias [m].
 
-    The sum is a single matrix product, with a column of ones for the bias.
+    This is a single matrix product, with a column of ones for the bias.
     """
     op = columns[0].op
     if bias is not None:
@@ -241,10 +241,7 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """Inputs, states and gradients of the direction ``index``.
-
-        ``dy``, ``dy_h`` and ``dy_c`` are the gradients of Y, Y_h and Y_c.
-        """
+        """The direction ``index``; ``dy``, ``dy_h`` and ``dy_c`` are gradients of Y, Y_h, Y_c."""
         node, op = self._node, self._op
         h = self._rows(index, self._outputs(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -306,9 +303,9 @@ class Directions:
     def _received(
         self, index: int, all_steps: Value | None, last_step: Value | None
     ) -> list[Value | None]:
-        """Gradients of a state after each step.
+        """Gradients of a state after each step that come from the node's outputs.
 
-        ``all_steps`` is the gradient of Y, and ``last_step`` is that of Y_h or Y_c.
+        ``all_steps`` is the gradient of Y, and ``last_step`` that of Y_h or Y_c.
         """
         every = None if all_steps is None else self.ordered(index, all_steps)
         last = None if last_step is None else self.state(index, last_step)
@@ -323,7 +320,7 @@ class Directions:
         return steps
 
     def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Zero ``every`` [T, B, H] after a sequence's end; add ``last`` [B, H] at its last step."""
+        """Zero ``every`` [T, B, H] after each sequence's end; add ``last`` [B, H] at that end."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
@@ -353,7 +350,7 @@ class Directions:
         return self._flipped(index, self._outputs(index, y))
 
     def _rows(self, index: int, value: Value) -> Value:
-        """Convert [T, B, n] to rows [T·B, n], in the order in which the layer reads the steps."""
+        """Convert [T, B, n] in time order to rows [T·B, n] in processing order."""
         return self._as_rows(self._flipped(index, value))
 
     def _as_rows(self, value: Value) -> Value:

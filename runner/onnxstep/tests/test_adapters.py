@@ -166,7 +166,7 @@ def _product(form: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
-    """Losses and adapters for quantized weights equal those for the same weights as floats."""
+    """Adapters of quantized weights train like adapters of the same weights as floats."""
     expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
     losses, trained = _trained(with_adapters(_product(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
@@ -176,7 +176,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Quantization scales are not trained; their listed size is the number of quantized weights."""
+    """Quantization scales are not trained; their listed size is how many weights they scale."""
     model = _product(form)
     step = training_step(model)
     assert step.parameters == ("square",)

@@ -56,7 +56,7 @@ def test_a_body_that_depends_on_types_is_expanded() -> None:
 
 @pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
 def test_constants_however_they_are_written(constant: str) -> None:
-    """ReduceMean reads axes from a Constant node with attribute ``value_ints`` or ``value``."""
+    """ReduceMean gets its axes from a Constant node, whether in ``value_ints`` or in ``value``."""
     model = model_of_text(
         "g (float[1,3] x) => (float[1,1] y) "
         f"{{ a = Constant <{constant}> () y = ReduceMean(x, a) }}"
@@ -67,7 +67,7 @@ def test_constants_however_they_are_written(constant: str) -> None:
 
 @pytest.mark.parametrize("split", ["int64 s = {2}", "int64[2] s = {2, 1}"])
 def test_a_sequence_that_is_taken_apart_at_once(split: str) -> None:
-    """SplitToSequence and SequenceAt, PyTorch's export of chunk and split, have right gradients."""
+    """SplitToSequence and SequenceAt, as PyTorch exports chunk and split, have right gradients."""
     model = model_of_text(
         f"g (float[1,3] x) => (float[1,2] y, float[1,1] z) <{split}, int64 a = {{0}}, "
         "int64 b = {-1}> { p = SplitToSequence <axis = 1> (x, s) "

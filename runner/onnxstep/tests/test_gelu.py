@@ -59,7 +59,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """Products that are no GELU, and a GELU with a part that another node reads, do not change."""
+    """Products that are no GELU do not change, nor does a GELU with a part that others read."""
     assert with_halving_last(model) == model
 
 
@@ -85,6 +85,6 @@ def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
 
 
 def test_a_gelu_whose_parts_are_read_stays() -> None:
-    """A GELU whose erf another node reads is not replaced by a Gelu node."""
+    """A GELU stays as it is if another node reads its erf."""
     model = gelu("p = Mul(x, s) h = Mul(p, half) y = Add(h, e)")
     assert "Gelu" not in {node.op_type for node in with_single_nodes(model).graph.node}

@@ -23,7 +23,7 @@ def numbers(*shape: int) -> str:
 
 
 def chain(middle: str) -> onnx.ModelProto:
-    """Layers: a matrix product gives p, the nodes ``middle`` compute m from p, tanh follows."""
+    """Equal layers: p = MatMul(h, w), then the nodes ``middle`` give m, then h = Tanh(m)."""
     weights = "".join(
         f", float[{WIDTH},{WIDTH}] w{i} = {{{numbers(WIDTH, WIDTH)}}}"
         f", float[{WIDTH}] g{i} = {{{numbers(WIDTH)}}}"
@@ -81,7 +81,7 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("middle", CHAINS.values(), ids=CHAINS)
 def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
-    """Recomputing changes loss and updates by rounding only, and saves a quarter of peak memory."""
+    """Recomputing changes results by rounding only, and saves a quarter of the peak memory."""
     model = chain(middle)
     plain, again = steps(model)
     onnx.checker.check_model(again.model, full_check=True)
@@ -94,7 +94,7 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
 
 @pytest.mark.parametrize("opset", [11, 13])
 def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
-    """Recomputing keeps the update of models whose opset has a Reshape without ``allowzero``."""
+    """Recomputing keeps updates for models of old opsets, whose Reshape lacks ``allowzero``."""
     layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
     model = model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
@@ -170,7 +170,7 @@ def test_running_statistics_move_once() -> None:
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
-    """A model of one layer gets the plain step, since recomputing would save no memory."""
+    """A model of one layer gets the plain step, since nothing in it is worth recomputing."""
     model = model_of_text(
         "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )

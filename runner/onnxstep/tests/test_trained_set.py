@@ -44,7 +44,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """Scales that the exporter merged differ after a step, and the evaluation graph reads both."""
+    """Scales that the exporter merged are trained apart, and the evaluation graph reads both."""
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

@@ -28,7 +28,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 class SourceTable:
     """A source's table and our checks of its figures.
 
-    ``measured`` is the number of our own measurements of the table's model.
+    ``measured`` is how many measurements of the table's model we made.
     """
 
     spec: Published
@@ -62,7 +62,7 @@ class SourceTable:
 
     @property
     def grid(self) -> Iterator[tuple[Timing, list[ClaimCheck | None]]]:
-        """Yield each table row that has figures, with the row's figure in each column."""
+        """Yield each row that has figures, with its check (or None) for each of ``columns``."""
         for row in self.timed:
             if row.timing and row.checks:
                 by_label = {check.claim.label: check for check in row.checks}
@@ -70,7 +70,7 @@ class SourceTable:
 
     @property
     def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures in no column of the page's table, each with its table row or None."""
+        """The checks of figures outside ``columns`` or without a row, each with its row or None."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [
@@ -103,7 +103,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count checks by degree of agreement, separately for printed, drawn and derived figures."""
+    """Count the checks by agreement, separately for figures that sources print, draw or imply."""
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
@@ -204,7 +204,6 @@ def _time_words(timing: Timing) -> str:
 
 
 def _spread(value: Decimal | None, spread: Decimal | None) -> str | None:
-    """Format a value and its spread with the source's digits, including trailing zeros."""
     if value is None:
         return None
     return f"{value:,f} ± {spread:f}" if spread else f"{value:,f}"

@@ -70,7 +70,7 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """Output types: the normalized sum s = input + skip, row means, inverse deviations, and s."""
+    """Types of the outputs: normalized sum, row means, inverse deviations of rows, and sum."""
     x = _input_type(inputs, 0)
     statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     return [x, statistic, statistic, x]

@@ -91,8 +91,8 @@ def with_parameters(
 ) -> onnx.ModelProto:
     """Mark as parameters the constants and buffers whose names match ``patterns``.
 
-    Returns a copy, or the model itself if nothing changes. Raises ModelError for a pattern that
-    matches no float tensor; the message begins with ``kind``.
+    Returns a copy, or the model itself if nothing changes. If a pattern matches no float tensor,
+    raises a ModelError that begins with ``kind``.
     """
     if not patterns:
         return model
@@ -130,7 +130,7 @@ def parameter_count(model: onnx.ModelProto) -> int:
 
 
 def few_bits_count(model: onnx.ModelProto) -> int:
-    """Number of quantized values in the weights of MatMulNBits and DequantizeLinear."""
+    """Number of weights that MatMulNBits and DequantizeLinear read in quantized form."""
     return sum(weights_of_scales(model).values())
 
 
@@ -150,8 +150,8 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """First values by name: parameters, then running statistics; equal seeds give equal values.
 
-    Merged tensors that ``exported.separated`` splits come last. Stored values are returned
-    unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises
+    Tensors that the exporter merged and ``exported.separated`` splits come last. Stored values are
+    returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises
     CapabilityError if memory is insufficient.
     """
     separate = separated(model)

@@ -27,7 +27,7 @@ _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
 
 class _Copy:
-    """Whether this process is already a copy; a copy makes calls directly."""
+    """``here`` says whether this process is itself a copy, which makes calls directly."""
 
     here = False
 

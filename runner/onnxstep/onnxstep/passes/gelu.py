@@ -97,7 +97,7 @@ def _ordered_inputs(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
 
 
 def _erf_of(graph: _Graph, x: str, factor: str) -> tuple[str, ...]:
-    """Names of erf(x / √2) and x / √2 if ``factor`` is 1 + erf(x / √2), else empty."""
+    """If ``factor`` is 1 + erf(x / √2), the names of erf(x / √2) and x / √2, else empty."""
     total = graph.writer(factor, "Add")
     for name, one in ((*total.input,), (*total.input[::-1],)) if total else ():
         erf = graph.writer(name, "Erf")

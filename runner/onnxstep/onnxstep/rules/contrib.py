@@ -68,8 +68,8 @@ def _through_sum(
     """Gradients with respect to the sum s and the scale γ of a skip normalization.
 
     ``dy`` is the gradient of the output y. ``received`` are the gradients of the outputs mean, r
-    (inverse deviation) and s. ``bias`` is the index of the bias, an optional term of s. The
-    derivative dr/ds is -r² x̂ / n, with x̂ = (s - mean) · r and n elements in a row.
+    (inverse deviation) and s. ``bias`` is the index of the bias, an optional term of s. With x̂ =
+    (s - mean) · r and n elements in a row, dr/ds is -r² x̂ / n.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added
@@ -103,8 +103,8 @@ def group_query_attention(
 ) -> Cotangents:
     """Gradient of causal attention in which groups of query heads share keys and values.
 
-    ONNX Runtime does not define the result of queries beyond a sequence's end. The gradients with
-    respect to these results must be zero, which holds if the loss ignores these positions.
+    The loss must ignore positions beyond a sequence's end, whose results ONNX Runtime leaves
+    undefined, so that their gradients are zero.
     """
     _require_plain(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))

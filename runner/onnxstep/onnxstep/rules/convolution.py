@@ -37,9 +37,9 @@ _LARGEST_CONSTANT = 2**18
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
 
-    If ``op.factors`` says that dY is a product of a gradient and a factor for each channel, that
-    gradient replaces dY, and the factor multiplies W and dW. Shapes: x [N, C, ...],
-    w [M, C/group, ...], b [M], dy [N, M, ...].
+    If ``op.factors`` gives dY as a gradient times a factor for each channel, that gradient replaces
+    dY, and the factor multiplies W and dW. Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy
+    [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
@@ -126,8 +126,8 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
     """Gradient dW with respect to kernels of one element: the sum of dY Xᵀ over the batch.
 
-    There is a product for each example, or a single product of dY and X with channels first,
-    whichever moves fewer elements.
+    It is a product for each example, or one product with channels first if that moves fewer
+    elements.
     """
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
@@ -192,8 +192,8 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a convolution of X with dY.
 
-    Batch and channels change places, and so do strides and dilations: X as [C/group, group · N,
-    ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
+    The batch acts as input channels, and strides and dilations change places: X as [C/group, group
+    · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

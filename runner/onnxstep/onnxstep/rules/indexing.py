@@ -80,13 +80,13 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("TopK", versions=(10, 11, 24))
 def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Each gradient goes to the element that was selected; no element is selected twice."""
+    """The gradient of each selected value goes to its element of x; none is selected twice."""
     zeros = op.zeros(node.x.shape, dy.elem_type)
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
 
 
 def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
-    """Gradient of reading the row at the constant index ``place``: ``dy`` between zeros."""
+    """Gradient of reading the row at the constant index ``place``: ``dy`` with zeros around it."""
     place %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
@@ -100,7 +100,7 @@ def _scattered(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Gradients of the data and the updates of a scatter; raises ModelError for reduction "mul".
+    """Gradients of a scatter's data and updates; raises ModelError for the reduction "mul".
 
     ``read`` gathers elements at the scatter's indices; ``write`` scatters elements to these
     indices.
@@ -124,7 +124,7 @@ def _extreme(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Divide the gradient of a maximum or minimum equally among equal elements.
+    """Gradient of a scatter with maximum or minimum: elements equal to the result share it equally.
 
     PyTorch's scatter_reduce does the same.
     """

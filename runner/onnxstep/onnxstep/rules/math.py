@@ -38,16 +38,17 @@ def mul(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Div", versions=(7, 13, 14))
 def div(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(a / b) = da / b - y db / b, with y = a / b."""
+    """Gradient from d(a / b) = da / b - (a / b) db / b."""
     da = dy / node.input(1)
     return da, -(da * node.y)
 
 
 @gradient("Mod", versions=(10, 13, 28))
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(a - q b) = da - q db, for a mod b = a - q b.
+    """Gradient from d(a mod b) = da - q db, with a mod b = a - q b.
 
-    The rounded quotient q = (a - y) / b, with the result y, has the derivative 0.
+    The quotient q is rounded, so its derivative is 0. It is computed from the result y as (a - y) /
+    b.
     """
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
@@ -90,7 +91,7 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 
 def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹ for a constant b; uses the result y if that saves a Pow node."""
+    """The derivative b aᵇ⁻¹ for a constant b; the result y = aᵇ may save a Pow node."""
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:
@@ -101,7 +102,7 @@ def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
 
 
 def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
-    """The derivative aᵇ ln a, or 0 if a = 0 ≤ b; a constant positive base a needs no check."""
+    """The derivative aᵇ ln a = y ln a, but 0 if a = 0 ≤ b."""
     slope = y * op.Log(a)
     base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):

@@ -1,8 +1,8 @@
 """Gradient of Resize.
 
-Resize is linear in every mode, and works on each axis separately. No mode therefore needs a rule of
-its own: the backward pass applies Resize to unit vectors. The result is the matrix of the resize
-along an axis, which the runtime computes once as a constant.
+Resize is linear in every mode, and works on each axis separately. So one rule serves all modes:
+Resize of unit vectors gives the matrix of the resize along an axis. The runtime computes this
+matrix once, as a constant.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _linear_attributes(node: Node) -> dict[str, Any]:
 
 
 def _scales(node: Node) -> dict[int, float]:
-    """The scale of each axis that has a scale; empty if the node has sizes instead."""
+    """Scales by axis; empty if the node states sizes instead."""
     numbers = node.constant(_SCALES, "scales")
     if numbers is None or not numbers.size:
         return {}

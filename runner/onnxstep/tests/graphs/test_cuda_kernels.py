@@ -81,7 +81,7 @@ def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
-    """A Conv whose input is x times a parameter, so that a step needs the input's gradient."""
+    """A model that applies a Conv to x times a parameter, so that a step needs the Conv's dX."""
     channels = 4 if group == 2 else kernel**2
     model = model_of_text(
         f"g (float[2,{channels},{size},{size}] x, float[{channels},1,1] s, "
@@ -111,7 +111,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """Unlike the plain step, the CUDA step has kernels for all nodes; the results are equal."""
+    """The CUDA step has kernels for all nodes, the plain step has not; their results are equal."""
     model = convolution(size, kernel, attributes)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model
@@ -130,7 +130,7 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """The CUDA step has nine more Gemms than the plain step, one per element of the kernel."""
+    """The CUDA step has nine more Gemms than the plain step: one per element of 3 × 3 kernels."""
     model = convolution(8, 3, attributes, group=1)
     plain, cuda = (
         training_step(model, StepOptions(loss="mse", provider=provider)).model

@@ -98,7 +98,7 @@ def test_a_branch_whose_condition_is_known_is_taken(rank: int, expected: float) 
 
 
 def test_an_output_keeps_its_node() -> None:
-    """The node of a graph output stays, even if the output is constant."""
+    """A node that computes a graph output stays, even if its value is constant."""
     model = model_of_text("g (float[2,3] x) => (int64[2] y) { y = Shape(x) }")
     assert operators(fold_constants(model)) == ["Shape"]
 

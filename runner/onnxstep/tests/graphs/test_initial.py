@@ -37,7 +37,7 @@ def test_normal_values_never_change() -> None:
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_seeds_give_independent_values(distribution: str) -> None:
-    """Different pairs of the parameter's seed and the run's seed give uncorrelated values."""
+    """For different pairs of a parameter's seed and a run's seed, values are uncorrelated."""
     seeds = [(0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (2**64 - 1, 2**64 - 1)]
     drawn = [
         draw(Initial(distribution, 1.0, parameter_seed), (20_000,), FLOAT, seed=run)

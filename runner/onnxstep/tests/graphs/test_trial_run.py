@@ -37,7 +37,7 @@ def test_a_call_that_ends_its_process_is_refused() -> None:
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """Under a memory limit, a crash raises MemoryError, since a failed allocation crashes onnx."""
+    """If the process has a memory limit, a segmentation fault in the copy raises MemoryError."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"

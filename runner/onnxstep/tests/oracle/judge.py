@@ -121,7 +121,7 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Names, evaluators and models for the float64 forward pass, in the order to try them."""
+    """Ways to compute outputs in float64, in the order to try them: name, evaluator, model."""
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
         ("reference", reference, exact),
@@ -139,7 +139,7 @@ def _is_large(question: Posed) -> bool:
 
 
 def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
-    """The part of a gradient graph that computes the model's outputs, in float64."""
+    """A float64 copy of a gradient graph, reduced to nodes that compute the model's outputs."""
     model = in_type(backward, TensorProto.DOUBLE)
     gradients = [value for value in model.graph.output if value.name.endswith("_gradient")]
     cotangents = [value for value in model.graph.input if value.name.endswith("_cotangent")]
@@ -169,7 +169,7 @@ def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
 
 
 def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """Return ``question`` moved to inputs where the model is smooth, and the slopes there."""
+    """Move ``question`` to inputs where the model is smooth; return it with the slopes there."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -228,7 +228,7 @@ def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> boo
 
 
 def _gradients(there: Posed, backward: onnx.ModelProto) -> Iterator[tuple[str, Run]]:
-    """Yield the name of each evaluator and a function that runs the gradient graph on it."""
+    """Yield each evaluator's name, and a function that runs the gradient graph with it."""
     runnable = _runnable(there, backward)
     graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
     if runnable is None or not _is_large(there):
@@ -248,7 +248,7 @@ def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
 
 
 def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The gradient graph at an opset that ONNX Runtime supports; None if there is no such graph."""
+    """The gradient graph at an opset that ONNX Runtime supports; None if there is none."""
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward
     try:
@@ -260,7 +260,7 @@ def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """Yield a line for each input whose gradient along the direction differs from the slope.
+    """Yield a line for each input whose gradient · direction differs from the measured slope.
 
     The allowed difference is the slope's ``noise``, plus ``floor`` times its ``level``, plus
     ``tolerance`` times the larger of its ``scale`` and the norm of gradient times direction.
