@@ -138,6 +138,8 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
         spec.replace('"tiny"', '"broken"', 1).replace("tiny.onnx", "broken.onnx")
     )
     Path("models/broken.onnx").write_bytes(b"no graph at all")
+    study = Path("specs/studies/brief.toml")
+    study.write_text(study.read_text().replace('models = ["tiny"]', 'models = ["tiny", "broken"]'))
     text = plan("--provider", "cpu", "--verbose")
     assert "\nbroken: not counted: models/broken.onnx" in text
     assert "\ntiny training cpu: " in text

@@ -59,12 +59,14 @@ _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 class NoTime:
     """The reason why the model or the machine with this ``id`` has no predicted time.
 
-    If the reason applies to some machines only, ``machines`` has their names.
+    If the reason applies to some machines only, ``machines`` has their names, or ``device`` is
+    their kind.
     """
 
     id: str
     reason: str
     machines: tuple[str, ...] = ()
+    device: str = ""
 
     @property
     def words(self) -> str:
@@ -192,7 +194,7 @@ def _asked(
         for model in chosen:
             profile = profiles.get(model.id)
             if profile is None or not has_kin(profile, rates.rates):
-                without.append(NoTime(model.id, _refusal(kind, profile)))
+                without.append(NoTime(model.id, _refusal(kind, profile), device=kind))
                 continue
             published = rates.rates if programs and kind == "cuda" else ()
             nearest = cache(partial(nearest_program, model.task, profile, published))

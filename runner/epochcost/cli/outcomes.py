@@ -211,7 +211,7 @@ def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterato
     best = next(iter(contenders([row for row, _ in timed], goal)), fastest)
     yield f"  {best.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(best, goal)}"
     same = [row for row in rows if row.observed.stack == best.observed.stack]
-    listed = contenders([row for row in same if row.price and not row.price.reservation], goal)
+    listed = contenders([row for row in same if _is_listed(row)], goal)
     if not listed:
         yield "    no time on a machine with a list price is known"
         return
@@ -219,6 +219,11 @@ def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterato
     assert row.price is not None, "unpriced rows are left out above"
     place = f"{row.observed.machine.name}, {row.price.plan}"
     yield f"    cheapest at a list price: {_cost(row, goal)} on {place} ({row.mark})"
+
+
+def _is_listed(row: Row) -> bool:
+    """Whether anyone can rent the row's machine at this price."""
+    return row.price is not None and not row.price.reservation and row.price.owned is None
 
 
 def _cost(row: Row, goal: Goal) -> str:

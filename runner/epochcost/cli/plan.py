@@ -173,7 +173,9 @@ def plan(
         return
     _show(planned, catalogue, hardware, wide=wide)
     if verbose:
-        _show_memory(catalogue, sorted(set(selection.model or catalogue.models)))
+        studies = map(catalogue.study, selection.study or catalogue.studies)
+        models = selection.model or itertools.chain.from_iterable(study.models for study in studies)
+        _show_memory(catalogue, sorted(set(models)))
 
 
 def _show_kernels(catalogue: Catalogue, plan: Plan, hardware: str, output: str) -> None:

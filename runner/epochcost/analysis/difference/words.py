@@ -194,7 +194,7 @@ def winner_words(winner: Winner) -> str:
     if winner.before is None:
         return f"{work}: {now}{odds}"
     assumed = [bool(figure and figure.assumed) for figure in (winner.before, winner.after)]
-    firm = "; an assumed price never wins against a list price" if assumed == [True, False] else ""
+    firm = "; assumed prices rank below list prices" if assumed == [True, False] else ""
     return f"{work}: was {was}; is {now}{odds}{firm if winner.after else ''}"
 
 

@@ -52,12 +52,14 @@ def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]
     reasons = reasons or [gap for gap in without if gap.id in hardware]
     # The machine of a row may have a longer name, which states its host.
     timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
-    untimed = [machine.name for machine in hardware.values() if machine.id not in timed]
+    untimed = [machine for machine in hardware.values() if machine.id not in timed]
     missing = [
-        (name, gap.reason)
+        (machine.name, gap.reason)
         for gap in reasons
-        for name in gap.machines or ([hardware[gap.id].name] if gap.id in hardware else untimed)
-        if name in untimed
+        for machine in untimed
+        if (not gap.machines or machine.name in gap.machines)
+        and gap.device in {"", machine.device}
+        and (gap.id == machine.id or gap.id not in hardware)
     ]
     groups = group_by(missing, lambda pair: pair[1]).items()
     return {reason: tuple(name for name, _ in pairs) for reason, pairs in groups}
