@@ -49,9 +49,9 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose the representatives of trials with this kind of ``work`` in default settings.
+    """Choose representatives among trials with this kind of ``work`` in default settings.
 
-    The precision may differ from the default.
+    Only the precision may differ from the default.
     """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(
@@ -66,9 +66,9 @@ def of_whole_machines(
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether ``later`` replaces ``earlier``.
 
-    If both have the same versions, ``later`` needs at least as many rounds. Widths of confidence
-    intervals are not compared: chosen by width, intervals would contain the true mean less often
-    than claimed.
+    If runtime, graph, spec and revision are the same, ``later`` needs at least as many rounds.
+    Widths of confidence intervals are not compared: chosen by width, intervals would contain the
+    true mean less often than claimed.
     """
     rounds, more = (len(result.measurement.samples_by_round) for result in (earlier, later))
     return _version(earlier) != _version(later) or rounds <= more
