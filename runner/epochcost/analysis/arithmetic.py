@@ -90,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    If a graph's folder has a file of counts, these counts are used without a check. Other counts
-    are cached in the folder ``kept_in``.
+    Counts from a file in a graph's folder are trusted. Other counts are cached in the folder
+    ``kept_in``.
     """
     for graph in filter(None, graphs):
         _memory.update(_counts_beside(graph.path.parent))

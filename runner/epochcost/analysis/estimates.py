@@ -33,11 +33,11 @@ _LEAST_DEVICE_GIB = 40
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRow:
-    """A model's full training on a machine under a price plan; ``cost`` is the cost of ``time``.
+    """A model's full training on a machine under a price plan, with its time and its cost.
 
     ``flops`` is the number of operations, ``peak_flops`` the machine's peak rate in operations a
-    second. Low end, mean and high end of ``time`` assume the highest, the middle and the lowest
-    utilisation of that peak.
+    second. The low end of ``time`` assumes the highest utilisation of that peak, the high end the
+    lowest.
     """
 
     model: Model
@@ -50,7 +50,7 @@ class EstimatedRow:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, with a note if the price is assumed."""
+        """The text "estimated", with a note if the price is assumed."""
         return mark_of("estimated", self.price)
 
     @property
@@ -60,7 +60,7 @@ class EstimatedRow:
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """Estimated rows of models without a timed training, by model id, the cheapest first.
+    """Estimated rows by model id, cheapest first, for models without a timed training in ``rows``.
 
     Rows whose price has a drawback (``reservation``), such as an assumed price, come last. Small
     models, and models whose operations cannot be counted, have no entry. A model has no row on
@@ -101,7 +101,10 @@ def _memory_bytes(hardware: Hardware) -> float:
 def _on(
     catalogue: Catalogue, model: Model, hardware: Hardware, flops: Decimal
 ) -> Iterator[EstimatedRow]:
-    """Price a training under each current plan of ``hardware``, unless it takes over a century."""
+    """Price a training of ``flops`` operations under each current plan of ``hardware``.
+
+    A training of over a century is left out.
+    """
     peak = peak_flops(hardware, "fp16")
     if peak is None:
         return
@@ -115,7 +118,7 @@ def _on(
 
 
 def _flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """Operations of the full training; None if the model is small or cannot be counted."""
+    """Operations of the full training; None for a small model, or if they cannot be counted."""
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)

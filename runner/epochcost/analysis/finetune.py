@@ -1,9 +1,9 @@
 """Compute time, memory and cost of a language model's training on every machine.
 
-Fine-tuning and pre-training are planned in the same way. A layout is a number of sequences at once,
-with or without checkpointing, and with or without sharding over devices. Each machine gets the
-fastest layout that fits its memory. ``predict.decoders.training`` predicts times from published
-trainings, none of which used ONNX Runtime.
+Fine-tuning and pre-training are planned in the same way. A layout has a batch size, and may use
+checkpointing and sharding over devices. Each machine gets the fastest layout that fits its memory.
+``predict.decoders.training`` predicts times from published trainings, none of which used ONNX
+Runtime.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Way:
 
     @property
     def precision(self) -> str:
-        """The precision of most arithmetic."""
+        """The precision of most arithmetic; GPUs before Ampere compute bf16 as fp16."""
         capability = self.hardware.accelerators[0].compute_capability
         return computed_in(self.setting.precision, Decimal(capability) if capability else None)
 
@@ -110,7 +110,7 @@ class TuningOffer:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, and whether the price is assumed."""
+        """The text "predicted", with a note if the price is assumed."""
         return mark_of("predicted", self.price)
 
 
@@ -119,10 +119,10 @@ class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
     ``offers`` are sorted by cost; prices with a drawback (``reservation``), such as assumed prices,
-    come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds``
-    compares the costs on all machines, by machine id. ``refused`` has machines that cannot train.
-    ``published`` has published trainings of the same model by the same method. ``chips`` has the
-    chips of all published trainings.
+    come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds`` says by
+    machine id how probably a machine is the cheapest. ``refused`` has the machines that cannot
+    train. ``published`` has published trainings of the same model by the same method. ``chips`` are
+    the chips of all published trainings.
     """
 
     demand: TrainingDemand
@@ -266,7 +266,7 @@ class TuningMarket:
     def _offers(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Price each layout under each current plan; prices with a ``reservation`` come last."""
+        """Price each layout under each current plan, cheapest first, but doubtful prices last."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines
@@ -339,7 +339,7 @@ def _name(candidate: Candidate[TuningOffer]) -> str:
 
 
 def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
-    """Draws [DRAWS] of a training's cost, correlated with the draws on other machines."""
+    """Draws [DRAWS] of a training's cost, from the forecast's draws of the time."""
     way, cost = candidate.key.way, candidate.cost
     return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 

@@ -2,11 +2,11 @@
 
 A rate is the number of examples a second. A machine without accelerators is described by its number
 of vCPUs and its CPU's name (the make). Rates on such machines come from our own results, from
-published timings of our models, and from tables that name CPUs. Only these rates show how fast a
-make is, because providers publish neither a CPU's clock under load nor a machine's share of the
-memory bandwidth. Our measurements on a GPU machine make predictions for other models on that
-machine more precise. Each of our rates has the uncertainty of its measurement, so that imprecise
-ones count less. Results that other programs disturbed are left out.
+published timings of our models, and from tables that name CPUs. Providers publish neither a CPU's
+clock under load nor a machine's share of the memory bandwidth, so only these rates show how fast a
+make is. Our measurements on a GPU machine make predictions for other models on that machine more
+precise. Each of our rates has the uncertainty of its measurement, so that imprecise rates count
+less. Results that other programs disturbed are left out.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe ``vcpus`` vCPUs of a CPU (``make``) as a device; only ``vcpus`` sets its peaks."""
+    """Describe ``vcpus`` vCPUs of the CPU ``make`` as a device; only ``vcpus`` sets its peaks."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -107,7 +107,7 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our rates on one GPU of ``hardware``, for models with graphs similar to published ones.
+    """Yield our rates on one GPU of ``hardware``, for models with graphs like ``published`` ones.
 
     Trials on a machine that contradicts its spec are omitted.
     """
@@ -123,7 +123,7 @@ def gpu_rates(
 
 
 def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on ``provider`` that have two or more steps.
+    """Yield our latest valid results on ``provider`` that have times of steps.
 
     Training with frozen parameters is left out, and so are results that other programs disturbed.
     """
@@ -136,13 +136,13 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _is_undisturbed(result: Result) -> bool:
-    """Whether a result has an interval, and no other program or quota slowed its steps."""
+    """Whether no other program or quota slowed the steps, and the confidence interval is finite."""
     causes = {found.cause for found in instabilities(result.measurement, result.environment)}
     return math.isfinite(_half_width(result)) and not causes & _DISTURBED
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Yield our latest valid results on CPUs, with no variant other than a limit on vCPUs."""
+    """Yield our latest valid results on CPUs in default settings, except for limits on vCPUs."""
     for result in _of_whole_steps(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""

@@ -49,9 +49,9 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose the representatives of trials with this kind of ``work`` in default settings.
+    """Choose representatives among trials with this kind of ``work`` in default settings.
 
-    The precision may differ from the default.
+    Only the precision may differ from the default.
     """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(
@@ -66,7 +66,8 @@ def of_whole_machines(
 def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether ``later`` replaces ``earlier``.
 
-    If both have the same versions, ``later`` needs at least as many rounds without disturbance.
+    If runtime, graph, spec and revision are the same, ``later`` needs at least as many rounds that
+    no other program disturbed.
     Widths of confidence intervals are not compared: chosen by width, intervals would contain the
     true mean less often than claimed.
     """

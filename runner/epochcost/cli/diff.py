@@ -81,7 +81,7 @@ def _show_costs(costs: Sequence[ChangedCost]) -> None:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Align the columns, and join all lines (perhaps thousands) in a single string."""
+    """The rows as one string, with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)

@@ -134,7 +134,7 @@ def launch(
 
 
 def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
-    """Find the cheapest target with ``accelerator``; print its accelerator if the name differs."""
+    """Find the cheapest target with an accelerator like ``accelerator``; print a differing name."""
     target = cheapest_target(catalogue, accelerator)
     form = form_of(catalogue, target)
     if form.casefold() != accelerator.casefold():
@@ -212,7 +212,7 @@ def _currency(engines: Sequence[Engine]) -> str:
 def _by_value(
     inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], most: int
 ) -> list[Cell]:
-    """Choose up to ``most`` cells, those that improve answers most per dollar first; print why."""
+    """Choose up to ``most`` cells that improve answers most per dollar, and print the reasons."""
     dollars = _most_of_a_cell(engines)
     measurable = {
         MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells
@@ -234,9 +234,9 @@ def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decim
 def _show_plan(
     engines: Sequence[Engine], cells: Sequence[Cell], done: int, most: Decimal | None
 ) -> None:
-    """Print the targets and the highest possible cost of their trials and sweeps.
+    """Print the targets and the highest possible cost of their ``cells``; ``most`` is the cap.
 
-    Targets with the same kind of machine share trials and sweeps.
+    Targets of the same kind of machine share cells.
     """
     currency, counts = _currency(engines), Counter(cell.kind for cell in cells)
     rows = []

@@ -269,7 +269,7 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
 
 
 def _show_memory(catalogue: Catalogue, names: Sequence[str]) -> None:
-    """Print the memory that each batch size of a model needs, and whether this machine has it."""
+    """Print the memory that the models ``names`` need at each batch size, and if it fits here."""
     room = room_bytes()
     with counting(Console(stderr=True)) as on_counted:
         sizes = model_sizes(catalogue, names, on_counted)

@@ -68,8 +68,8 @@ def _write_project(folder: Path, origin: str) -> None:
 def requirement_origin(origin: str | None, version: str) -> str:
     """The part of a pip requirement after the program's name: a version or an address.
 
-    ``origin`` is pip's record of the origin (PEP 610). It is None if this program was installed
-    from an index; then the ``version`` suffices.
+    ``origin`` is pip's record of the origin (PEP 610). Without a record, this program was installed
+    from an index, and the result is ``version``.
     """
     if origin is None:
         return f"=={version}"

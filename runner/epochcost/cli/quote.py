@@ -80,7 +80,7 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A quote, its usage, its plan as text, and its price (None for an hourly rate)."""
+    """The quote for a ``usage`` under a ``plan``; ``price`` is None for an hourly rate."""
 
     quote: Quote
     usage: Usage
@@ -138,7 +138,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
 
 
 def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
-    """Number of vCPUs of the price's machine; `local` is the machine that runs this program."""
+    """Number of vCPUs of the price's machine; for a detected machine, the CPUs of this computer."""
     hardware = catalogue.machine(price.hardware)
     return os.cpu_count() if hardware.detected else hardware.vcpus
 

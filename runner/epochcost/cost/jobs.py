@@ -1,7 +1,6 @@
 """Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
 
-Each formula accepts numbers and computes a number, or accepts symbols to make a program for the
-browser.
+From numbers, a formula computes a number; from symbols, it makes a program for the browser.
 """
 
 from __future__ import annotations
@@ -86,8 +85,8 @@ def serving_program() -> Json:
 def million_program() -> Json:
     """Program for the calculator: the cost of a million requests.
 
-    Inputs are the cost ``total`` of running the machines for ``month`` seconds, and the machines'
-    ``rate`` of requests a second.
+    Inputs are the machines' cost ``total`` in a month, the seconds of this ``month``, and the
+    machines' ``rate`` of requests a second.
     """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

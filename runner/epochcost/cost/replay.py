@@ -33,13 +33,13 @@ ON_DEMAND = -1
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job to replay, with the seconds of a restart, a checkpoint and a move to another zone.
+    """A job to replay on spot machines.
 
-    The job saves a checkpoint after each ``interval_seconds`` of work. Each start after the first
-    takes ``restart_seconds``. A move to another zone takes ``move_seconds`` more and costs
-    ``move_charge``. ``on_demand_per_hour`` is the price of a machine that is never taken back.
-    ``deadline_seconds`` is the longest allowed elapsed time. Raises InputError if the deadline is
-    shorter than the work.
+    The job saves a checkpoint, which takes ``save_seconds``, after each ``interval_seconds`` of
+    work. Each start after the first takes ``restart_seconds``. A move to another zone adds
+    ``move_seconds`` to the restart and costs ``move_charge``. ``on_demand_per_hour`` is the price
+    of a machine that is never taken back. ``deadline_seconds`` is the longest allowed elapsed time.
+    Raises InputError if the deadline is shorter than the work.
     """
 
     work_seconds: float
@@ -149,8 +149,8 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    The deadline is at risk if losing the next stretch would make the job miss it. Without a
-    machine, waiting for the market's next change counts instead.
+    The deadline is at risk if a job would miss it after losing its next stretch or, in a zone
+    without machines, after waiting for the market's next change.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -217,7 +217,7 @@ class _Runs:
         self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
     def step(self, policy: Policy) -> None:
-        """Let each active run wait for a machine, work on a stretch, or finish on demand."""
+        """Let each active run wait, work on a spot machine, or finish on an on-demand machine."""
         market, who = self._market, self.active
         now = self.now[who]
         moment = Moment(
@@ -243,7 +243,7 @@ class _Runs:
         self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
     def _work(self, moment: Moment, zone: Indices, there: Flags) -> None:
-        """Run the jobs with a True in ``there`` to the next checkpoint, end or interruption."""
+        """Run the jobs marked in ``there`` to the next checkpoint, end or interruption."""
         market, job, who = self._market, self._job, self.active[there]
         moved = (moment.begun & (zone != moment.zone))[there]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[there]

@@ -1,4 +1,4 @@
-"""The cells of a launch, each a trial or a sweep of batch sizes, and their results."""
+"""The cells of a launch and their results; a cell is a trial or a sweep of batch sizes."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Cell:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Machine and execution provider that a target must have to measure the cell."""
+        """The machine and the execution provider on which the cell must be measured."""
         return self.hardware, self.trial.provider
 
 
 def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
-    """The cells of a plan for a machine: first the trials of the plan, then the sweeps."""
+    """The cells of a plan for the machine ``hardware``: first the trials, then the sweeps."""
     for trial in plan.trials:
         identifier = trial.id
         yield Cell(hardware, identifier, trial, plan.rounds.get(identifier, 1))
@@ -60,7 +60,7 @@ def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
 
 
 class Intake:
-    """Finds the results of cells in a project, and adds valid files copied from targets."""
+    """Finds results of cells in a project, and adds valid files from the measuring machines."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
         self.results = results
@@ -112,7 +112,7 @@ class Intake:
         return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
 
     def _faults(self, staged: Path, new: Iterable[Path]) -> dict[Path, str]:
-        """Map the path of each file that the checks of submissions refuse to the error message."""
+        """The error message for each file that the checks of submissions do not accept, by path."""
         results = [path for path in new if path.parent.parent == staged]
         faults = check_results(self._catalogue, staged, results).faults if results else ()
         others = sidecar_faults(self._catalogue, staged, dt.datetime.now(dt.UTC))

@@ -2,8 +2,8 @@
 
 A tensor occupies memory from the node that computes the tensor to the last node that reads it. If a
 view of the tensor, or a result written over the tensor, is read later, the memory stays occupied
-until then. Nodes run in the runtime's order, after constants are folded. A single factor covers
-what the arena allocator adds. Weights, inputs and outputs do not count.
+until then. Nodes run in the runtime's order, after constants are folded. The peak is multiplied by
+a factor for the overhead of the arena allocator. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ExecutionPlan:
 
 
 def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
-    """The order in which ONNX Runtime runs the nodes of the main graph if it fuses none."""
+    """The order in which ONNX Runtime runs the main graph's nodes, as if it fused no nodes."""
     outputs = {value.name for value in model.graph.output}
     constants = {tensor.name for tensor in model.graph.initializer}
     nodes = []
@@ -120,7 +120,7 @@ class _Buffers:
         return math.prod(self._shapes[name]) * self._widths[name]
 
     def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Give ``name`` the buffer of the first input of ``node`` if possible, else a new one."""
+        """Give ``name`` the first input's buffer if ``node`` may reuse it, else a new buffer."""
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None

@@ -33,10 +33,10 @@ class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
     ``at`` is the time of the readings in seconds. ``working``, ``waiting`` and ``steal`` are CPU
-    seconds of the watched CPUs; ``waiting`` includes ``steal``. ``own_seconds`` is the CPU time, on
-    all CPUs, of the worker and its parent, which uses little. ``frozen`` is for how many seconds a
-    quota stopped the trial. ``throttled`` is how often heat lowered a clock. A counter that this
-    system lacks is None.
+    seconds of the watched CPUs; ``waiting`` includes ``steal``. ``own_seconds`` is the CPU time of
+    the worker and its parent on all CPUs; the parent uses little. ``frozen`` is the number of
+    seconds for which a quota stopped the trial. ``throttled`` counts how often heat lowered a
+    clock. A counter that this system lacks is None.
     """
 
     at: float

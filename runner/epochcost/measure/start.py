@@ -2,9 +2,9 @@
 
 As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, this file starts a module under an
 interpreter in which the package is not installed. The script loads the package that contains this
-file, and onnxstep from the folder LIBRARY. On purpose, the script does not add the parents of these
-folders to the import path: if they are site-packages, imports would find the runtime of epochcost's
-own environment. This file itself uses only the standard library.
+file, and onnxstep from the folder LIBRARY. The script keeps the parents of these folders off the
+import path: if they are site-packages, imports would find the runtime of epochcost's own
+environment. This file itself uses only the standard library.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _load(folder: Path) -> None:
 def module_command(python: Path | None, module: str, *arguments: str) -> list[str]:
     """The command that runs a module of this package under ``python`` (None: this interpreter).
 
-    The environment of another interpreter must have all other packages that the module imports.
+    Another interpreter needs all packages that the module imports, except epochcost and onnxstep.
     """
     if python is None:
         # -P, so that nothing is imported from the user's current folder.

@@ -87,7 +87,7 @@ class Watch:
         self._opened.close()
 
     def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """Make a function that passes on progress to ``on_progress`` and to this watch."""
+        """Make a function that sends the worker's progress to this watch and to ``on_progress``."""
 
         def on_both(progress: Progress) -> None:
             self._heed(progress)
@@ -96,7 +96,7 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """A copy of ``measurement`` with conditions and energy if all sampling was watched."""
+        """``measurement``, with conditions and energy added if all sampling was watched."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen

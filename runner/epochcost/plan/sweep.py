@@ -33,7 +33,7 @@ class Sweep:
     """A series of trials that differ only in their batch size.
 
     ``trial`` has the smallest batch size. ``largest`` is the largest batch size to try, and
-    ``bound`` says why no larger size is tried. ``rounds`` is the number of rounds of each trial.
+    ``bound`` says why no larger size is tried. Each trial is measured in ``rounds`` processes.
     """
 
     trial: Trial
@@ -43,7 +43,7 @@ class Sweep:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that identify the sweep, whatever its batch sizes."""
+        """Sixteen hexadecimal digits that identify the sweep, independent of its batch sizes."""
         return self.at(0).id
 
     @property
@@ -141,8 +141,8 @@ def ladder(sweep: Sweep) -> Iterator[int]:
 def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
 
-    Throughput has fallen if a smaller size has the best ``lowest_rate``, and if the largest sizes
-    have a ``highest_rate`` of less than 1 - ``_FALLEN_SHARE`` times that rate.
+    Throughput fell if a smaller size has the best ``lowest_rate``, and if the ``highest_rate`` of
+    each largest size is below it by more than the share ``_FALLEN_SHARE``.
     """
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]

@@ -1,14 +1,13 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
-A browser runs scripts of a published file on the site's own origin. A file has no content security
-policy unless it is one of the theme's pages. A symbolic link may lead to any file on the building
-machine. So files of the docs folder are published only if their kind or their name is allowed, and
-never through a link.
+A browser runs scripts of a published file on the site's own origin. Only the theme's pages have a
+content security policy. A symbolic link may lead to any file on the building machine. So files of
+the docs folder are published only if their kind or their name is allowed, and never through a link.
 
 The content security policy allows only files of the site itself, and the theme's inline scripts, by
 their hashes. The policy is the same on all pages, because during instant navigation the first
-page's policy stays in force. Vega interprets its expressions itself, so the policy need not allow
-text to become code. Inline styles are allowed, because tables, SVG and Vega's tooltips use them.
+page's policy stays in force. Vega's own interpreter computes its expressions, so the policy need
+not allow ``eval``. Inline styles are allowed, because tables, SVG and Vega's tooltips use them.
 
 A site is built in a neighbouring folder and moved into place at the end, so a build that fails or
 is killed leaves the earlier site unchanged. The next build removes the remains of a killed build.
@@ -73,9 +72,9 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
-    ``links`` has the symbolic links below the docs folder, ``named`` the files that the
-    configuration names, such as style sheets. In the folders ``results``, only the result files in
-    ``read`` are published.
+    ``links`` are the symbolic links below the docs folder. ``named`` are the files that the
+    configuration names, such as style sheets. From the folders ``results``, a build publishes only
+    the files in ``read``.
     """
 
     links: frozenset[Path]
@@ -95,7 +94,7 @@ class DocsFiles:
 
 
 class SiteFolder:
-    """The folder that a build fills: next to the site's place, on the same disk."""
+    """The folder that a build fills: next to the site's folder, so on the same disk."""
 
     def __init__(self, place: Path) -> None:
         """Create the folder next to ``place``; raises CapabilityError if that is impossible."""
@@ -125,7 +124,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the neighbouring folder, which contains the earlier site or a failed build."""
+        """Remove the neighbouring folder; after ``replace``, it contains the earlier site."""
         self._kept.close()
 
 

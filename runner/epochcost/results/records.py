@@ -105,8 +105,8 @@ class OutputDifference(Record):
 
     ``maximum_absolute`` is the largest difference of an element. ``relative_to_norm`` is the
     Euclidean norm of the differences divided by the norm of the output in fp32; None if the norm in
-    fp32 is zero. ``largest_changed`` is the share of rows along the last axis whose largest element
-    is at another position than in fp32; None for rows of one element.
+    fp32 is zero. Rows are along the last axis: ``largest_changed`` is the share of rows whose
+    largest element is at another position than in fp32; None for rows of one element.
     """
 
     output: str
@@ -143,7 +143,7 @@ class Round(Record):
     """The record of a round of a trial; each round runs in a new process.
 
     The measurement lists the times of all rounds one after the other. ``warmup_steps`` and
-    ``samples`` count the times of this round in these lists. All other fields are as in
+    ``samples`` are the numbers of times that this round added. All other fields are as in
     `Measurement`, for this round alone.
     """
 
@@ -161,16 +161,17 @@ class Round(Record):
 
 
 class Measurement(Record):
-    """Raw times of a trial's steps, in order; the times of the warm-up are in a separate list.
+    """Raw times of a trial's steps, in order: of the warm-up, and of the samples.
 
     There are at least two samples, or none if LoadGen measured latencies (``served``).
     ``held_out_loss_before`` and ``held_out_loss_after`` are losses before and after the steps of a
     training. ``peak_memory_bytes`` is the peak memory of the worker's process. ``conditions`` and
     ``energy`` cover only the sampling phase; None if they were not read. ``agreement`` compares the
-    outputs with fp32 if the trial has another precision. ``rounds`` is empty if one process took
-    all samples. Otherwise lists of times, and sums such as ``wall_seconds``, cover all rounds,
-    while losses and placement are from the last round. ``pinning`` is None if the worker could run
-    on every CPU. A result stores the worker's ``software`` in ``environment``.
+    outputs with those in fp32 if the trial has another precision. ``rounds`` is empty if one
+    process took all samples. With several rounds, lists of times, and sums such as
+    ``wall_seconds``, cover all rounds. Losses and placement are then from the last round.
+    ``pinning`` is None if the worker could run on every CPU. A result stores the worker's
+    ``software`` in ``environment``.
     """
 
     started_at: Timestamp

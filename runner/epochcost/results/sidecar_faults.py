@@ -54,8 +54,7 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str, Path]]:
     """Remarks for a reviewer about records of peak rates, each with the path of the record.
 
-    Predicted times depend on these records. ``hosts`` are the pairs of machine and fingerprint that
-    have results.
+    ``hosts`` has the machine and the environment's fingerprint of each host with results.
     """
     for path, record in load_sidecars(root, Ceilings).records.items():
         yield from ((f"differs from the spec: {each}", path) for each in record.contradictions)
@@ -82,10 +81,7 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
 def _of_another_machine(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Messages if a record was not measured on the machine that the record names.
-
-    There are also messages for a wrong clock, an edited environment, and a missing GPU.
-    """
+    """Yield a message for a wrong machine or clock, an edited environment, or a missing GPU."""
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):
         yield fault

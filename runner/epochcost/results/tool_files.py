@@ -93,10 +93,10 @@ class _Export:
     ) -> _Figures:
         """Times in seconds to the first token, between tokens, and of a whole request.
 
-        ``form`` is a path of keys with placeholders for one of ``names`` and one of ``statistics``.
-        ``units`` has a number for each latency: 1000 if the file states milliseconds, 1 for
-        seconds. Percentiles of too few ``requests`` are left out. If ``requests`` is None, all
-        percentiles above the median are left out.
+        ``form`` is a path of keys with the placeholders ``{name}`` and ``{statistic}``, for items
+        of ``names`` and ``statistics``. ``units`` has a divisor for each latency: 1000 if the file
+        states milliseconds, 1 for seconds. Percentiles for which ``requests`` are too few are left
+        out. If ``requests`` is None, all percentiles above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):

@@ -2,7 +2,7 @@
 
 This module defines the record, its versioned JSON form, and its file in ``<hardware>/trainings/``.
 Each host has a file for each combination of model, data set, batch size and target ("aim"). New
-repeats are added to that file. The file has times but no costs, which readers compute.
+repeats are added to that file. The file has times but no costs; readers compute costs.
 
 History of TRAININGS_VERSION:
 1  first form.
@@ -94,8 +94,8 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of a training on one host; ``aim`` is the target as a text, or "all epochs".
 
-    ``id`` is a digest of the settings, except the seed, that decide the weights and when the
-    training ends.
+    ``id`` is a digest of all settings, other than the seed, that affect the weights or the end of
+    the training.
     """
 
     folder: ClassVar[str] = "trainings"

@@ -87,7 +87,7 @@ def _parser() -> tree_sitter.Parser:
 
 
 class _Scanner:
-    """Collects the positions of keys from a syntax tree, and counts the tables of each array."""
+    """Collects the positions of keys from the syntax tree of a TOML file with the given lines."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.positions: dict[KeyPath, Position] = {}
@@ -96,10 +96,7 @@ class _Scanner:
         self._inner: dict[int, Sequence[int]] = {}
 
     def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Record the positions of a node's keys; yield the child nodes that may contain keys.
-
-        The key path of each child node is yielded with it.
-        """
+        """Record a node's keys; yield each child node that may contain keys, with its key path."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -117,10 +114,7 @@ class _Scanner:
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
     def _named(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """Record the position of each part of a dotted key.
-
-        Returns the syntax node and the key path of the last part.
-        """
+        """Record each part of a dotted key; return the last part's syntax node and key path."""
         keys = (child for child in node.named_children if child.type in _KEYS)
         for part in chain.from_iterable(map(_parts, keys)):
             node, path = self._place(part, (*self._latest_item(path), _decoded(part)))
@@ -136,10 +130,7 @@ class _Scanner:
         return node, path
 
     def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of the bytes in line ``row`` that do not begin a character.
-
-        The offsets are cached, since lines may be long.
-        """
+        """Offsets of the UTF-8 continuation bytes in line ``row``, cached for long lines."""
         if row not in self._inner:
             line = self._lines[row]
             inner = (
@@ -274,7 +265,7 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason and the text at the error; other words if that reason would mislead."""
+    """The parser's reason and the text at the error, or a replacement for a misleading reason."""
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()

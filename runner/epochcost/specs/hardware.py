@@ -165,10 +165,10 @@ class Device(NamedSpec):
 
 
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
-    """Yield a finding for each probably misspelt accelerator, and for each wrong number.
+    """Yield a finding for each probable misspelling and each doubtful number of an accelerator.
 
-    A number is wrong if specs/devices states a very different number for the accelerator.
-    ``devices`` maps each name of a device to the device.
+    A number is doubtful if specs/devices states a very different number. ``devices`` maps each name
+    of a device to the device.
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()

@@ -113,7 +113,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """The file; for an archive with training and held-out examples, a file for each part."""
+        """A ``DataFile`` for each part of the data set that this file contains."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -147,7 +147,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings to generate examples from a seed, so that the best result of any model is known."""
+    """Settings to generate examples from a seed. The best possible result of a model is known."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."

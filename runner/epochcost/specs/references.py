@@ -70,9 +70,9 @@ JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 class Neighbours(NamedTuple):
     """The parsed files to which a spec may refer, by kind and id.
 
-    ``graphs`` is the folder of ONNX files, None if there is no such folder. ``judge`` is the
-    function that checks an ONNX file. ``unseen`` are the kinds of spec with an unreadable file or
-    folder, so that some ids of these kinds are unknown.
+    ``graphs`` is the folder of ONNX files, None if there is no such folder. ``judge`` checks an
+    ONNX file. ``unseen`` are the kinds of spec with an unreadable file or folder; not all ids of
+    these kinds are known.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
@@ -204,7 +204,7 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _prices_of_other_machines(
     document: Document, tables: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each price in a table that is no price of the table's ``hardware``."""
+    """Yield a fault for each table that names a price of another machine than its ``hardware``."""
     for key, table in _matches(document.table, tables):
         machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):

@@ -68,7 +68,7 @@ class Feed:
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Batches of one epoch from ``first_step`` on; ``rates`` has each step's learning rate."""
+        """Batches of one epoch from ``first_step`` on, one for each learning rate in ``rates``."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -85,7 +85,7 @@ class Feed:
     def gathered(
         self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """Inputs of the graph for examples with indices ``rows``, augmented if ``step`` is set."""
+        """Inputs of the graph for the examples ``rows``; if given, ``step`` seeds augmentation."""
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
         if step is not None and self.augmentation is not None:

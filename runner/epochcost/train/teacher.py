@@ -68,7 +68,7 @@ class TargetField:
 
     @property
     def positions(self) -> int:
-        """Number of the target's values in one example."""
+        """Number of values in the target of one example."""
         return math.prod(self.shape)
 
     @property

@@ -28,9 +28,9 @@ _MOST_ONES = 2**16
 
 @dataclass(frozen=True, eq=False)
 class ScatteredRows(Value):
-    """A table of zeros to which ``rows`` [*places.shape[:-1], ...] were added.
+    """A gradient that is zero except for ``rows``, which were added at the indices ``places``.
 
-    ``places`` [..., 1] are the indices of the table rows that received ``rows``.
+    ``places`` is [..., 1], and ``rows`` is [*places.shape[:-1], ...].
     """
 
     places: Value

@@ -50,7 +50,7 @@ def forward(node: Node) -> Sequence[Value]:
 
 
 def counted_runs(op: Builder) -> Iterator[Transition]:
-    """Yield the count of runs before and after a step, if Dropout masks depend on the count."""
+    """If Dropout masks depend on the count of runs, yield the count before and after a step."""
     if RUNS in op.values:
         count = op.values[RUNS]
         yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")
@@ -101,5 +101,5 @@ def _random(count: int, seed: int | list[int]) -> np.ndarray[tuple[int], np.dtyp
 
 
 def _permuted(x: Value) -> Value:
-    """Permute the numbers of 32 bits: replace each x by x (2 x + 1) modulo 2³²."""
+    """Compute x (2 x + 1) modulo 2³², which permutes all numbers of 32 bits."""
     return x * (x + x + x.op.scalar(1, x.elem_type))

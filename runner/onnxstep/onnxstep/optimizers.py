@@ -105,9 +105,9 @@ class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
     s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
-    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. In TensorFlow 1, epsilon is
-    under the root, s starts at 1, and v includes the rate. To save a pass over memory, the stored
-    states are s / (1 - rho) and v · √(1 - rho).
+    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
+    is under the root, s starts at 1, and v includes the rate. To save a pass over memory, the
+    stored states are s / (1 - rho) and v · √(1 - rho).
     """
 
     rho: float = 0.99

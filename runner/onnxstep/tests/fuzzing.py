@@ -4,10 +4,10 @@
 
 FIRST is the number of the first mutation, and COUNT is the number of mutations. A mutation
 overwrites, removes or repeats bytes, inserts bytes of another file, or changes fields of a message
-that can still be parsed. Every second mutation gives the node of a gradient case an attribute that
-its operator may not allow. The test runs in its own process, so that a crash is visible. A file may
-take at most ten seconds of CPU time and one gibibyte of additional memory. An audit hook checks
-that only files inside the model's folder are opened.
+that can still be parsed. Every second mutation instead changes an attribute in a model of
+``gradient_cases``. The test runs in its own process, so that a crash is visible. A file may take at
+most ten seconds of CPU time and one gibibyte of additional memory. An audit hook checks that only
+files inside the model's folder are opened.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def _resident_bytes(key: str) -> int:
 
 
 def _watched(folder: Path) -> list[str]:
-    """A list that collects paths opened outside ``folder``, except Python's own files."""
+    """A list to which each opened path outside ``folder`` is added, except Python's own files."""
     opened: list[str] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -32,7 +32,8 @@ class Recurrent(OpRun):
     def step(self, functions: list[Function], z: tuple[Array, ...], *state: Array) -> Any:
         """Return the new hidden and cell state of a sequence.
 
-        ``z`` has W, R and their biases; ``state`` has the input x, the hidden and the cell state.
+        ``z`` has the weights W and R and their biases. ``state`` has the input, the hidden state
+        and the cell state.
         """
         raise NotImplementedError
 

@@ -47,7 +47,7 @@ def convolutional(opset: int = OPSET) -> onnx.ModelProto:
 
 
 def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
-    """The model of ``text`` with initializers of ``shapes``: random weights, constant vectors."""
+    """The model of ``text`` with initializers of ``shapes``: vectors constant, others random."""
     rng = np.random.default_rng(0)
     stored = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
     model = model_of_text(text.replace("x)", f"x, {stored})", 1), opset)

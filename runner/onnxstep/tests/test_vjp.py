@@ -86,7 +86,7 @@ def test_unneeded_nodes_are_not_built() -> None:
 
 
 def test_local_functions_are_inlined() -> None:
-    """A local function of the model is differentiated through its body."""
+    """A call of a local function has the gradient of the function's body."""
     model = model_of_text(
         "g (float[3] x) => (float[3] y) { y = local.square(x) }",
         functions='<domain: "local", opset_import: ["" : 21]> square (a) => (b) { b = Mul(a, a) }',
@@ -215,7 +215,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """A transposed matrix times a vector is right; ONNX Runtime would fuse the nodes wrongly."""
+    """Aᵀ v has the right result and gradients, but ONNX Runtime would fuse its nodes wrongly."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
@@ -320,7 +320,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """If positions in a graph depend only on shapes, the weight's gradient is still right."""
+    """If a graph computes positions from shapes alone, a weight's gradient is still right."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
@@ -384,7 +384,7 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """Dimensions of declared values that a step does not compute need no sizes."""
+    """A step needs no sizes for the dimensions of declared values that it does not compute."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"

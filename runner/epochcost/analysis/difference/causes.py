@@ -50,9 +50,9 @@ class Cause:
 class ChangedCost:
     """A job's cost under a price plan in two revisions.
 
-    ``before`` or ``after`` is None if that revision has no figure under the plan. If the job was
-    measured again, ``time`` compares the times of a step. ``causes`` is empty if only this time
-    changed, and not significantly.
+    ``before`` and ``after`` are the figures in the two revisions, None where one is missing. If the
+    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if only this
+    time changed, and not significantly.
     """
 
     before: Figure | None
@@ -62,7 +62,7 @@ class ChangedCost:
 
     @property
     def figure(self) -> Figure:
-        """The figure of the later revision, or of the earlier one if the later has none."""
+        """``after``, or ``before`` if ``after`` is None."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
         return either
@@ -141,7 +141,7 @@ def _timed(
 
 
 def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
-    """Describe the changed keys in the specs of model and machine that affect the bill."""
+    """Describe changes to the specs of model and machine that may change the bill."""
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""

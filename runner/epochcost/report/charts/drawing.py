@@ -2,7 +2,7 @@
 
 A drawing's file name is a hash of the chart, of the code in this folder, and of the versions of the
 drawing packages. The file name of the browser's chart library contains the version of vl-convert,
-the package with the library.
+which provides the library.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Drawer:
         return drawing
 
     def library(self) -> bytes:
-        """One script of Vega, Vega-Lite and vega-embed, in the versions that draw the SVG."""
+        """Vega, Vega-Lite and vega-embed as one script, in the versions that draw the SVG."""
         path = self._file(f"vega-{version('vl-convert-python')}.js")
         if not path.is_file():
             import vl_convert  # noqa: PLC0415  loaded for drawing only

@@ -21,7 +21,7 @@ _MOST_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class LearningPoint:
-    """The lowest, mean and highest accuracy (``measure``) of a training's repeats at a step."""
+    """The accuracy of a training's repeats at a step: lowest, mean and highest in ``measure``."""
 
     training: Annotated[str, Shown("Training")]
     step: Annotated[int, Shown("Step", "number")]
@@ -54,7 +54,7 @@ class LearningCurve(Figure):
 def learning_curve(
     trainings: Sequence[AccuracyTraining], *, identifier: str
 ) -> LearningCurve | None:
-    """Chart the learning curves of a model's trainings; None if fewer than three points differ."""
+    """Chart learning curves of a model's trainings; None without three different points."""
     rows = tuple(row for training in trainings for row in _points(training))
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
@@ -81,7 +81,7 @@ def _day(training: AccuracyTraining) -> dt.date:
 
 
 def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Yield points of evenly spread steps after time 0 at which all repeats were evaluated."""
+    """Yield points after time 0, evenly chosen from steps at which all repeats were evaluated."""
     every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
     evaluations = group_by(every_point, lambda point: point.step)
     shared = [

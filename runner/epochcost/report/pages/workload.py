@@ -141,7 +141,7 @@ def _values(
 
 
 def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Chart each machine's cost of the workload's main job, relative to the cheapest machine's.
+    """Chart the cost of the workload's main job on each machine, relative to the cheapest machine.
 
     The job is embedding for embedding models, else training if possible, else inference.
     """

@@ -1,10 +1,10 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
 PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
-folded. In other files, this module judges a tensor by its numbers and its readers. A tensor is no
-weight if it is used as a bound or exponent, or if only shapes and angles depend on it. A tensor
-that is multiplied or added is no weight if its numbers look typed. All other tensors are parameters
-(see ``parameters``).
+folded. In other files, this module looks at a tensor's numbers and readers. A tensor is no weight
+if it is used as a bound or exponent, or if only shapes and angles depend on it. A tensor that is
+multiplied or added is no weight if a person probably typed its numbers. All other tensors are
+parameters (see ``parameters``).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_gate(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a module attribute with one number, and no mask (-100 or less)."""
+    """Whether a tensor is a module's attribute with a single number, but no mask (-100 or less)."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -168,9 +168,9 @@ class _Uses:
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
         """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
-        Only nodes that also read data (values that depend on the graph's inputs) are uses. Behind
-        other nodes, the readers of their outputs are examined. If the tensor is a single number
-        (``alone``), nodes that compute with it are uses even without data.
+        Only a node that also reads data (values that depend on the graph's inputs) is a use. Behind
+        any other node, the readers of its outputs are examined. A node that computes with a single
+        number (``alone``) is a use even if it reads no data.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -194,7 +194,7 @@ class _Uses:
 
 
 def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
-    """Index of the first input at which a node reads each value.
+    """For each value in ``read``, the index of the first input by which the node reads it.
 
     A value that only a nested graph reads gets its position in ``read``.
     """
@@ -221,7 +221,7 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
 
 
 def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether a person probably typed the numbers of ``array``: weights rarely have such values."""
+    """Whether, judged by this ``use``, a person probably typed the numbers of ``array``."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
@@ -234,10 +234,10 @@ def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether the numbers may be the first values of a weight.
+    """Whether the numbers may be the initial values of a weight.
 
-    First values are several equal numbers, or a single number without effect: 1 as a factor, 0 as a
-    summand.
+    Initial values are several equal numbers, or a single number without effect: 1 as a factor, 0 as
+    a summand.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -268,7 +268,7 @@ def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
 
 
 def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether rows have three or more numbers, and equal, nonzero steps between neighbours."""
+    """Whether each row has three or more numbers, with equal, nonzero steps between them."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False

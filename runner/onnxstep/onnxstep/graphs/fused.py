@@ -40,7 +40,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Parts:
-    """Nodes that replace a fused ``node``; new names begin with the name of its first output."""
+    """Nodes that replace the fused ``node``; new names begin with the name of its first output."""
 
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.node, self.opset, self.elem_type = node, opset, elem_type
@@ -126,10 +126,7 @@ def _wide(parts: _Parts) -> str:
 
 
 def _statistics(parts: _Parts) -> int:
-    """Element type of mean and variance: float32 for half inputs, as in ONNX Runtime.
-
-    Squares overflow in half precision.
-    """
+    """Element type of mean and variance: float32 for half inputs, in which squares overflow."""
     return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
 
 

@@ -221,7 +221,7 @@ def drop_constant_shapes(model: onnx.ModelProto) -> None:
 def weights_to_initializers(model: onnx.ModelProto) -> None:
     """Turn Constant nodes with more than one float into initializers, in place.
 
-    A model that has float initializers or a list of parameters is not changed.
+    A model is not changed if it has float initializers or if its metadata list the parameters.
     """
     graph = model.graph
     listed = any(entry.key == METADATA_KEY for entry in model.metadata_props)

@@ -129,7 +129,7 @@ def _check(model: onnx.ModelProto) -> None:
 def _check_and_infer(model: onnx.ModelProto) -> None:
     """Call onnx's checker and shape inference as ``load_model`` would, and ignore their errors.
 
-    A copy of the process calls this function first, to find calls that crash or do not end.
+    This function first runs in a copy of the process, in case a call crashes or does not end.
     """
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,

@@ -30,9 +30,10 @@ _SAME = (b"SAME_UPPER", _LOWER)
 
 @dataclass(frozen=True)
 class _Axis:
-    """The windows of a pooling node along an axis: lengths, strides and paddings, in elements.
+    """The windows of a pooling node along an axis; all sizes are in elements.
 
-    ``length`` is the length of the input. ``extent`` is the length of a window, including dilation.
+    ``length`` is the input's length, ``extent`` a window's length including dilation. ``begin`` and
+    ``end`` are the paddings.
     """
 
     length: int
@@ -52,7 +53,7 @@ class _Axis:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last window of ``ceil_mode`` would start after the input's last element."""
+        """Whether ``ceil_mode`` would start the last window after the input's last element."""
         return -(-self._free // self.stride) * self.stride >= self.length + self.begin
 
     @property
@@ -148,8 +149,9 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     """Replace a pooling node by nodes for which shape inference and runtimes agree on the shape.
 
     The new pooling node has explicit pads. If no window needs ``ceil_mode``, the attribute is
-    dropped; otherwise the end padding is reduced. A Slice replaces negative pads. A Slice would
-    change the indices of maxima, so if the model uses these indices, the node stays as it is.
+    dropped; otherwise the end padding is reduced. Negative pads become a Slice of the input. A
+    Slice would change the indices of maxima, so a node with negative pads that outputs these
+    indices stays as it is.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])
@@ -170,7 +172,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
 
 
 def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that crop the spatial axes of the node's input, followed by the result's name."""
+    """Nodes that crop the spatial axes of the node's input; the last item is the result's name."""
     name = f"{node.output[0]}/pooled"
     bounds = {
         "starts": [max(-begin, 0) for begin in begins],

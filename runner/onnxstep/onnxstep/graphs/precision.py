@@ -2,11 +2,11 @@
 
 For inference the parameters become half. For training they stay fp32 (master weights), and each
 step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
-decoder's cache becomes half. All other fp32 values become fp16 or bf16, with two exceptions: values
-of the operators in ``WIDE`` (or in ``WIDE_IN_TRAINING`` for training), and angles (arguments of
-sines and cosines) that depend on no float input. In bf16, operators without a CUDA kernel in ONNX
-Runtime also stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a
-provider has kernels for fp16.
+decoder's cache becomes half. All other fp32 values become fp16 or bf16, except values of the
+operators in ``WIDE`` (for training: ``WIDE_IN_TRAINING``) and angles (arguments of sines and
+cosines) that depend on no float input. In bf16, operators without a CUDA kernel in ONNX Runtime
+also stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a provider
+has kernels for fp16.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _allowed(
 ) -> list[bool]:
     """For each of ``count`` inputs or outputs, whether the operator allows the type ``half``.
 
-    The last of ``formals`` covers all further values.
+    The last of ``formals`` applies to all further inputs or outputs.
     """
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
@@ -170,8 +170,8 @@ class _Rewriting:
     """The rewritten nodes, and for each float value the names of its fp32 and half versions.
 
     Operators in ``wide`` and initializers in ``masters`` stay fp32. Graph inputs in ``halved`` and
-    graph outputs in ``half_outputs`` become half. ``wide_inputs`` maps an operator to an index:
-    this input and all later inputs stay fp32.
+    graph outputs in ``half_outputs`` become half. For an operator in ``wide_inputs``, inputs from
+    the given index on stay fp32.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class _Rewriting:
                 self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
-        """Yield the stored tensors; outside ``masters``, floats in each type that a node reads."""
+        """Yield the stored tensors, but floats outside ``masters`` in each type that nodes read."""
         yield from self._used.values()
         for tensor in self._model.graph.initializer:
             if tensor.name not in self._stored:
@@ -273,7 +273,7 @@ class _Rewriting:
         return onnx.defs.get_schema(node.op_type, version, node.domain)
 
     def _read(self, name: str, kind: int) -> str:
-        """Name of a value's version in the type ``kind``; appends a cast if there is none yet."""
+        """Name of the value ``name`` in the type ``kind``; converts the value the first time."""
         if name not in self._floats:
             return name
         versions = self._names.setdefault(name, {})
@@ -293,9 +293,9 @@ class _Rewriting:
         return output
 
     def _free(self, name: str, kind: int) -> str:
-        """Name for the version of the value ``name`` in the type ``kind``.
+        """Name of the value ``name`` after conversion to the type ``kind``.
 
-        The half version of a stored tensor keeps the tensor's name.
+        A stored tensor that becomes half keeps its name.
         """
         if name in self._stored and kind == self._half:
             return name
@@ -307,7 +307,7 @@ class _Rewriting:
 
 
 def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Results of Sin and Cos that depend on no float input, and all values behind these results."""
+    """Results of Sin and Cos that depend on no float input, and all values they depend on."""
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
@@ -336,7 +336,7 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
 
 
 def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 constant in a node's attributes, or ConstantOfShape's default 0; else None."""
+    """The fp32 numbers of a Constant or ConstantOfShape node; None if there are none."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

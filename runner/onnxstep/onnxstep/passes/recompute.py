@@ -92,7 +92,7 @@ class _Forward:
                 yield node.output[0], root[node.output[0]]
 
     def _inside(self) -> list[int]:
-        """For each node, the bytes that it writes and that the backward pass reads."""
+        """For each node, the bytes of its outputs that the backward pass reads."""
         roots = {self._root.get(name, name) for name in self.recomputed}
         sizes = [0] * len(self.nodes)
         for name in roots & self.maker.keys():
@@ -100,7 +100,7 @@ class _Forward:
         return sizes
 
     def _alive(self) -> list[int]:
-        """For each node, the bytes that earlier nodes wrote and that this or a later node reads."""
+        """For each node, the bytes of earlier nodes' outputs that this or a later node reads."""
         last: dict[str, int] = {}
         for place, node in enumerate(self.nodes):
             for name in node.input:
@@ -118,7 +118,7 @@ class _Forward:
 
 
 def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
-    """The ratio of a Dropout if it is constant and the node outputs its mask, else None."""
+    """The constant ratio of a Dropout that outputs its mask; None for any other Dropout."""
     ratio = op.array_of(op.values.get(node.input[1])) if len(node.input) > 1 else None
     has_mask = len(node.output) > 1 and bool(node.output[1])
     return float(ratio) if ratio is not None and has_mask else None
@@ -133,7 +133,7 @@ def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
 
 
 class _Recomputation:
-    """Emit the recomputed nodes of a segment when a backward node first needs them."""
+    """Emits nodes that recompute a forward value when a backward node first needs the value."""
 
     def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
         self._op, self._passed, self._cuts = op, passed, cuts
@@ -143,7 +143,7 @@ class _Recomputation:
         self._trigger = _triggers(passed)
 
     def value(self, name: str, place: int) -> str:
-        """Name of the value that backward node number ``place`` must read instead of ``name``."""
+        """Name of the stored or recomputed value ``name`` for the backward node ``place``."""
         segment = self._segment(name)
         if name not in self._passed.recomputed or segment == len(self._cuts):
             return name
@@ -217,10 +217,10 @@ class _Recomputation:
 
 
 def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node, the value that must be known before its operands are recomputed.
+    """For each backward node, the value after which its operands may be recomputed.
 
-    This is the newest float output of an earlier backward node that this or a later node reads. The
-    entry is None if there is no such output.
+    This is the newest float output of an earlier backward node that this or a later node reads, or
+    None.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -270,7 +270,8 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
 def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
     """The cheapest cut in each of ``_MOST_CUTS`` parts of the forward pass.
 
-    ``before[p]`` is the sum of ``inside`` over the nodes before p. All parts have similar sums.
+    ``before[p]`` is the sum of ``inside`` over the nodes before p. Each part has a similar share of
+    ``before[-1]``.
     """
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):

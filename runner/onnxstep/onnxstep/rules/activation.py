@@ -19,9 +19,9 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    On CUDA, a Where selects. Elsewhere, a steep HardSigmoid of y computes the factor of dx for
-    float32, because the CPU runs HardSigmoid on all threads (benchmarks/rules/relu.py). Only for y
-    between 0 and 2⁻¹²⁷, below all normal numbers, is the factor neither 0 nor 1.
+    On CUDA, Where selects dy or 0. On other providers, dy of float32 is multiplied by a steep
+    HardSigmoid of y, because the CPU runs HardSigmoid on all threads (benchmarks/rules/relu.py).
+    This factor is 0 or 1, except for y between 0 and 2⁻¹²⁷, below all normal numbers.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))

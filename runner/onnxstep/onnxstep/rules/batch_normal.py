@@ -99,13 +99,13 @@ def _by_batch(
 
 
 def _times(value: Value, factor: Value) -> Value:
-    """Multiply a gradient by a factor per channel; note both in ``op.factors`` for ``conv``."""
+    """Multiply a gradient by a factor per channel; record both for the rule of convolutions."""
     product = value * factor.cast(value.elem_type)
     value.op.factors[product.name] = (value, factor)
     return product
 
 
 def _flat(like: Value, cotangent: Value) -> Value:
-    """Reshape and cast a gradient, one number per channel, to the shape and type of ``like``."""
+    """Reshape and cast a gradient per channel to the shape and type of ``like``."""
     flat = cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape))
     return flat.cast(like.elem_type)

@@ -89,7 +89,7 @@ def test_a_contradicting_declaration_does_not_count() -> None:
 
 @pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
 def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
-    """``inferred_types`` finds the output type of ``op_type``, a function at opset 13."""
+    """``inferred_types`` finds the output type of ``op_type``, which is a function in opset 13."""
     kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
     node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
     schema = onnx.defs.get_schema(op_type, 13)

@@ -16,7 +16,7 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """``separated`` turns the output of each Identity into an initializer and keeps the results."""
+    """``separated`` turns Identity nodes of merged tensors into initializers with equal results."""
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}
@@ -37,7 +37,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """``merged`` lists the copy of ``value`` that ``second`` reads exactly if ``is_restored``."""
+    """If ``is_restored``, ``merged`` lists the copy that ``second`` reads, otherwise nothing."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),

@@ -58,7 +58,7 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
 
 @pytest.mark.parametrize("declared", ["element type", "nothing"])
 def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
-    """An output's missing shape or type is inferred, even if an inner value has no type."""
+    """An output's missing shape or type is inferred, even if an intermediate value has no type."""
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { a = Neg(x) y = Relu(a) }")
     if declared == "nothing":
         model.graph.output[0].ClearField("type")
@@ -149,7 +149,7 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An initializer that is also an input is a parameter, and is no input of the fp16 model."""
+    """An initializer among the inputs is a parameter, and the fp16 model has no such input."""
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
         "{ a = Mul(x, w) y = Mul(a, v) }"

@@ -54,7 +54,7 @@ SATURATING: list[Row] = [
 
 
 def gradients(case: Case, inputs: list[Array], cotangent: Array | None = None) -> list[Array]:
-    """Gradients of ``case`` at ``inputs``, from ONNX Runtime; ``cotangent`` is ones by default."""
+    """Gradients of ``case`` at ``inputs``, from ONNX Runtime; the default cotangent is all ones."""
     model = model_of(case, TensorProto.FLOAT)
     names = list(case.shapes)
     session = onnxruntime.InferenceSession(
