@@ -42,7 +42,7 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all epochs of its recipe and missed the target accuracy."""
+        """Whether every repeat ran all its epochs without reaching the target accuracy."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property

@@ -65,7 +65,7 @@ class TimeLeft:
     def end(self, *, measured: bool, given_up: bool = False) -> None:
         """End the current visit; if it was ``measured``, its duration improves the estimate.
 
-        If the trial is ``given_up``, its later visits no longer count as remaining.
+        If ``given_up``, the trial's later visits are no longer expected.
         """
         name, expected = self._waiting.pop(0)
         if measured:

@@ -35,7 +35,7 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """A request for a model's size: its ONNX file, its batch sizes by mode, and a provider."""
+    """A request to count a model's memory: its ONNX file, batch sizes by mode, and a provider."""
 
     model: Model
     graph: Path

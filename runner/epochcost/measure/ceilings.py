@@ -85,10 +85,10 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 
-    The call measures and stores rates unless ``folder`` has rates of this host and runtime in the
-    current format, stored for ``hardware``. ``again`` forces the benchmark. ``device`` is CUDA's
-    number of the GPU. Raises CapabilityError if the rates cannot be measured or stored, or if
-    another run is writing to the same folder.
+    Rates that ``folder`` stores for ``hardware`` are used if they are of this host and runtime, in
+    the current format. Otherwise, or with ``again``, the rates are measured and stored. ``device``
+    is CUDA's number of the GPU. Raises CapabilityError if the rates cannot be measured or stored,
+    or if another run is writing to the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)

@@ -89,14 +89,14 @@ def misfit(model: onnx.ModelProto) -> str | None:
 
 
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Replace declared shapes, which onnx may have inferred wrongly, by the shapes in ``types``."""
+    """Replace shapes that onnx declared, perhaps wrongly, by the static shapes in ``types``."""
     for value in [*graph.value_info, *graph.output]:
         if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declare ``types``, which onnx cannot infer; warn if the file declares a different shape."""
+    """Declare ``types`` of values that onnx cannot infer; warn if a declared shape differs."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
@@ -129,8 +129,8 @@ def _written_out(
 ) -> list[onnx.NodeProto] | None:
     """The folded nodes that replace ``node``, if it is an If or creates or reads a sequence.
 
-    None for other nodes, and if the replacement is unknown. If ``node`` creates a sequence, the
-    result contains ``node`` too, because some readers of the sequence may stay.
+    None for other nodes, and if the replacement is unknown. A node that creates a sequence is kept
+    among the new nodes, because other nodes may still read the sequence.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -252,7 +252,7 @@ class _GraphValues:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Cache key of a node's output types; None for nodes that are large or contain graphs."""
+        """Cache key of a node's output types; None if the node is large or contains subgraphs."""
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
         return (
@@ -330,6 +330,6 @@ def _identity(array: Array | None) -> Hashable:
 
 
 def _bounds(node: onnx.NodeProto) -> Sequence[str]:
-    """Names of the values whose sizes limit how large the node's outputs can be."""
+    """Names of the inputs or outputs whose sizes decide if the node is small enough to fold."""
     names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
     return [name for name in names if name]
