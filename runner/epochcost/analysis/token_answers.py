@@ -89,7 +89,7 @@ class BreakEven(NamedTuple):
 
     @property
     def comparison(self) -> str:
-        """Compare the machine's cost ``busiest`` with the API's cost, in words for a sentence."""
+        """Say whether the cost ``busiest`` is less than the API's, in words for a sentence."""
         return "less than" if self.busiest.high < self.api else "about as much as"
 
 

@@ -254,7 +254,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the choice's odds of keeping the limits and of being best, and its closest rival."""
+    """Yield the odds that the choice keeps the limits and is best, and name its closest rival."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -324,7 +324,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer's fields, each machine's odds of being best, and the odds of keeping limits."""
+    """The answer's fields, with the odds, the chances of keeping the limits, and switch points."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

@@ -95,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """A cost that is unknown, which is different from a cost of zero.
+    """An unknown cost, as opposed to a cost of zero.
 
     ``reason`` is a phrase for people.
     """

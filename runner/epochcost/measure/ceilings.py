@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which runs with each of ``threads`` in each of ``precisions``."""
+    """Settings of the benchmark, which runs for each number of ``threads`` and each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,9 +152,9 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Yield the peak rates in each precision for which the device has a kernel.
+    """Yield the peak rates in each precision, for each number of threads.
 
-    If a precision other than fp32 fails, its error goes to standard error.
+    An error in fp32 is raised; an error in another precision goes to standard error.
     """
     for precision in work.precisions:
         for threads in work.threads:

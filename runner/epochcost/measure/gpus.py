@@ -46,7 +46,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """The result of ``ask(*arguments)``, a function of NVML; None if it raises NVMLError."""
+    """Call the NVML function ``ask`` with ``arguments``; None if it raises NVMLError."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -208,7 +208,7 @@ def visible_gpus(
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """Describe all GPUs of the machine.
 
-    The second result is the error of a driver that is installed but does not answer, else None.
+    The second result is the error of an installed driver that does not answer, else None.
     """
     try:
         with open_nvml(library) as boards:

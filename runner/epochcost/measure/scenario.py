@@ -146,7 +146,7 @@ class _Scenario(LoadGenTrial):
         return self._record(self._log, len(self._runs) - 1 if counts else None)
 
     def _offline(self) -> bool:
-        """Run the scenario "offline", and again with more samples if the run ends too early.
+        """Run the scenario "offline" with more and more samples, until a run lasts long enough.
 
         The last run gives the result.
         """
@@ -172,7 +172,7 @@ class _Scenario(LoadGenTrial):
         return self._prove_highest(capacity, floor, 1.0, _LESS)
 
     def _capacity(self) -> float:
-        """Samples per second if all samples arrive at once, measured by a run of LoadGen.
+        """Samples per second in a run of LoadGen in which all samples arrive at once.
 
         Unlike bare runs of the model, this run includes the time of LoadGen and of our code.
         """

@@ -225,7 +225,7 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
 
 
 def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
-    """Round times to nine digits, because more would only enlarge the script."""
+    """Round times to nine digits, because more digits would only enlarge the script."""
     return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
 
 

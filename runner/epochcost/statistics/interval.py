@@ -101,7 +101,7 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _first_pairs(times: Series) -> Series | None:
-    """Sums of pairs of adjacent autocorrelations, before the first sum that is not positive.
+    """Autocorrelations summed in pairs of adjacent lags, before the first sum that is not positive.
 
     None if the first ``_FIRST_PAIRS`` sums are all positive.
     """
@@ -202,8 +202,8 @@ def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
     """Compare the mean times before and after a change.
 
     The change is significant under three conditions: the interval of the ratio excludes 1, the
-    ratio differs from 1 by at least ``LEAST_EFFECT``, and both measurements have at least
-    ``FEWEST_ROUNDS`` rounds. ``rounds`` is the smaller of their numbers of rounds.
+    ratio differs from 1 by at least ``LEAST_EFFECT``, and ``rounds``, the smaller number of rounds
+    of the two measurements, is at least ``FEWEST_ROUNDS``.
     """
     factor = ratio(after, before)
     distinct = factor.low > 1 or factor.high < 1

@@ -276,7 +276,7 @@ def _text(path: Path, declared: DataFile) -> Read:
 
 
 def _csv(path: Path, declared: DataFile) -> Read:
-    """Read rows of numbers, of which the last is the label; a line of column names is skipped."""
+    """Read rows whose last number is the label; a line of column names is skipped."""
     content = b"".join(_contents(path, declared))
     first = content.partition(b"\n")[0].decode().split(",")[0].strip()
     headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
@@ -336,7 +336,7 @@ def markov_chain(declared: Generated) -> MarkovChain:
 
 
 def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Draw images [count, channels, side, side] and labels, of which a declared share is wrong."""
+    """Draw images [count, channels, side, side] and labels; a declared share of labels is wrong."""
     rng = np.random.default_rng([declared.seed, 1])
     labels = rng.integers(0, CLASSES, count)
     images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
@@ -348,10 +348,7 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
 def _drawn(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Draw striped or chequered shapes of random place, size and angle on a noisy background.
-
-    The colours of shape and background are independent, but the shape is always brighter.
-    """
+    """Draw striped or chequered shapes of random place, size and angle on a noisy background."""
     assert declared.side is not None, "the schema demands it of images"
     count, side = len(labels), declared.side
     grid = np.arange(side) - (side - 1) / 2
@@ -374,7 +371,7 @@ def _drawn(
 
 
 def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Compute a mask of the points inside each shape (disc, square, triangle, cross, ring)."""
+    """Masks of the points (x, y) inside a disc, a square, a triangle, a cross and a ring."""
     radius = np.hypot(x, y)
     across = np.maximum(np.abs(x), np.abs(y))
     triangle = (y < 0.8) & (np.abs(x) * 1.7 < y + 0.9)

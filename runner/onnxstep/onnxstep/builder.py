@@ -160,7 +160,7 @@ class Builder:
 
     @property
     def opset(self) -> int:
-        """The version of ONNX's default domain that the graph uses."""
+        """The opset version of ONNX's default domain in this graph."""
         return self._versions[""]
 
     def emit(

@@ -101,7 +101,7 @@ def product(graph: Drawn, x: str) -> None:
 
 
 def reshape(graph: Drawn, x: str) -> None:
-    """Append a reshape to a vector, or an additional axis of length 1."""
+    """Append a Reshape of x to a vector, or an Unsqueeze of x."""
     shape = graph.shapes[x]
     if graph.number(0, 1):
         graph.add("Reshape", [x, graph.ints(-1)], (int(np.prod(shape)),))

@@ -108,7 +108,7 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    If only one revision has a price plan, the pair has None for the other revision.
+    If only one revision has a price plan, the other figure is one without a price, or None.
     """
 
     changed: tuple[Pair, ...]

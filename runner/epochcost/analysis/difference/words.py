@@ -216,7 +216,7 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """The sentences below the table of costs, by their section's name in a pull-request comment."""
+    """The sentences below the table of costs, by section of a comment on a pull request."""
     results = {
         f"results_{kind}": [
             result_words(file) for file in sorted(files, key=attrgetter("replaced"))

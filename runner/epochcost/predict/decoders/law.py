@@ -173,7 +173,7 @@ def _unpacking(question: ServingQuestion) -> float:
 
 
 def _cache_bytes(question: ServingQuestion) -> float:
-    """Bytes of a token in the cache, as the software stores keys and values by default."""
+    """Bytes that the software stores, by default, for the keys and values of a token."""
     halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
     numbers = question.form.cached_numbers_per_token
     return numbers * (BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS)

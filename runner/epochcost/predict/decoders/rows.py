@@ -82,9 +82,9 @@ class Line:
     device: Device | CpuForm | None = field(default=None, repr=False)
 
     def count_of(self, column: str, default: int) -> int:
-        """The whole number in a column, ``default`` if the cell is empty or 0.
+        """The whole number in a column; ``default`` if the cell is empty or 0.
 
-        Raises ValueError if the cell is not a positive number.
+        Raises ValueError if the cell has any other text than a positive number.
         """
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default

@@ -58,7 +58,7 @@ class ChartData(Generic[RowT]):
         return [dict(self._drawn(row)) for row in self.rows]
 
     def values_of(self, *names: str) -> list[Any]:
-        """All drawn values of the fields ``names``, including both ends of intervals."""
+        """All values in the fields ``names``, including both ends of intervals."""
         columns = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in columns]
 

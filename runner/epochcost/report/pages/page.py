@@ -193,7 +193,7 @@ class Report:
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
-        """The memory of each machine's largest accelerator in GiB, by the machine's id."""
+        """Memory in GiB of each machine's largest accelerator, by machine id; empty if unknown."""
         return {
             hardware.id: str(max(sizes))
             if (sizes := [chip.memory_gib for chip in hardware.accelerators if chip.memory_gib])

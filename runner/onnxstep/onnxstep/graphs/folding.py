@@ -60,7 +60,7 @@ def fold_constants(
 
     ``fixed`` names the float initializers that are constants. With ``plain_sequences``, nodes that
     read a sequence are replaced by nodes that read its tensors. Nodes whose shapes onnx infers
-    wrongly are rewritten. A node that cannot be evaluated stays; this function raises no errors.
+    wrongly are rewritten. A node that cannot be evaluated stays, without an error.
     """
     answer = copied(model)
     values = _GraphValues(answer, fixed, plain_sequences=plain_sequences)
@@ -165,7 +165,7 @@ def _replaced(node: onnx.NodeProto, values: _GraphValues, outputs: set[str]) -> 
 
 
 class _GraphValues:
-    """The types and constant values of a graph's values, collected node by node."""
+    """The known types and constant values in a graph, collected node by node."""
 
     def __init__(
         self, model: onnx.ModelProto, fixed: Collection[str], *, plain_sequences: bool = False
@@ -200,7 +200,7 @@ class _GraphValues:
         return branch_nodes(node, bool(condition.item()), self.written_out)
 
     def corrected(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
+        """The nodes that replace ``node`` if onnx would infer a wrong shape for its output.
 
         Other nodes are returned unchanged. So are nodes whose input shapes are unknown or do not
         fit the operator.
@@ -266,7 +266,7 @@ class _GraphValues:
         )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs by name; None unless all are small constants."""
+        """The values of a node's outputs, by name; None if they are not constant or too large."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         if is_standard(node, "CastLike") and node.input[1] in self.types:
