@@ -101,7 +101,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
-    """Published training times that state an accuracy, each after its source."""
+    """Pairs of a published source and a training time that states an accuracy."""
     return [
         (source, timing)
         for source in catalogue.published.values()

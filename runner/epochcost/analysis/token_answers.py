@@ -339,7 +339,8 @@ def _nothing(answer: TokenAnswer) -> str:
 def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
     """Explain why a machine cannot answer: too slow, or not timed at the requests' lengths.
 
-    ``reached`` has capacities that exceed the latency bounds; empty if the lengths were not timed.
+    ``reached`` has capacities that exceed the latency bounds; without any, the lengths were not
+    timed.
     """
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:

@@ -55,7 +55,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """A signal in the block raises KeyboardInterrupt; if Python loses it, the block's end does.
+    """A signal in the block raises KeyboardInterrupt, again at the block's end if Python lost it.
 
     Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """

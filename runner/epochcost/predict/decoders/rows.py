@@ -84,7 +84,7 @@ class Line:
     def count_of(self, column: str, default: int) -> int:
         """The whole number in a column; ``default`` if the cell is empty or 0.
 
-        Raises ValueError if the cell has any other text than a positive number.
+        Raises ValueError for any other cell that is not a positive number.
         """
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
