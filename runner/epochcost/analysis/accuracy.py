@@ -42,7 +42,7 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all epochs of its recipe and missed the target accuracy."""
+        """Whether every repeat ran all its epochs without reaching the target accuracy."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property
@@ -101,7 +101,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
-    """Published training times that state an accuracy, each with its source."""
+    """Pairs of a published source and a training time that states an accuracy."""
     return [
         (source, timing)
         for source in catalogue.published.values()

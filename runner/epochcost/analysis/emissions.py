@@ -22,8 +22,8 @@ class MachineEnergy:
     """Energy and emissions of a job on a machine.
 
     ``row`` is the machine's cheapest row (batch size and price plan), or its fastest row if no row
-    has a cost. ``least`` has energy and emissions on the cleanest declared grid, ``most`` on the
-    dirtiest. If ``least`` and ``most`` are None, ``unknown`` is the reason.
+    has a cost. ``least`` has the energy and emissions on the cleanest declared grid, ``most`` those
+    on the dirtiest. If both are None, ``unknown`` is the reason.
     """
 
     row: Row
@@ -75,7 +75,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 
 
 def _power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
-    """The metered power, else the power that plan or spec declares, else why none is known."""
+    """The metered power of a row, else the declared power, else the reason why none is known."""
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         return Power.metered(observed.watts, observed.meters or "an unnamed meter")

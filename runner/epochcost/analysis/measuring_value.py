@@ -52,9 +52,9 @@ class MeasurableCell:
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """The regret ``saved`` by measuring one or two cells, as a mean over ``answers`` answers.
+    """The regret ``saved`` by measuring ``cells``, as a mean over the most improved answers.
 
-    Only the most improved answers count. Cells that were chosen earlier count as measured.
+    ``answers`` is the number of these answers. Cells that were chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -77,11 +77,9 @@ class CellsValue:
 class Ways:
     """Ways to do jobs (machines under price plans), as arrays of n ways.
 
-    Ways with the same number in ``jobs`` compete.
-
-    ``covariance`` [t, t] is the covariance of the errors in the logarithms of t times. ``times``
-    has the index of each way's time in ``covariance``. ``costs`` has the logarithm of each
-    way's cost. A way's cost is proportional to its time.
+    ``jobs`` [n] numbers the job of each way; ways of the same job compete. ``costs`` [n] has the
+    logarithm of each way's cost, which is proportional to its time. ``times`` [n] has the index of
+    this time in ``covariance`` [t, t], the covariance of the errors in the logarithms of t times.
     """
 
     jobs: Labels
@@ -91,18 +89,18 @@ class Ways:
 
 
 class Step(NamedTuple):
-    """Indices of one or two times to measure next; ``saved`` is the saved regret of each job."""
+    """One or two times to measure next, by index, and the regret ``saved`` for each job."""
 
     times: tuple[int, ...]
     saved: Vector
 
 
 class _Rivals:
-    """The cheapest way of each job against its likely rivals, as arrays of r rivals.
+    """Pairs of a job's cheapest way and a likely rival, as arrays of r rivals.
 
-    ``gaps`` has the logarithm of each rival's cost divided by the cheapest cost. Measurements so
-    far reveal a part of each gap's error; ``known`` has the variance of this part. ``begins`` has
-    the index of each job's first rival.
+    ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost. Measurements
+    so far reveal a part of each gap's error; ``known`` [r] has the variance of this part.
+    ``begins`` has the index of each job's first rival.
     """
 
     def __init__(self, ways: Ways) -> None:
@@ -123,7 +121,7 @@ class _Rivals:
         self.known = np.zeros(len(self.gaps))
 
     def pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pairs of ``measurable`` times: of a job's cheapest way, and of a rival."""
+        """Pairs of times, of a job's cheapest way and of a rival, that are both ``measurable``."""
         pairs = zip(self.best.tolist(), self.times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 
@@ -170,7 +168,7 @@ def steps(
 
 
 def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """The largest saving among each job's rivals [jobs, k], for each of k sets of measurements.
+    """Regret [jobs, k] that each of k sets of measurements saves for each job.
 
     ``revealed`` [r, k] has the variance of the part of each gap's error that each set reveals.
     """
@@ -182,7 +180,7 @@ def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
 def _revealed(
     rivals: _Rivals, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Variance [r, k] of the part of each gap's error that measuring each of ``sets`` reveals."""
+    """Variance [r, k] of the part of each gap's error that each set of measured times reveals."""
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.times] - covariance[rivals.best]
     variances = covariance.diagonal() + noise
@@ -231,7 +229,7 @@ def order_by_value(
 def _cheapest_cells(
     inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
-    """The best cell to measure each predicted time, by the time's index.
+    """Map the index of each predicted time to the best cell that measures this time.
 
     Trials in the prediction's precision are best; then the lowest price decides, then the largest
     batch.
@@ -257,7 +255,7 @@ def _cheapest_cells(
 
 
 def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:
-    """Our measured times, with independent errors, and predictions of times not measured."""
+    """Our measured times of ``names``, with independent errors, and predictions of other times."""
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in names if name in models])
     measured = [each for each in observe(inputs, names) if each.stack == "onnxruntime"]

@@ -71,7 +71,7 @@ _KEPT = Keep(
 
 
 class BreakEven(NamedTuple):
-    """A machine that costs as much as an API if the machine gets ``per_second`` requests a second.
+    """A machine whose cost equals an API's at ``per_second`` requests a second.
 
     ``api`` is the API's cost of a million tokens.
     """
@@ -82,14 +82,14 @@ class BreakEven(NamedTuple):
 
     @property
     def busiest(self) -> Estimate:
-        """The cost of a million tokens on a machine that is busy for the share ``MOST_BUSY``."""
+        """The cost of a million tokens on a machine with the utilisation ``MOST_BUSY``."""
         full = self.offer.full
         low, mean, high = (cost / MOST_BUSY for cost in (full.low, full.mean, full.high))
         return replace(full, low=low, mean=mean, high=high)
 
     @property
     def comparison(self) -> str:
-        """Compare the machine's cost ``busiest`` with the API's cost, in words for a sentence."""
+        """Say whether the cost ``busiest`` is less than the API's, in words for a sentence."""
         return "less than" if self.busiest.high < self.api else "about as much as"
 
 
@@ -99,8 +99,7 @@ class TokenAnswer:
 
     ``offers`` has every machine under every price plan, ``apis`` has every API. Both are sorted by
     cost and are in the most frequent currency. ``refused`` has the machines that cannot answer.
-    ``served`` and ``reported`` have measurements under load, our own and those that readers
-    reported.
+    ``served`` has our measurements under load, ``reported`` those of readers.
     """
 
     model: str
@@ -144,9 +143,9 @@ class TokenAnswer:
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The odds that the first competing way is the cheapest; None without ``ways``.
+        """The odds that the first competing way in ``ways`` is the cheapest; None without ``ways``.
 
-        Ways without a ``reservation`` compete; if there are none, all ``ways`` compete.
+        Only ways without a ``reservation`` compete; if there are none, all ``ways`` compete.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -315,7 +314,7 @@ class TokenMarket:
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
     """Answers to requests of a typical length, by model id, for each decoder that has an answer.
 
-    If no machine answers such requests, shorter requests are tried.
+    If no machine can answer requests of that length to a decoder, shorter requests are tried.
     """
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():
@@ -338,10 +337,10 @@ def _nothing(answer: TokenAnswer) -> str:
 
 
 def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
-    """Explain why a machine with timed phases cannot answer the requests.
+    """Explain why a machine cannot answer: too slow, or not timed at the requests' lengths.
 
-    Capacities in ``reached`` exceed the latency bounds. Without any, no phase was timed at the
-    requests' lengths.
+    ``reached`` has capacities that exceed the latency bounds; without any, the lengths were not
+    timed.
     """
     where = f"{timed.machine.name} in {timed.precision}"
     if reached:

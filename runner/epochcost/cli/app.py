@@ -98,7 +98,7 @@ def load_command(name: str) -> Any:
 
 
 def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
-    """Give all commands the class ``cls``, and show each docstring's example below the help."""
+    """Make all commands instances of ``cls``, with each docstring's example below the help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")
@@ -206,6 +206,6 @@ def _print_in_any_encoding() -> None:
 
 
 def _drop_output() -> None:
-    """Discard output that a full disk refused; Python would try to write it again at exit."""
+    """Discard output that could not be written, since Python would try again at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

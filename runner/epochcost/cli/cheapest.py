@@ -154,9 +154,9 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
 
 
 def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Yield a text on the rows that are not compared, and one on the machines without a time.
+    """Yield a text about the rows that are not compared, then one about machines without a time.
 
-    With ``show_all``, each text is a list; otherwise it has only their number and the reasons.
+    With ``show_all``, a text lists all of these; otherwise it has their number and the reasons.
     """
     unpriced = answer.offers.unpriced
     counts = Counter(_reason(row, reason) for row, reason in unpriced)
@@ -174,7 +174,7 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
 
 
 def _reason(row: Row, reason: str) -> str:
-    """State why ``row`` is not compared; if its measurement is imprecise, also name the machine."""
+    """State why ``row`` is not compared, and name its machine if the measurement is imprecise."""
     machine = f" ({row.observed.machine.name})" if row.observed.imprecise else ""
     return f"{row.reservation or reason}{machine}"
 
@@ -220,7 +220,7 @@ def _next_best(answer: CheapestAnswer) -> str:
 
 
 def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the range of the choice's cost and reasons to doubt the cost, as sentence parts."""
+    """Yield parts of a sentence: the range of the choice's cost, and reasons to doubt the cost."""
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:
@@ -254,7 +254,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
 
 
 def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the choice's odds of keeping the limits and of being best, and its closest rival."""
+    """Yield the odds that the choice keeps the limits and is best, and name its closest rival."""
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -313,7 +313,7 @@ def _input(name: str) -> str:
 
 
 def _turn(switch: Switch) -> str:
-    """State how far an input must change to reach ``switch.value``: in percent or as a factor."""
+    """State how many percent, or by which factor, an input changes to reach ``switch.value``."""
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
@@ -324,7 +324,7 @@ def _turn(switch: Switch) -> str:
 
 
 def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer's fields, each machine's odds of being best, and the odds of keeping limits."""
+    """The answer's fields, with the odds, the chances of keeping the limits, and switch points."""
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

@@ -34,8 +34,8 @@ def _end(*_: object) -> None:
 class Interruption:
     """Remember whether a signal came; each signal also raises KeyboardInterrupt.
 
-    Python may lose that exception in a destructor. Pydantic may lose it in a conversion, and then
-    reports a stored result as invalid. So callers check again for a signal before they write
+    Python may lose that exception in a destructor. Pydantic may lose it while it reads a stored
+    result, which it then reports as invalid. So callers check again for a signal before they write
     anything that depends on what they have read.
     """
 
@@ -55,7 +55,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """Raise KeyboardInterrupt at a signal in the block, and again at its end if Python lost it.
+    """A signal in the block raises KeyboardInterrupt, again at the block's end if Python lost it.
 
     Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """

@@ -65,7 +65,7 @@ class TimeLeft:
     def end(self, *, measured: bool, given_up: bool = False) -> None:
         """End the current visit; if it was ``measured``, its duration improves the estimate.
 
-        If the trial is ``given_up``, its later visits no longer count as remaining.
+        If ``given_up``, the trial's later visits are no longer expected.
         """
         name, expected = self._waiting.pop(0)
         if measured:
@@ -110,7 +110,7 @@ def kept_words(event: Failed) -> str:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a callback that shows on a terminal how many models' sizes are counted."""
+    """Yield a callback that shows on a terminal how many models have been counted."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

@@ -236,7 +236,7 @@ def _asks(offer: ApiOffer) -> str:
 
 
 def _on_machine(offer: ServingOffer) -> str:
-    """Describe an offer: its cost, the cost's range, the number of machines, and their load."""
+    """Describe an offer: its cost, the cost's range, and the number and load of its machines."""
     cost = offer.per_million
     likely = f", likely {_likely(offer)}" if _likely(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
@@ -305,7 +305,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _kept(served: ServedDecoder) -> str:
-    """Describe a served decoder: its highest rate within latency bounds, start-up time, energy."""
+    """State a served decoder's highest rate within latency bounds, start-up time and energy."""
     load, highest = served.requests, served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))

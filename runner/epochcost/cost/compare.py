@@ -169,7 +169,7 @@ def cheapest_batch(
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
     Accuracy depends on the batch size and not on the machine. A batch size reaches the best known
-    accuracy if the ranges accuracy ± spread of both accuracies overlap. Raises InputError if the
+    accuracy if its range, accuracy ± spread, overlaps the best one's. Raises InputError if the
     costs are in several currencies.
     """
     listed = list(candidates)

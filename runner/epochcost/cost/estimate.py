@@ -42,8 +42,8 @@ class Time:
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
         """A time from floats, each converted to the shortest decimal that gives the same float.
 
-        A low end below 1e-18 s is raised to 1e-18 s. If the interval excludes the mean, it is
-        widened to the mean.
+        A low end below 1e-18 s is raised to 1e-18 s. An interval that excludes the mean is extended
+        to the mean.
         """
         least = float(QUANTUM)
         ends = min(max(low, least), mean), mean, max(high, mean)
@@ -86,7 +86,7 @@ class Estimate:
 
     @property
     def between(self) -> str:
-        """The range of the cost as text; empty if both ends equal the mean."""
+        """The cost's range as text: only the high end unless ``bounded``; empty without a range."""
         if self.low == self.high:
             return ""
         high = money(self.high, self.currency)
@@ -95,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """A cost that is unknown, which is different from a cost of zero.
+    """An unknown cost, as opposed to a cost of zero.
 
     ``reason`` is a phrase for people.
     """
@@ -110,9 +110,9 @@ Cost = Estimate | Unpriced
 class MachineTime:
     """The time of a job on ``machines`` equal machines, and the properties that decide the price.
 
-    ``shared`` work is part of a longer job and pays a share of that job's bill, without rounding or
-    starts. A ``serving`` machine is in use all the time, whatever its plan's utilisation. `Usage`
-    explains ``vcpus`` and ``accelerated``.
+    ``shared`` work is part of a longer job and is billed as a share of that job, without rounding
+    or starts of its own. A ``serving`` machine is in use all the time, whatever its plan's
+    utilisation. `Usage` explains ``vcpus`` and ``accelerated``.
     """
 
     time: Time
@@ -124,7 +124,7 @@ class MachineTime:
 
     @property
     def machine(self) -> tuple[int | None, bool]:
-        """Number of vCPUs, and whether accelerators are used; prices may depend on both."""
+        """``vcpus`` and ``accelerated``, on which prices may depend."""
         return self.vcpus, self.accelerated
 
     def usage(self, seconds: Decimal | None = None) -> Usage:

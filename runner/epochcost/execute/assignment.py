@@ -24,17 +24,17 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: ``visits`` are the rounds to measure next, before any other event about them."""
+    """Event: the run will next measure the rounds ``visits``."""
 
     visits: tuple[Visit, ...]
 
 
 @dataclass(frozen=True)
 class Started:
-    """Event: the trial is being built, as measurement ``number`` of ``total``.
+    """Event: measurement ``number`` of ``total`` begins, and its trial is being built.
 
-    Numbers count from 1, and skipped measurements count too. The measurement is round ``round`` of
-    the trial's ``rounds``.
+    ``number`` counts from 1, with skipped measurements. The measurement is round ``round`` of the
+    trial's ``rounds``.
     """
 
     trial: Trial
@@ -121,12 +121,12 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The plan of a run, the id of the machine that measures, and the store for its results.
+    """The work of a run: the plan, the id of the machine (``hardware``), and the store for results.
 
-    With ``resume``, the run keeps stored results of this host and measures the rest. Each trial of
-    a sweep may take ``memory_bytes`` of this host; None means all available memory. The run may
-    take ``patience_seconds`` longer than planned, to wait until other programs use less CPU, and to
-    add rounds to imprecise trials.
+    With ``resume``, the run keeps the results that are stored for this host and measures the rest.
+    A trial of a sweep may take ``memory_bytes`` of memory; None means all available memory. The run
+    may take ``patience_seconds`` longer than planned, to wait until other programs use less CPU,
+    and to add rounds to imprecise trials.
     """
 
     catalogue: Catalogue

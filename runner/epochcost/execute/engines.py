@@ -102,7 +102,7 @@ def _not_prepared(engine: str) -> str:
 
 
 def interpreter(trial: Trial) -> Path | None:
-    """The path of the Python interpreter with a trial's engine; None for a trial without an engine.
+    """The Python interpreter in the environment of a trial's engine; None without an engine.
 
     Raises CapabilityError if the engine is not installed.
     """

@@ -35,7 +35,7 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """A request for a model's size: its ONNX file, its batch sizes by mode, and a provider."""
+    """A request to count a model's memory: its ONNX file, batch sizes by mode, and a provider."""
 
     model: Model
     graph: Path
@@ -75,8 +75,8 @@ def cached_size(query: SizeQuery) -> ModelSize:
 def count_size(query: SizeQuery) -> ModelSize:
     """Count the memory that a model needs.
 
-    Raises ModelError if the graph cannot be read, and CapabilityError if the memory is too small to
-    build the step.
+    Raises ModelError if the graph cannot be read, and CapabilityError if counting needs more memory
+    than this machine has.
     """
     try:
         graph = separated(load_model(query.graph))
@@ -141,7 +141,7 @@ def model_sizes(
 
 
 def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Yield each query with its size: first cached sizes, then others when they are counted."""
+    """Yield each query with its size or error: cached sizes first, then others when counted."""
     uncached: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)

@@ -68,7 +68,7 @@ class _SizedModel:
 
 @dataclass(frozen=True)
 class _BuiltGraph:
-    """The graph that a trial runs, and the names of values that a step passes on or overwrites."""
+    """A trial's graph, and the names of the values that a step passes on or overwrites."""
 
     graph: onnx.ModelProto
     carried: frozenset[str]
@@ -150,7 +150,7 @@ def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], 
 def decoder_weights(graph: onnx.ModelProto) -> tuple[int, int]:
     """Number of weights in matrix products, and number of weights in lookup tables.
 
-    A lookup table that the model also multiplies counts in both numbers.
+    A lookup table that is also read by another operator counts in both numbers.
     """
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {

@@ -144,7 +144,7 @@ def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue
 
 
 def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
-    """Names of the inputs that a step may overwrite; empty on CUDA, where this is untested."""
+    """Names of the inputs that a step may overwrite; none on CUDA, where this is untested."""
     if provider != "cpu":
         return frozenset()
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})
@@ -158,7 +158,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """A trial's training step and its file ``path``.
+    """A trial's training step, which is written to the file ``path``.
 
     ``plain`` is the file of the same step in fp32, for a comparison of outputs.
     """
@@ -196,9 +196,8 @@ def step_in_precision(
 def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
     """Raise CapabilityError if a heavy operator has no half-precision form in the opset.
 
-    Heavy operators have many operations for each number. A form is missing if ONNX does not define
-    it, or if ONNX Runtime has no kernel of bf16 for it. Without the form, an operator and its
-    gradient would stay in fp32.
+    Without this form, the operator and its gradient would stay in fp32. A form is missing if ONNX
+    does not define it, or if ONNX Runtime has no bf16 kernel for it.
     """
     if trial.precision not in HALF_TYPES:
         return

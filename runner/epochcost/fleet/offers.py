@@ -71,12 +71,12 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
 
 
 def form_of(catalogue: Catalogue, target: Target) -> str:
-    """The name of the accelerators of a target's machine."""
+    """The name of the chip, with its form factor, that a target's machine has."""
     return catalogue.machine(target.hardware).accelerators[0].name
 
 
 def _rented(catalogue: Catalogue, price: Price) -> Target | None:
-    """The target that SkyPilot rents at ``price``; None if price or machine are unsuitable."""
+    """The target for SkyPilot to rent at ``price``; None if price or machine are unsuitable."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

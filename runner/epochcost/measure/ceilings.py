@@ -63,7 +63,7 @@ _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
 class CeilingWork(BaseModel):
-    """Settings of the benchmark, which runs with each of ``threads`` in each of ``precisions``."""
+    """Settings of the benchmark, which runs for each number of ``threads`` and each precision."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -85,10 +85,10 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 
-    The call measures and stores rates unless ``folder`` has rates of this host and runtime in the
-    current format, stored for ``hardware``. ``again`` forces the benchmark. ``device`` is CUDA's
-    number of the GPU. Raises CapabilityError if the rates cannot be measured or stored, or if
-    another run is writing to the same folder.
+    Rates that ``folder`` stores for ``hardware`` are used if they are of this host and runtime, in
+    the current format. Otherwise, or with ``again``, the rates are measured and stored. ``device``
+    is CUDA's number of the GPU. Raises CapabilityError if the rates cannot be measured or stored,
+    or if another run is writing to the same folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -152,9 +152,9 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Yield the peak rates in each precision for which the device has a kernel.
+    """Yield the peak rates in each precision, for each number of threads.
 
-    If a precision other than fp32 fails, its error goes to standard error.
+    An error in fp32 is raised; an error in another precision goes to standard error.
     """
     for precision in work.precisions:
         for threads in work.threads:

@@ -46,7 +46,7 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
 
 
 def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """The result of ``ask(*arguments)``, a function of NVML; None if it raises NVMLError."""
+    """Call the NVML function ``ask`` with ``arguments``; None if it raises NVMLError."""
     try:
         return ask(*arguments)
     except library.NVMLError:
@@ -90,8 +90,8 @@ class DeviceWatch:
     def in_use(self) -> bool:
         """Whether a process of the trial uses the GPU, or the GPU's used memory has grown.
 
-        In a container, the driver may list processes by ids that differ from the system's. Then the
-        growth of memory decides.
+        In a container, the process ids that the driver lists may differ from the system's, so that
+        only the growth shows the use.
         """
         return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
 
@@ -128,7 +128,7 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """The method of measuring the trial's peak GPU memory, and the bytes; None if unknown."""
+        """How the trial's peak GPU memory was measured, and its bytes; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
@@ -188,9 +188,8 @@ def visible_gpus(
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
     ``boards`` are the handles of all GPUs. ``visible_devices`` is the value of
-    CUDA_VISIBLE_DEVICES, None if unset. An entry in this value is a number, or the whole UUID of a
-    GPU or of a part of a GPU (MIG). If an entry names no GPU, CUDA ignores it and all later
-    entries.
+    CUDA_VISIBLE_DEVICES, None if unset: a list of numbers, or of whole UUIDs of GPUs or of parts of
+    GPUs (MIG). CUDA ignores an entry that names no GPU, and all later entries.
     """
     if visible_devices is None:
         return tuple(boards)
@@ -209,7 +208,7 @@ def visible_gpus(
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """Describe all GPUs of the machine.
 
-    The second result is the error of a driver that is installed but does not answer, else None.
+    The second result is the error of an installed driver that does not answer, else None.
     """
     try:
         with open_nvml(library) as boards:

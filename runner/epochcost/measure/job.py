@@ -31,8 +31,8 @@ class CarriedValue(_Frozen):
 
     Input and output have the same type and static shape. The value is a parameter, the state of an
     optimizer, or the state of a recurrent layer. If its first value is neither stored nor drawn at
-    random, the value starts as a tensor filled with ``fill``. If ``in_place``, the step may
-    write the output over the input, because every node that reads the input has run by then.
+    random, all its elements start at ``fill``. If ``in_place``, the step may write the output over
+    the input, because every node that reads the input has run by then.
     """
 
     input: str
@@ -96,7 +96,7 @@ class ServingFiles(_Frozen):
 
 
 class AskedDecoder(_Frozen):
-    """The sizes of a decoder that an engine serves, and the requests to the engine.
+    """A decoder that a serving engine runs: its sizes (``form``), and the requests to the engine.
 
     The job's graph takes prompts of any length. The job's examples are prompts, see
     ``execute.requests``.
@@ -181,9 +181,9 @@ class Progress(_Frozen):
     """A worker's report of its progress.
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` is half the width of the
-    mean's confidence interval, divided by the mean; None until this is computed.
-    ``elapsed_seconds``, like ``budget_seconds``, counts from the start of the warm-up. In the phase
-    ``starting``, ``elapsed_seconds`` counts from the start of the worker.
+    mean's confidence interval, divided by the mean; None until this is computed. In the phase
+    ``starting``, ``elapsed_seconds`` counts from the start of the worker; later, like
+    ``budget_seconds``, from the start of the warm-up.
     """
 
     phase: Phase
@@ -221,4 +221,4 @@ class PlacementError(CapabilityError):
 
 
 class JobError(InputError):
-    """A job's input is wrong (for example a shape in a file), or the job's training diverged."""
+    """An input of a job, such as a shape in a file, is wrong, or the job's training diverged."""

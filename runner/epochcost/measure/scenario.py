@@ -146,7 +146,7 @@ class _Scenario(LoadGenTrial):
         return self._record(self._log, len(self._runs) - 1 if counts else None)
 
     def _offline(self) -> bool:
-        """Run the scenario "offline", and again with more samples if the run ends too early.
+        """Run the scenario "offline" with more and more samples, until a run lasts long enough.
 
         The last run gives the result.
         """
@@ -159,10 +159,10 @@ class _Scenario(LoadGenTrial):
         return True
 
     def _server(self) -> bool:
-        """Search for the highest rate at which the latency percentile keeps its bound.
+        """Search for the highest rate at which the latency percentile is within its bound.
 
-        Returns whether a rate was found. If even a single sample takes longer than the bound, the
-        search begins with the rate of samples answered one after the other, and tries no lower one.
+        Returns whether a rate was found. If a single sample takes longer than the bound, no rate is
+        tried below that of samples answered one after the other.
         """
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
@@ -172,7 +172,7 @@ class _Scenario(LoadGenTrial):
         return self._prove_highest(capacity, floor, 1.0, _LESS)
 
     def _capacity(self) -> float:
-        """Samples per second if all samples arrive at once, measured by a run of LoadGen.
+        """Samples per second in a run of LoadGen in which all samples arrive at once.
 
         Unlike bare runs of the model, this run includes the time of LoadGen and of our code.
         """
@@ -220,7 +220,7 @@ class _Scenario(LoadGenTrial):
 
 
 class ServedModel:
-    """A model that is called with the indices of examples and copies its outputs to the host.
+    """A model with a session for each batch size, called with the indices of examples.
 
     ``placement`` states where the nodes ran at the largest batch size. ``first_outputs`` are the
     outputs for the first examples at that batch size. Carried state is reset at each call, because
@@ -269,10 +269,7 @@ class ServedModel:
         return self._sizes[self._last].output(name)
 
     def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
-        """Make a stepper with a fixed batch size.
-
-        The stepper reads carried state as a constant, so that calls are independent.
-        """
+        """Make a stepper with the batch size of ``session`` and constant carried state."""
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
         fills = {carried.input: carried.fill for carried in job.carried}
         missing = [name for name in kinds if name not in self.examples and name not in fills]
@@ -359,7 +356,7 @@ Answer = Callable[[Sequence[int]], None]
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
     """Yield a function that answers each query immediately, in batches of up to ``most`` samples.
 
-    At its end, the context raises the first error of ``answer``.
+    When the block ends, the first error of ``answer`` is raised.
     """
     answers = Answers(answered)
 
@@ -375,9 +372,10 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """Yield a function that puts samples of a query into a queue, for another thread to answer.
+    """Yield a function that puts the samples of a query into a queue; a thread answers them.
 
-    At its end, the context answers all waiting samples and raises the first error of ``answer``.
+    When the block ends, all waiting samples are answered and the first error of ``answer`` is
+    raised.
     """
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)

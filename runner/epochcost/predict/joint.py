@@ -41,8 +41,8 @@ _DIGITS = 3
 class Draws:
     """Random draws, ``values`` [DRAWS], of the logarithm of a time relative to the predicted time.
 
-    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. Values
-    below ``least``, the value of the shortest possible time, are replaced by ``least``.
+    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. ``least``
+    belongs to the shortest possible time and replaces lower draws.
     """
 
     seed: int
@@ -92,8 +92,8 @@ def forecasts_of(
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
     """Yield draws for each of n predictions; equal rows of ``covariance`` have equal draws.
 
-    ``covariance`` [n, n] is that of the errors of the predicted logarithms. Nine of ten errors of
-    a prediction lie within ``factors`` [n] standard deviations. ``seed`` is any text.
+    ``covariance`` [n, n] is the covariance of the errors in the predicted logarithms. 90 % of a
+    prediction's errors lie within ``factors`` [n] standard deviations. ``seed`` is any text.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)
@@ -107,7 +107,7 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
-    """Matrix [n, n] that, times the errors of one job on n machines, gives the scaled errors.
+    """Matrix [n, n] that scales the errors of one job on n machines (see the module's docstring).
 
     The arguments are those of ``joint_draws``.
     """

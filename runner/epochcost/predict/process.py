@@ -88,10 +88,11 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    ``cache`` and ``power`` are weights of these features of a device. Peak rate and bandwidth have
-    the weight 1. Fields with ``length`` in their names are length scales. Fields with ``linear``
-    are of slopes: ``graph_linear`` over features of the graph, the others over features of the
-    device. Fields with ``group`` are of effects that one chip with one memory size has.
+    ``cache`` and ``power`` are the weights of a device's cache and power; its peak rate and
+    bandwidth have the weight 1. Fields with ``length`` in their names are length scales. Fields
+    with ``linear`` are the deviations of slopes: ``graph_linear`` over features of the graph, the
+    others over features of the device. Fields with ``group`` are those of effects that one chip
+    with one memory size has.
     """
 
     level: float = 6.0
@@ -149,11 +150,11 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 
 
 def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
-    """Covariance [n, m] of the levels of workloads.
+    """Covariance [n, m] of the workloads' levels.
 
-    A workload's level is the part of its rate's logarithm that is the same on every device. If a
-    model's graph is unknown, nothing is known about its level. The levels of models with similar
-    operations and bytes are close, apart from an effect of each model that its graph does not show.
+    A workload's level is the part of its rate's logarithm that is the same on every device. Models
+    with similar graphs have similar levels. Without graphs, rows of the same ``edition`` share a
+    level.
     """
     s = scales
     with_graph, others_known = _has_graph(rows), _has_graph(columns)
@@ -174,7 +175,7 @@ def _has_graph(design: Design) -> NDArray[np.bool_]:
 
 
 def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of workloads by their graphs' operations and bytes, 0 without graphs."""
+    """Similarity [n, m] of the workloads' graphs, from 0 to 1; 0 if a graph is unknown."""
     distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
     return near * np.outer(_has_graph(rows), _has_graph(columns))
@@ -204,8 +205,8 @@ def held_out(
     """Predict the rows of each group from all rows outside the group.
 
     Yield the rows, their errors (observed − predicted) and the covariance of these errors.
-    ``departures`` [n] come from a process with mean 0, and ``inverse`` [n, n] is the inverse of
-    their covariance, noise included. A group is an array of the indices of its rows.
+    ``departures`` [n] are the observed values of a process with mean 0, and ``inverse`` [n, n] is
+    the inverse of their covariance, noise included. A group is an array of the indices of its rows.
     """
     weighted = inverse @ departures
     for rows in groups:
@@ -237,7 +238,7 @@ def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """The covariance [n, n] of observed rates, with noise and the rates' own uncertainty."""
+    """``covariance`` [n, n] of all rows, plus noise and the variance of each rate's measurement."""
     return covariance(design, design, scales) + np.diag(scales.noise**2 + design.uncertainty**2)
 
 
@@ -249,9 +250,9 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> list[int]:
-    """Positions in ``rows`` of the rows that can be predicted from all rows outside ``rows``.
+    """Withhold ``rows``; return the positions in ``rows`` that the remaining rows can predict.
 
-    The graph of such a row is known, or a row outside ``rows`` has the same ``edition``.
+    A row can be predicted if its graph is known, or if a remaining row has the same ``edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
@@ -259,10 +260,10 @@ def predictable(design: Design, rows: Labels) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Sizes of the errors of n rows, each predicted without the rows of its group.
+    """Errors of n rows, each predicted without the rows of its own group.
 
-    ``deviations`` [n] are the sizes, in predicted standard deviations. ``features`` [n, k] describe
-    the rows, and ``groups`` is the number of groups.
+    ``deviations`` [n] are the absolute errors in predicted standard deviations, ``features`` [n, k]
+    the rows' device features, and ``groups`` the number of groups.
     """
 
     deviations: Vector
@@ -271,10 +272,10 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Half width, in standard deviations, of intervals that contain 90 % of true rates.
+        """Half the width of a 90 % interval, in predicted standard deviations.
 
-        The rows whose features are close to ``features`` count most. The result is infinite if
-        there are no rows.
+        Rows whose features are close to ``features`` count most. Without rows, the result is
+        infinite.
         """
         if not len(self.deviations):
             return math.inf
@@ -289,10 +290,10 @@ class Calibration:
 
 
 def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
-    """Predict each group of rows from all other groups, and collect errors to scale intervals.
+    """Predict the rows of each group from all other groups, and collect the errors.
 
-    ``inverse`` is the inverse of the matrix from ``with_noise``. Rows that are not ``predictable``
-    are skipped.
+    ``groups`` [n] has the group of each row. ``inverse`` is the inverse of the matrix from
+    ``with_noise``. Rows that are not ``predictable`` are skipped.
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)

@@ -97,7 +97,7 @@ def _timing(timing: DeviceTiming, precision: Precision) -> Json:
 
 
 def _short_of(seconds: float) -> float:
-    """Round to five digits, because predictions are not more precise."""
+    """Round predicted seconds to five digits, because predictions are not more precise."""
     return float(f"{seconds:.5g}")
 
 
@@ -134,10 +134,10 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _predicted_capacity() -> Json:
-    """Make a program for one model copy: seconds to the first token and between two tokens.
+    """Make a program for one copy of a model: seconds to the first token and between two tokens.
 
-    The inputs ``step`` and ``alone`` are the times to decode a token with an empty cache: for all
-    sequences together, and for a single sequence.
+    The inputs ``step`` and ``alone`` are the seconds to decode a token with an empty cache:
+    ``step`` for all sequences together, ``alone`` for a single sequence.
     """
     sequences, step, alone, cached, once, room = map(
         symbol, ("sequences", "step", "alone", "cached", "once", "room")
@@ -180,7 +180,7 @@ def _cost() -> Json:
 def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
     """Make formulas for the number of machines and the cost of a million tokens.
 
-    ``requests`` has the low end, mean and high end of a request's seconds.
+    ``requests`` has the seconds of a request: low end, mean and high end.
     """
     machines = [machines_for(_RATE, seconds) for seconds in requests]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
@@ -200,7 +200,7 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
 
 
 def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """Make a program for the times and costs of requests; rate, lengths and price are inputs.
+    """Make a program that computes times and costs of requests from their rate, lengths and price.
 
     The program's value ``timed`` is 1 if prompt and answer are within the measured lengths, else 0.
     """
@@ -225,7 +225,7 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
 
 
 def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
-    """Round times to nine digits, because more would only enlarge the script."""
+    """Round times to nine digits, because more digits would only enlarge the script."""
     return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
 
 

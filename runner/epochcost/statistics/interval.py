@@ -73,8 +73,8 @@ def mean_interval(
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    This interval ignores the variance between different hours on a machine, so that more samples
-    always make it narrower.
+    The interval leaves out differences between hours, so that more samples always make it narrower.
+    The result is infinite for fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -85,10 +85,10 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
-    The time is one plus twice the sum of autocorrelations. The autocorrelations are taken in pairs
-    of adjacent lags, up to the first pair whose sum is not positive. The sum of a pair counts at
-    most as much as the pair before. This is the initial monotone sequence estimator of Geyer
-    (1992), which needs no tuning and tends to overestimate.
+    The time is one plus twice the sum of autocorrelations. Adjacent lags are added in pairs, up to
+    the first pair whose sum is not positive. A sum that exceeds the sum before is lowered to it.
+    This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning and tends
+    to overestimate.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -101,7 +101,7 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _first_pairs(times: Series) -> Series | None:
-    """Sums of pairs of adjacent autocorrelations, before the first sum that is not positive.
+    """Autocorrelations summed in pairs of adjacent lags, before the first sum that is not positive.
 
     None if the first ``_FIRST_PAIRS`` sums are all positive.
     """
@@ -141,8 +141,8 @@ def _autocorrelations(times: Series) -> Series:
 def _skewness_of_means(times: Series, length: int) -> float:
     """Skewness of the means of all bootstrap resamples, from -1 to 1; 0 for equal times.
 
-    The result is the skewness of the sums of all circular blocks, divided by the square root of the
-    number of blocks in a resample.
+    The result is the skewness of the sums of all circular blocks of ``length`` samples, divided by
+    the square root of the number of blocks in a resample.
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()
@@ -202,8 +202,8 @@ def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
     """Compare the mean times before and after a change.
 
     The change is significant under three conditions: the interval of the ratio excludes 1, the
-    ratio differs from 1 by at least ``LEAST_EFFECT``, and both measurements have at least
-    ``FEWEST_ROUNDS`` rounds. ``rounds`` is the smaller of their numbers of rounds.
+    ratio differs from 1 by at least ``LEAST_EFFECT``, and ``rounds``, the smaller number of rounds
+    of the two measurements, is at least ``FEWEST_ROUNDS``.
     """
     factor = ratio(after, before)
     distinct = factor.low > 1 or factor.high < 1

@@ -52,9 +52,8 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
     """The examples of a data set; each example of a text data set has ``length`` characters.
 
     ``folder`` has a folder for each data set. The label at each position of a text is the next
-    character. If ``positions``, the number of positions that the model predicts, is 1, only the
-    last label is used. Raises InputError if a file differs from the spec, and CapabilityError if a
-    file is missing.
+    character. If the model predicts one position (``positions`` is 1), only the last label is used.
+    Raises InputError if a file differs from the spec, and CapabilityError if a file is missing.
     """
     if dataset.generated is not None:
         return _made_up(dataset, dataset.generated, length, positions)
@@ -99,7 +98,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file, else of the file in ``data.package``."""
+    """The path of a fetched or imported data file; without one, of the file in ``data.package``."""
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
         if not path.exists():
@@ -122,7 +121,7 @@ def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
 def _joined(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """Training and held-out examples: from separate files, else by a random split."""
+    """The training and held-out examples; files with both parts are split at random."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
@@ -176,7 +175,7 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
 
 
 def _split_in_order(dataset: Dataset, whole: Part, overlapping: int) -> tuple[Part, Part]:
-    """Hold out the windows at a text's end; training leaves out windows that overlap them."""
+    """Hold out the last windows of a text, and drop the training windows that overlap them."""
     held_out = dataset.held_out_examples or 0
     if held_out + overlapping >= len(whole.labels):
         raise InputError(
@@ -234,7 +233,7 @@ def _contents(path: Path, declared: DataFile) -> list[bytes]:
 
 
 def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
-    """For each member that the spec names, its path inside the archive."""
+    """The path inside the archive of each member that ``declared`` names."""
     by_name = {path.rpartition("/")[2]: path for path in paths}
     missing = [name for name in declared.members if name not in by_name]
     if missing:
@@ -277,7 +276,7 @@ def _text(path: Path, declared: DataFile) -> Read:
 
 
 def _csv(path: Path, declared: DataFile) -> Read:
-    """Read rows of numbers, of which the last is the label; a line of column names is skipped."""
+    """Read rows whose last number is the label; a line of column names is skipped."""
     content = b"".join(_contents(path, declared))
     first = content.partition(b"\n")[0].decode().split(",")[0].strip()
     headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
@@ -337,7 +336,7 @@ def markov_chain(declared: Generated) -> MarkovChain:
 
 
 def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Draw images [count, channels, side, side] and labels, of which a declared share is wrong."""
+    """Draw images [count, channels, side, side] and labels; a declared share of labels is wrong."""
     rng = np.random.default_rng([declared.seed, 1])
     labels = rng.integers(0, CLASSES, count)
     images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
@@ -349,10 +348,7 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
 def _drawn(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Draw striped or chequered shapes of random place, size and angle on a noisy background.
-
-    The colours of shape and background are independent, but the shape is always brighter.
-    """
+    """Draw striped or chequered shapes of random place, size and angle on a noisy background."""
     assert declared.side is not None, "the schema demands it of images"
     count, side = len(labels), declared.side
     grid = np.arange(side) - (side - 1) / 2
@@ -375,7 +371,7 @@ def _drawn(
 
 
 def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Compute a mask of the points inside each shape (disc, square, triangle, cross, ring)."""
+    """Masks of the points (x, y) inside a disc, a square, a triangle, a cross and a ring."""
     radius = np.hypot(x, y)
     across = np.maximum(np.abs(x), np.abs(y))
     triangle = (y < 0.8) & (np.abs(x) * 1.7 < y + 0.9)

@@ -95,7 +95,7 @@ class Value:
         return self.op.Neg(self)
 
     def _operand(self, other: Value | float) -> Value:
-        """Return ``other``, an operand of an arithmetic operator, as a value.
+        """Convert ``other``, the other operand of an arithmetic operator, to a value.
 
         If this value's last axis has length 1, a scalar gets this value's rank, because ONNX
         Runtime's CPU kernels are slow with a scalar of rank 0 (benchmarks/rules/scalar.py).
@@ -109,7 +109,7 @@ class Value:
 
 
 class Saved:
-    """Base class of the activations that a forward pass keeps for the gradient rule of a node."""
+    """Base class for the activations that a forward pass keeps for a node's gradient rule."""
 
 
 class Builder:
@@ -160,7 +160,7 @@ class Builder:
 
     @property
     def opset(self) -> int:
-        """The version of ONNX's default domain that the graph uses."""
+        """The opset version of ONNX's default domain in this graph."""
         return self._versions[""]
 
     def emit(
@@ -172,9 +172,9 @@ class Builder:
     ) -> tuple[Value, ...]:
         """Append a node with new output names and return its outputs.
 
-        Raises ModelError if ONNX refuses the node. A scatter that adds fp16 numbers runs in float32
-        unless the provider is CUDA, because the CPU provider has no fp16 kernel for it. A Concat of
-        more tensors than a CUDA graph allows becomes several nodes.
+        Raises ModelError if ONNX refuses the node. Except on CUDA, a scatter that adds fp16 numbers
+        runs in float32, because the CPU provider has no fp16 kernel for it. A Concat of more
+        tensors than a CUDA graph allows becomes several nodes.
         """
         if op_type == "Concat" and self.provider == "cuda" and len(inputs) > _MOST_CONCATENATED:
             parts = [
@@ -276,8 +276,8 @@ class Builder:
         """Name ``value`` in the finished graph; raises ModelError if ``name`` is already taken.
 
         ``close_model`` writes the name into the value's node, so renaming costs nothing at run
-        time. If ``value`` is an input, copied from a model or renamed before, an Identity node
-        copies it to ``name``.
+        time. If ``value`` is an input, was copied from a model or was renamed before, an Identity
+        node copies it to ``name``.
         """
         if name in self.values:
             raise ModelError(f"value {name!r}: the name is already taken in this graph")
@@ -320,7 +320,7 @@ class Builder:
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
-        """The opset version in which the node's operator last changed, up to the graph's opset."""
+        """The newest opset version, up to the graph's, that changed the node's operator."""
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version

@@ -58,8 +58,7 @@ class Normalized:
     def product_sums(self, y: Value, y_sums: Value) -> Value:
         """Σ y (x - mean) per channel, [1, C, 1, ...] in float32, for y of the shape of x.
 
-        ``y_sums`` are the sums of y per channel. On CUDA, the result is computed as
-        Σ y x - mean · Σ y.
+        ``y_sums`` has Σ y per channel. On CUDA, the result is computed as Σ y x - mean · Σ y.
         """
         if not has_normalization(self.x):
             return product_sums(y, self.deviation)
@@ -113,10 +112,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """(x - mean) · gain + shift as a BatchNormalization with constant variance.
-
-    If x has half precision, ``shift`` is corrected for the rounding of the mean to half precision.
-    """
+    """(x - mean) · gain + shift by BatchNormalization, corrected for the rounding of the mean."""
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
     one = np.ones(channels, np.float32)
@@ -132,8 +128,8 @@ def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
 def product_sums(x: Value, y: Value) -> Value:
     """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
 
-    On the CPU, large images of x are convolved with the images of y as kernels, so that the
-    products x y are not stored.
+    For large images on the CPU, a convolution of x with y as the kernels sums the products without
+    storing them.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_convolved(x):
@@ -147,8 +143,9 @@ def product_sums(x: Value, y: Value) -> Value:
 def channel_sums(x: Value) -> Value:
     """Σ x per channel, [1, C, 1, ...] in float32.
 
-    In half precision, each plane (a channel of an image) is first multiplied by a power of two near
-    the inverse of its size, so that the plane's sum does not exceed 65504, the fp16 maximum.
+    In half precision on CUDA, each plane (a channel of an image) is multiplied by a power of two
+    near the inverse of its size while it is summed, so that its sum does not exceed 65504, the fp16
+    maximum.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):

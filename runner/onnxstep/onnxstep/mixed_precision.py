@@ -67,7 +67,7 @@ class MixedBuilder(Builder):
         )
 
     def _knows(self, op_type: str, inputs: Sequence[Value | None], domain: str, half: int) -> bool:
-        """Whether the operator computes in the type ``half`` if its inputs have this type."""
+        """Whether the operator can and should compute in the type ``half``."""
         names = ["" if value is None else value.name for value in inputs]
         node = onnx.NodeProto(op_type=op_type, domain=domain, input=names)
         schema = None if domain == DOMAIN else self.schema(node)
@@ -160,10 +160,10 @@ def _times(value: Value, factor: Value) -> Value:
 
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
-    """Emit a bool scalar: whether all numbers of all gradients are finite.
+    """Emit a bool scalar: whether all elements of all gradients are finite.
 
-    The test reads the sum of all squares, which clipping also needs. For finite numbers this sum
-    overflows only if a number exceeds about 1e19.
+    The sum of all squares, which clipping also needs, must be finite. For finite elements this sum
+    overflows only if an element exceeds about 1e19.
     """
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.constant(np.zeros(0, np.int64)))
     return op.Less(total, op.scalar(np.inf, total.elem_type))

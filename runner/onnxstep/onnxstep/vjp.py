@@ -55,7 +55,7 @@ def vjp_graph(
 
 
 def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """Names of the tensors that ``patterns`` match; a pattern without a match is kept as a name."""
+    """Names of the tensors that ``patterns`` match; a pattern without a match is returned."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

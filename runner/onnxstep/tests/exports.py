@@ -28,7 +28,7 @@ def traced(nodes: Sequence[onnx.NodeProto], tensors: Mapping[str, ArrayLike]) ->
 
 
 def merged() -> onnx.ModelProto:
-    """Two layers with a norm each; the exporter merged the norms' equal scales and biases."""
+    """Two layers, each with a norm; Identity nodes let both norms share one scale and one bias."""
     return traced(
         [
             helper.make_node("Identity", ["0.norm.weight"], ["1.norm.weight"]),
@@ -66,10 +66,10 @@ def without_identities() -> onnx.ModelProto:
 def optimised(
     origins: Mapping[str, Sequence[str]], tensors: Mapping[str, ArrayLike]
 ) -> onnx.ModelProto:
-    """A model as the dynamo exporter writes it: y is a matrix product plus all ``tensors``.
+    """A model as the dynamo exporter writes it; y is a matrix product plus all ``tensors``.
 
-    ``origins`` maps each folded tensor to the names of the values from which the exporter computed
-    it. Tensors that are not in ``origins`` are marked as parameters.
+    ``origins`` maps each tensor that the exporter folded to the names of the values from which it
+    was computed. All other tensors are marked as parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

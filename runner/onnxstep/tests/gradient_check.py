@@ -38,10 +38,10 @@ class Case:
     ``shapes`` maps each differentiated input to its shape; ``fixed`` has the constant inputs.
     ``inputs`` is the order of all inputs (default: ``shapes``, then ``fixed``). ``low`` and
     ``high`` bound the random inputs, to avoid kinks and poles. ``reference_flaw`` says why the
-    reference evaluator cannot run the gradient graph. ``runtime_flaw`` says the same of ONNX
-    Runtime. ``exact_opset`` replaces ``opset`` in the float64 model. If the shape of the first
-    output depends on data, ``output_shape`` gives this shape. ``outputs`` is the number of outputs
-    or lists their names, with "" for an omitted output.
+    reference evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot.
+    ``exact_opset`` replaces ``opset`` in the float64 model. If the shape of the first output
+    depends on data, ``output_shape`` gives this shape. ``outputs`` is the number of outputs or
+    lists their names, with "" for an omitted output.
     """
 
     op_type: str

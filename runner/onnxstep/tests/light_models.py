@@ -110,7 +110,7 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index that first read each value, directly or after an Unsqueeze."""
+    """For each value, its first reader's operator and input index, looking through Unsqueeze."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):
@@ -122,7 +122,7 @@ def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
 def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
     """Distribution of a weight's first values: constant for norms and biases, else normal.
 
-    The deviation of the normal distribution is from K. He et al. 2015, arXiv:1502.01852.
+    The standard deviation is from K. He et al. 2015, arXiv:1502.01852.
     """
     if use in _STARTS:
         return Initial("constant", _STARTS[use], seed)

@@ -19,7 +19,7 @@ TOO_LARGE = LossScaling(initial=2.0**24)
 
 
 def stepping(scaling: LossScaling | None, optimizer: str = "adam", **settings: object) -> Stepping:
-    """The perceptron's fp16 training step with its first values."""
+    """The perceptron's training step in fp16, started from the perceptron's first weights."""
     options = {"precision": "fp16", "loss_scaling": scaling, **settings}
     return Stepping(
         training_step(perceptron(), StepOptions(optimizer=optimizer, **options)),
@@ -102,7 +102,7 @@ def test_a_power_of_two_changes_nothing_in_fp32() -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_has_the_range_of_fp32_is_not_scaled(precision: str) -> None:
-    """Steps in fp32 and bf16 have no loss scale and skip no update."""
+    """By default, steps in fp32 and bf16 have no loss scale and skip no update."""
     step = training_step(perceptron(), StepOptions(precision=precision))  # type: ignore[arg-type]
     assert step.state == ()
     assert not [node for node in step.model.graph.node if node.op_type == "Where"]

@@ -53,7 +53,7 @@ def test_the_terms_of_a_loss_add_up() -> None:
 
 
 def test_the_gradient_of_several_terms_is_their_slope() -> None:
-    """The loss's central difference along the gradient equals the gradient's squared norm."""
+    """The gradient of two terms agrees with the loss's central difference along the gradient."""
     data = {"target": TARGET, "target_2": WIDE}
     gradient = {n: -m for n, m in moved([MAIN, SIDE], data).items() if n != "loss"}
     graph = evaluation_graph(model_of_text(TWO_HEADS), loss=[MAIN, SIDE])
@@ -80,7 +80,7 @@ def test_two_terms_may_share_an_output() -> None:
 
 
 def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
-    """Nodes that the loss does not need are removed, even if their dimensions are not bound."""
+    """Nodes that the loss does not need are removed, even if they have unbound dimensions."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits, float[8,4] side) "
         "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "
@@ -91,7 +91,7 @@ def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
 
 
 def test_no_term_is_no_loss() -> None:
-    """An empty list of terms is refused, and so are terms together with ``output``."""
+    """An empty list of terms is refused, and so are terms together with the option ``output``."""
     for arguments in ({"loss": []}, {"loss": [MAIN], "output": "logits"}):
         with pytest.raises(ModelError, match="at least one term, each with its own output"):
             training_step(model_of_text(TWO_HEADS), StepOptions(**arguments))

@@ -101,7 +101,7 @@ def product(graph: Drawn, x: str) -> None:
 
 
 def reshape(graph: Drawn, x: str) -> None:
-    """Append a reshape to a vector, or an additional axis of length 1."""
+    """Append a Reshape of x to a vector, or an Unsqueeze of x."""
     shape = graph.shapes[x]
     if graph.number(0, 1):
         graph.add("Reshape", [x, graph.ints(-1)], (int(np.prod(shape)),))
@@ -192,7 +192,7 @@ def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
 
 
 def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """Slopes of ``model``; the drawn example is rejected if a kink is within the step."""
+    """Slopes of ``model``; rejects the drawn example if the model has a kink within the step."""
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)
@@ -203,10 +203,7 @@ def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int
 @settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
-    """For a random model f, v · VJP(u) equals the central difference of u · f along v.
-
-    The direction v of the inputs and the cotangents u of the outputs are random.
-    """
+    """The gradients of a random graph agree with finite differences along a random direction."""
     rng = np.random.default_rng(seed)
     inputs = {
         value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])

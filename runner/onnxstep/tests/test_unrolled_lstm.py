@@ -16,9 +16,10 @@ STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 5, 2
 def layer(
     direction: str = "forward", more: str = "", *, inputs: str = "b,,h0,c0", output: str = "all"
 ) -> onnx.ModelProto:
-    """A model of a scaled x, an LSTM and a loss; ``more`` has further attributes of the LSTM.
+    """A model that scales x, runs an LSTM and computes a loss.
 
-    ``inputs`` are the LSTM's optional inputs; ``output`` says which outputs the loss reads.
+    ``more`` has further attributes of the LSTM, ``inputs`` its optional inputs. ``output`` says
+    which outputs the loss reads.
     """
     directions = 2 if direction == "bidirectional" else 1
     shapes = {
@@ -95,5 +96,5 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
     ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
-    """A CPU step keeps LSTM nodes with sequence lengths or unusual activations; results agree."""
+    """A CPU step keeps an LSTM node that has sequence lengths or unusual activations."""
     assert "LSTM" in agree(layer(more=more, inputs=inputs, output="every"))

@@ -175,7 +175,7 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield path and blob id of each file that makes a project; no links or huge files."""
+    """Yield path and blob id of each file of a project, except links and huge files."""
     listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

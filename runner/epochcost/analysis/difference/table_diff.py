@@ -28,9 +28,9 @@ _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "vari
 class Job:
     """A workload, a machine and a goal (an epoch, say), as the table's columns state them.
 
-    ``kind`` is measured, published, predicted or estimated. ``source`` distinguishes figures that
-    epochcost did not measure, and is empty for measured figures. If ``threads`` is 0, all cores are
-    used. Estimates have no batch size.
+    ``kind`` says whether the figures are measured, published, predicted or estimated. ``source``
+    distinguishes figures that epochcost did not measure, else it is empty. If ``threads`` is 0, all
+    cores are used. Estimates have no batch size.
     """
 
     workload: str
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def work(self) -> tuple[object, ...]:
-        """The fields that identify the workload on its machine: all except the goal."""
+        """The values of all fields except ``goal``."""
         return tuple(getattr(self, name) for name in self.__slots__ if name != "goal")
 
 
@@ -108,7 +108,7 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    If only one revision has a price plan, the pair has None for the other revision.
+    If only one revision has a price plan, the other figure is one without a price, or None.
     """
 
     changed: tuple[Pair, ...]
@@ -141,7 +141,7 @@ def compare_tables(
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Yield every cost of a table, and every job without a cost because its price is unknown."""
+    """Yield each cost in a revision's table, and each job whose price is unknown."""
     stored = revision.stored
     for line in revision.lines:
         values = values_of(line)
@@ -177,10 +177,10 @@ def _source(values: Values, kind: str) -> str:
 def _pairs(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair a job's old and new figures by price plan; a plan in one revision only gets None.
+    """Pair a job's old and new figures by price plan.
 
-    The job's first price is paired with the old figure without a price. Superseded prices, which
-    the table keeps for published times, are paired by id only.
+    If a revision lacks a plan, the other figure is the revision's figure without a price, else
+    None. Superseded prices, which the table keeps for published times, are paired by id only.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -38,7 +38,7 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
 
 
 def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """Key of a cost's workload, machine and prices; the key is the same for all goals."""
+    """Key of a changed cost without its goal: workload, machine, and prices before and after."""
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 
@@ -76,7 +76,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _shares(jobs: Sequence[Job]) -> str:
-    """State the number of jobs for each machine or, if models are fewer, for each model."""
+    """State the number of jobs for each machine or for each model, whichever are fewer."""
     machines, models = (Counter(map(attrgetter(key), jobs)) for key in ("hardware", "workload"))
     fewer = min(machines, models, key=len)
     shares = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
@@ -182,7 +182,7 @@ def _change_words(change: ChangedCost) -> str:
 
 
 def winner_words(winner: Winner) -> str:
-    """A sentence about the former and the new cheapest choice for a goal."""
+    """A sentence that compares the former cheapest choice for a goal with the new choice."""
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
     wins = winner.wins
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
@@ -216,7 +216,7 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """The sentences below the table of costs, by their section's name in a pull-request comment."""
+    """The sentences below the table of costs, by section of a comment on a pull request."""
     results = {
         f"results_{kind}": [
             result_words(file) for file in sorted(files, key=attrgetter("replaced"))

@@ -65,7 +65,7 @@ def _program(row: TokenRow) -> Hashable:
 
 
 def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row that repeats an earlier row, and a message naming the latter."""
+    """Yield the index of each repeated row, and a message that names the first such row."""
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
@@ -76,7 +76,7 @@ def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
 
 
 def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row whose time includes the program's start, and a message."""
+    """Yield the index of each row whose time includes the program's start, with a message."""
     alike: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
     for at, row in enumerate(rows):
         question = row.question
@@ -145,11 +145,7 @@ def _count(row: TokenRow) -> int:
 
 
 def _operations(row: TokenRow) -> float:
-    """The fewest operations a second that the devices must compute to reach a row's rate.
-
-    Embeddings are looked up instead of multiplied, and the scores of the vocabulary are computed
-    for only one token of a prompt.
-    """
+    """The fewest operations a second for a row's rate; lookups of embeddings need none."""
     question, form = row.question, row.question.form
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
@@ -163,7 +159,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """The fewest bytes (weights, keys, values) that devices must read a second for a row's rate."""
+    """The fewest bytes of weights, keys and values that must be read a second for a row's rate."""
     question, form = row.question, row.question.form
     if question.kind == "first":
         return 0.0

@@ -111,9 +111,9 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 class Law:
     """Predict the times of n steps from the logarithms of the efficiencies.
 
-    The attributes are arrays [n] of facts about the models, the chips and the requests. ``expert``
-    is the number of parameters of an expert. ``split`` is the number of devices that share each
-    layer. ``part`` is the most tokens of a prompt that are read at once.
+    The attributes are arrays [n] that describe the models, chips and requests. ``expert`` is the
+    number of parameters of an expert, ``split`` the number of devices that share each layer, and
+    ``part`` the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:
@@ -173,7 +173,7 @@ def _unpacking(question: ServingQuestion) -> float:
 
 
 def _cache_bytes(question: ServingQuestion) -> float:
-    """Bytes of a token in the cache, as the software stores keys and values by default."""
+    """Bytes that the software stores, by default, for the keys and values of a token."""
     halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
     numbers = question.form.cached_numbers_per_token
     return numbers * (BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS)

@@ -82,9 +82,9 @@ class Line:
     device: Device | CpuForm | None = field(default=None, repr=False)
 
     def count_of(self, column: str, default: int) -> int:
-        """The whole number in a column, ``default`` if the cell is empty or 0.
+        """The whole number in a column; ``default`` if the cell is empty or 0.
 
-        Raises ValueError if the cell is not a positive number.
+        Raises ValueError for any other cell that is not a positive number.
         """
         text = self.cells[column]
         return int(positive_number(column, text)) if text not in {"", "0"} else default
@@ -137,9 +137,9 @@ class TokenRow:
     request and ``token`` the seconds between two tokens. So ``sequences / seconds`` is the
     throughput in tokens a second.
 
-    If the row states a rate at full load, ``seconds`` is None and the question has one sequence,
-    because the number of sequences is unknown. ``tokens_per_second`` is None if the row states a
-    time. Unknown lengths of prompts and outputs are 0.
+    If the row states a rate at full load, the number of sequences is unknown: ``seconds`` is None
+    and the question has one sequence. If the row states a time, ``tokens_per_second`` is None.
+    Unknown lengths of prompts and outputs are 0.
     """
 
     line: Line
@@ -152,7 +152,7 @@ class TokenRow:
 class Names:
     """Devices, model dimensions and processors, by the names that published rows use.
 
-    ``forms`` has the dimensions by ``plain_name`` of a model's name.
+    ``forms`` has the dimensions by the model's name as ``plain_name`` writes it.
     """
 
     devices: Devices
@@ -186,7 +186,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The columns that a token table may omit, each with the value that all rows then have."""
+    """Values that all rows of a token table have, by the columns that the table may omit."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
@@ -247,7 +247,7 @@ class _Timed(NamedTuple):
 
 
 def _timed(line: Line) -> _Timed | None:
-    """The serving time or rate that a line states; None if it states no usable one."""
+    """The serving time or rate that a line states; None if neither is usable."""
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
     prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
@@ -279,7 +279,7 @@ def _at_load(
     output: int,
     at_once: float | None,
 ) -> _Timed | None:
-    """The ``_Timed`` of a throughput, with ``interleaved`` set; None if the row is not usable."""
+    """The rate of a server under load, from its throughput; None without usable throughput."""
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None

@@ -35,9 +35,9 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A machine at its cheapest price plan.
+    """A mark of the chart: a machine at its cheapest price plan.
 
-    ``side`` is the side of the mark where the machine's name is drawn, None without a name.
+    ``side`` is the side of the mark where the machine's name is drawn; None without a name.
     """
 
     machine: MachineName
@@ -149,7 +149,7 @@ def finding(contest: Contest, job: str) -> str:
 
 
 def _unmeasured(mark: str) -> str:
-    """Format the kind of evidence of ``mark`` in brackets; empty for measured times."""
+    """The part of ``mark`` before the comma, in brackets; empty for measured times."""
     kind = mark.partition(",")[0]
     return "" if kind == "measured" else f" ({kind})"
 
@@ -169,9 +169,9 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
-    """Choose, by machine, the side of its mark on which its name overlaps no other name or mark.
+    """For each machine, choose a side of its mark where its name overlaps no other name or mark.
 
-    Machines are placed in the order of ``named``; a machine without room for its name is left out.
+    Names are placed in the order of ``named``. Machines without room for a name are omitted.
     """
     width, height = _PHONE
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)

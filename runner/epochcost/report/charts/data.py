@@ -58,7 +58,7 @@ class ChartData(Generic[RowT]):
         return [dict(self._drawn(row)) for row in self.rows]
 
     def values_of(self, *names: str) -> list[Any]:
-        """All drawn values of the fields ``names``, including both ends of intervals."""
+        """All values in the fields ``names``, including both ends of intervals."""
         columns = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in columns]
 
@@ -124,7 +124,7 @@ class ChartData(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a row, its `Shown`, and the type of its values."""
+    """A field of a row: its name, how it is shown (``display``), and the type of its values."""
 
     name: str
     display: Shown
@@ -137,7 +137,7 @@ class _Field:
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of suffixes, for the name and title of each table column that shows the field."""
+        """Suffixes of the name and the title of each table column that shows the field."""
         if self.interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
@@ -158,7 +158,7 @@ def clip(ends: Ends) -> Ends:
 
 
 def readable(form: Form, value: str, currency: str = "USD") -> str:
-    """A Vega expression that formats ``value``, itself an expression, with units."""
+    """A Vega expression that formats the value of the Vega expression ``value`` with its unit."""
     number = f"format({value}, ',.3~r')"
     if form == "money":
         return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"
@@ -178,7 +178,7 @@ def _tooltip(alt: Any, field: _Field) -> Any:
 
 
 def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
-    """The table cells for ``value``; the cells of an interval's ends are empty for equal ends."""
+    """The table cells for ``value``; if an interval's ends are equal, their cells are empty."""
     if not field.interval:
         return (_cell(field.display, value),)
     low, mean, high = (_cell(field.display, end) for end in value)

@@ -26,9 +26,9 @@ from epochcost.statistics import group_by
 
 @dataclass(frozen=True)
 class JobHere:
-    """The lowest cost of a job on a machine (``here``) and on the cheapest machine (``best``).
+    """A job at its lowest cost on a machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of compared machines; ``odds`` has their odds of being the cheapest.
+    ``machines`` is the number of compared machines, ``odds`` their odds of being the cheapest.
     ``quickest`` says whether ``here`` is the fastest.
     """
 
@@ -151,7 +151,7 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | Non
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Yield each job for which the machine is ranked, in the surest software that ranks it."""
+    """Yield each job whose rankings have the machine, from the first ranking that has it."""
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
             ways = (

@@ -77,7 +77,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Report:
-    """The inputs of the site, and all values computed from them; each value is computed once."""
+    """The inputs of the site, and the values computed from them; each value is computed once."""
 
     inputs: Inputs
     publication: Publication = field(default_factory=Publication)
@@ -126,7 +126,7 @@ class Report:
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """Every measured or published time, and predicted times for the other machines."""
+        """Every measured or published time, and predicted times where there is none."""
         timed = observe(self.inputs)
         return (*timed, *self.predictions.missing_from(timed))
 
@@ -176,7 +176,7 @@ class Report:
 
     @cached_property
     def _of_decoders(self) -> Mapping[str, Mapping[Job, Contest]]:
-        """The ranked machines of each decoder, by the decoder's id and by job."""
+        """The ranked machines for each job of a decoder, by the decoder's id and by job."""
         contests: dict[str, dict[Job, Contest]] = {}
         for name, answer in self.tokens.items():
             if (machines := tokens_contest(answer)) is not None:
@@ -193,7 +193,7 @@ class Report:
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
-        """The memory of each machine's largest accelerator in GiB, by the machine's id."""
+        """Memory in GiB of each machine's largest accelerator, by machine id; empty if unknown."""
         return {
             hardware.id: str(max(sizes))
             if (sizes := [chip.memory_gib for chip in hardware.accelerators if chip.memory_gib])
@@ -203,7 +203,7 @@ class Report:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """Every line of the table of all results, which `dataset` writes."""
+        """The lines of the table of all results."""
         return published_lines(self.catalogue, self.rows, self.variants, self.loads, self.estimated)
 
 

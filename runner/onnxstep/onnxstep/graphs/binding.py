@@ -165,8 +165,7 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 def _keep_live(graph: onnx.GraphProto) -> None:
     """Remove nodes that no output needs, and declarations of values that no node computes.
 
-    Exporters and tools that cut graphs leave such nodes and declarations, with symbolic sizes that
-    nothing binds.
+    Exporters leave such declarations, with symbolic sizes that nothing binds.
     """
     nodes = live_nodes(graph.node, [value.name for value in graph.output])
     del graph.node[:]
@@ -191,7 +190,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _named_in(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the node whose operator ``error`` names, if no other node has this operator."""
+    """Label of the node whose operator ``error`` names; None unless exactly one has it."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -200,7 +199,7 @@ def _named_in(error: str, model: onnx.ModelProto) -> str | None:
 def _inferred_anew(
     model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
-    """Infer shapes from the inputs and nodes only, and warn about declared shapes that differ.
+    """Infer shapes anew, without the declared shapes, and warn if declared shapes differ.
 
     ONNX Runtime also ignores wrong declared shapes with a warning. Raises ``error`` if inference
     fails again.
@@ -295,7 +294,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
 
 
 def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Estimate a node's arithmetic; an Einsum counts as if its operands shared no label."""
+    """Estimate a node's number of operations; for an Einsum, as if no operands shared an index."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":

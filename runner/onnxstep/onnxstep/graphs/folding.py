@@ -60,7 +60,7 @@ def fold_constants(
 
     ``fixed`` names the float initializers that are constants. With ``plain_sequences``, nodes that
     read a sequence are replaced by nodes that read its tensors. Nodes whose shapes onnx infers
-    wrongly are rewritten. A node that cannot be evaluated stays; this function raises no errors.
+    wrongly are rewritten. A node that cannot be evaluated stays, without an error.
     """
     answer = copied(model)
     values = _GraphValues(answer, fixed, plain_sequences=plain_sequences)
@@ -89,14 +89,14 @@ def misfit(model: onnx.ModelProto) -> str | None:
 
 
 def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Replace declared shapes, which onnx may have inferred wrongly, by the shapes in ``types``."""
+    """Replace shapes that onnx declared, perhaps wrongly, by the static shapes in ``types``."""
     for value in [*graph.value_info, *graph.output]:
         if static_shape(types.get(value.name)) is not None:
             value.type.CopyFrom(types[value.name])
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declare ``types``, which onnx cannot infer; warn if the file declares a different shape."""
+    """Declare ``types`` of values that onnx cannot infer; warn if a declared shape differs."""
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
     for name, kind in types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
@@ -129,8 +129,8 @@ def _written_out(
 ) -> list[onnx.NodeProto] | None:
     """The folded nodes that replace ``node``, if it is an If or creates or reads a sequence.
 
-    None for other nodes, and if the replacement is unknown. If ``node`` creates a sequence, the
-    result contains ``node`` too, because some readers of the sequence may stay.
+    None for other nodes, and if the replacement is unknown. A node that creates a sequence is kept
+    among the new nodes, because other nodes may still read the sequence.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -165,7 +165,7 @@ def _replaced(node: onnx.NodeProto, values: _GraphValues, outputs: set[str]) -> 
 
 
 class _GraphValues:
-    """The types and constant values of a graph's values, collected node by node."""
+    """The known types and constant values in a graph, collected node by node."""
 
     def __init__(
         self, model: onnx.ModelProto, fixed: Collection[str], *, plain_sequences: bool = False
@@ -200,7 +200,7 @@ class _GraphValues:
         return branch_nodes(node, bool(condition.item()), self.written_out)
 
     def corrected(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """Replace a node for which onnx would infer a wrong shape; return the nodes to use instead.
+        """The nodes that replace ``node`` if onnx would infer a wrong shape for its output.
 
         Other nodes are returned unchanged. So are nodes whose input shapes are unknown or do not
         fit the operator.
@@ -252,7 +252,7 @@ class _GraphValues:
         )
 
     def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Cache key of a node's output types; None for nodes that are large or contain graphs."""
+        """Cache key of a node's output types; None if the node is large or contains subgraphs."""
         if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
             return None
         return (
@@ -266,7 +266,7 @@ class _GraphValues:
         )
 
     def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs by name; None unless all are small constants."""
+        """The values of a node's outputs, by name; None if they are not constant or too large."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         if is_standard(node, "CastLike") and node.input[1] in self.types:
@@ -330,6 +330,6 @@ def _identity(array: Array | None) -> Hashable:
 
 
 def _bounds(node: onnx.NodeProto) -> Sequence[str]:
-    """Names of the values whose sizes limit how large the node's outputs can be."""
+    """Names of the inputs or outputs whose sizes decide if the node is small enough to fold."""
     names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
     return [name for name in names if name]

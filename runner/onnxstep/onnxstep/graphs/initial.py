@@ -105,9 +105,9 @@ def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> N
 
 
 def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
-    """Fill ``part`` by the method of Box and Muller (Ann. Math. Statistics 29, 1958).
+    """Fill ``part`` with normal numbers (Box and Muller, Ann. Math. Statistics 29, 1958).
 
-    Of the random words from ``begin`` on, the first half gives radii, and the rest gives angles.
+    The random words from ``begin`` on give first all radii, then all angles.
     """
     pairs = (part.size + 1) // 2
     cosines, sines = part[:pairs], part[pairs:]
@@ -130,7 +130,7 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 def _unit_interval(generator: np.random.Philox, block: slice) -> NDArray[np.float64]:
-    """Draw uniform numbers in [0, 1) with 53 random bits each."""
+    """Draw uniform numbers in [0, 1) with 53 random bits, one for each element of ``block``."""
     upper = generator.random_raw(block.stop - block.start) >> np.uint64(11)
     return np.asarray(upper, np.float64) * _UNIT
 

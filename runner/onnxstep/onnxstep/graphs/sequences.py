@@ -71,8 +71,8 @@ def parts(
 ) -> list[onnx.NodeProto]:
     """Nodes that split ``x`` along ``axis`` into parts with these ``lengths`` and ``names``.
 
-    With ``drops``, the parts have length 1 and lose the axis. ``whole`` is the prefix for the names
-    of other new values.
+    With ``drops``, the parts have length 1 and the axis is removed. The names of other new values
+    start with ``whole``.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
@@ -90,7 +90,7 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Yield the nodes, with each copy of an output of a Split moved directly behind the Split.
 
-    ``copies`` are the output names of the nodes that copy. Earlier versions used this order. It
+    ``copies`` are the output names of the nodes that copy. Earlier versions had this order, which
     must stay, because measurements name their graphs by file digests.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}

@@ -43,10 +43,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether the provider is the CPU and MaxUnpool can compute the gradient of this MaxPool.
-
-    MaxUnpool is faster than a scatter (benchmarks/rules/max_pool.py).
-    """
+    """Whether to use MaxUnpool, which is faster than a scatter (benchmarks/rules/max_pool.py)."""
     whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
     fits = view.is_partition and whole == node.x.shape[2:]
     return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
@@ -56,14 +53,14 @@ def _unpools(op: Builder, node: Node, view: Window) -> bool:
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ x / n) = Σ dx / n over each window of n elements.
 
-    If the node has ``count_include_pad``, n counts padding too.
+    If ``count_include_pad`` is set, n includes padding.
     """
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
 
 
 def _per_window(op: Builder, node: Node, view: Window) -> Value:
-    """1 / n for each window of n elements; a scalar if all windows have the same n."""
+    """The factor 1 / n for each window of n elements; a scalar if n is the same for all windows."""
     total = op.scalar(1.0, node.y.elem_type)
     for axis in range(len(view.kernel)):
         counts = _counts(node, view, axis)
@@ -76,7 +73,7 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
 
 
 def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of elements of each window along ``axis``; ``count_include_pad`` adds padding."""
+    """Number of elements of each window along ``axis``, with padding if the node counts padding."""
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
@@ -87,7 +84,7 @@ def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dt
 
 
 def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) -> Value:
-    """Sum, for each element of the input, of the gradients of all windows that contain it."""
+    """For each element of the input, sum the gradients of all windows that contain the element."""
     batch, channels, *out = dy.shape
     fitted = view.fitted(into, tuple(out))
     if fitted.is_partition:

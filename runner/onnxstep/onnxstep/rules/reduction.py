@@ -56,7 +56,7 @@ def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceMax", versions=(1, 11, 12, 13, 18, 20))
 @gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The gradient goes to the extreme element; equal elements share it, as in PyTorch's amax."""
+    """The gradient goes to the extreme element; equal extremes share it, as in PyTorch's amax."""
     extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
     count = reduced("ReduceSum", extreme, _axes(node), keepdims=True)
     return extreme * (_with_axes(op, node, dy) / count)

@@ -22,7 +22,7 @@ def _case(
     places: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case with the inputs ``places``; names without a tensor are omitted inputs."""
+    """A case with the inputs ``places`` in order; names without a tensor are omitted inputs."""
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in places]
     while inputs and not inputs[-1]:
@@ -57,7 +57,7 @@ def _grouped(
 
 
 def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """A MatMulNBits case with five rows of 20 weights; each row is stored in two blocks of 16."""
+    """A MatMulNBits case with 5 x 20 weights; each row of 20 is stored in two blocks of 16."""
     numbers = np.random.default_rng(bits)
     fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),
