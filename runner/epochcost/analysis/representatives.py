@@ -67,9 +67,8 @@ def _gives_way(earlier: Result, later: Result) -> bool:
     """Whether ``later`` replaces ``earlier``.
 
     If runtime, graph, spec and revision are the same, ``later`` needs at least as many rounds that
-    no other program disturbed.
-    Widths of confidence intervals are not compared: chosen by width, intervals would contain the
-    true mean less often than claimed.
+    no other program disturbed. Widths of confidence intervals are not compared: chosen by width,
+    intervals would contain the true mean less often than claimed.
     """
     rounds, more = _calm_rounds(earlier), _calm_rounds(later)
     return _version(earlier) != _version(later) or rounds <= more
