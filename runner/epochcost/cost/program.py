@@ -131,9 +131,9 @@ def _program(
 
 
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
-    """Make a program that computes ``answers`` by name, as a bill's program computes its lines.
+    """Make a program that computes each of ``answers``, by name.
 
-    Each answer is a symbolic Decimal; its symbols become the program's inputs.
+    The answers are formulas of symbols (see `cost.tracing`), which become the program's inputs.
     """
     writer = _Writer(answers.values())
     written = {name: writer.json(figure) for name, figure in answers.items()}
@@ -171,7 +171,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first expression that is equal to ``figure``; equal expressions become one object."""
+        """One object for all expressions that are equal to ``figure``."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:
