@@ -95,7 +95,7 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
 
 
 def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, Cost]:
-    """The price plan and the hourly cost: all GPUs at the reader's price, else all machines."""
+    """The price plan and hourly cost: of all GPUs at the reader's price, else of all machines."""
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:

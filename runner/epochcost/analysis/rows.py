@@ -108,7 +108,7 @@ class Row:
 
 
 def mark_of(kind: str, price: Price | None) -> str:
-    """The kind of evidence, with a note if the price is assumed."""
+    """Return ``kind``, with a note if the price is assumed."""
     return f"{kind}, price assumed" if price is not None and price.assumed else kind
 
 
@@ -135,7 +135,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The machine's prices of today and, for a published time, the price that its source states."""
+    """The machine's ``current`` prices, and the price that the observation's source states."""
     plans = current[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -150,11 +150,12 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group rows by software stack, the surest stack first; times of two stacks do not compete.
+    """Group rows by software stack, surest stack first; times of two stacks do not compete.
 
-    Stacks are sorted by their cheapest answer: no drawback (``reservation``) first, then a stated
-    precision, then measured before published before predicted. If all answers are predicted,
-    published programs precede our runtime, which was timed on fewer GPUs.
+    A stack is as sure as the first row of its ``ranking``. Three criteria apply in turn: the row
+    has no drawback (``reservation``), its precision is stated, and its time is measured, else
+    published, else predicted. Predicted rows of published programs precede those of our runtime,
+    which was timed on fewer GPUs.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))

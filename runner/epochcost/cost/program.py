@@ -67,7 +67,7 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program that computes the bill of a separate job, as ``cost.quote`` does without credit.
+    """The program for the bill of a separate job, which ``cost.quote`` computes without credit.
 
     Raises InputError if the plan can never be billed.
     """
@@ -141,7 +141,7 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _Writer:
-    """Writes traced formulas as JSON; a formula that occurs several times becomes a named value."""
+    """Writes formulas as JSON; one that occurs several times is written once, under a name."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}

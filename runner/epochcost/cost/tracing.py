@@ -79,7 +79,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of two expressions for `where` and `branch`; ``if`` cannot test it."""
+    """A comparison of two expressions, for `where` and `branch`; ``if`` raises a TypeError."""
 
     __slots__ = ()
 
