@@ -156,7 +156,7 @@ class _Writer:
             self._uses[id(self._shared(figure))] += 1
 
     def json(self, figure: Any) -> Json:
-        """A formula as JSON, or the name of a value if the formula occurs several times."""
+        """``figure`` as JSON, or its name in ``values`` if the formula occurs several times."""
         if not isinstance(figure, Expression):
             return _number(figure)
         shared = self._shared(figure)

@@ -1,7 +1,7 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. The only state that a session hides
-is that of the random generators for Dropout's masks. On the CPU provider, a Dropout node's
+A training continues from any step as if it had never stopped. The only state that a session does
+not show is that of the random generators for Dropout's masks. On the CPU provider, a Dropout node's
 generator starts at the node's seed and advances by one at each run. So a session that is opened
 after n steps gets seeds that are larger by n. ``train.loop`` decides the inputs, and when to
 evaluate and to stop.

@@ -151,11 +151,10 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window that slides over y in a transposed convolution from x to y.
+    """The window that a transposed convolution slides over y, once for each element of x.
 
-    There is a window for each element of x. With ``output_shape`` or ``auto_pad`` SAME, the shapes
-    determine the total padding. If the total is odd, the padding before the axis is larger, except
-    for SAME_UPPER.
+    With ``output_shape`` or ``auto_pad`` SAME, the shapes determine the total padding. If the total
+    is odd, the padding before the axis is larger, except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)
