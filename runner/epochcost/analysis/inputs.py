@@ -285,9 +285,10 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host that has exactly one, by host fingerprint.
+    """The declared machine of each host, by host fingerprint; hosts with several are left out.
 
-    The caller moves the host's other results to this machine, so that no host competes with itself.
+    The caller assigns the host's other results to this machine, so that no host competes with
+    itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):

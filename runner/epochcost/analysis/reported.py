@@ -134,7 +134,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
 
 
 def _idle_gpus(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
-    """Yield a doubt if the price covers whole machines, but not all of their GPUs were used."""
+    """Yield a warning if the price covers whole machines, but not all of their GPUs were used."""
     accelerators = inputs.catalogue.hardware[record.hardware].accelerators
     paid = (record.terms.machines or 1) * sum(accelerator.count for accelerator in accelerators)
     gpus = record.terms.gpus

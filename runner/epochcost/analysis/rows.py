@@ -213,7 +213,7 @@ def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decim
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
-    """Rows that may be an answer and have a cost, in the currency that most of them have."""
+    """Rows with a cost that may be answers, in their most frequent currency."""
     candidates = [
         Candidate(row, time.mean, estimate)
         for row in rows

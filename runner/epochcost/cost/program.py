@@ -5,9 +5,8 @@ usage and some values of the plan. In ``values``, each expression that occurs mo
 name and is evaluated when needed. ``lines`` are the labels of the bill's lines with their amounts.
 An expression is a number, a name, or a list that begins with an operator. Operators are ``+ - * /
 exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
-site's bill.js interprets the program. Tests compare bill.js with another interpreter, and both
-interpreters with `cost.bill`. Programs for other formulas have named ``answers`` instead of lines.
-Free credit is left out, because it changes the payer and not the cost.
+site's bill.js interprets the program. Programs for other formulas have named ``answers`` instead of
+lines. Free credit is left out, because it changes the payer and not the cost.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program that computes the bill of a part of a longer job, as ``cost.share`` does.
+    """The program for the bill of a part of a longer job, which ``cost.share`` computes.
 
     Raises InputError if the plan has no hourly charge.
     """

@@ -117,8 +117,8 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    For a condition on symbols, call both functions. Where their results differ, also in an item of
-    a tuple or a field of a dataclass, the result has an expression with the operator ``if``.
+    For a condition on symbols, call both functions. Where their results differ, even in an item of
+    a tuple or a field of a dataclass, put an expression with the operator ``if``.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()

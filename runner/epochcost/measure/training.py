@@ -8,7 +8,7 @@ evaluate and to stop.
 
 While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU a
 batch is read when a step needs it, because a thread would slow the step by more than the reading
-takes. The session counts the time for which a step waits for data.
+takes.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def ratio_errors(
     """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
 
     ``hourly`` has each device's price per hour, by the device's id. A kind of withholding is left
-    out if none of its ratios is between two devices with a price.
+    out if it has no ratio of two devices with prices.
     """
     design = designed(learnt, devices)
     prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -120,8 +120,8 @@ def _ratios(
 def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
     """Yield, for each pair of accelerators, the rows [k, 2] of the k workloads that both ran.
 
-    ``together`` is the number of labels that are withheld at a time. If it is 2, the two
-    accelerators have different ``labels``; if it is 1, they have the same label.
+    ``together`` is the number of labels withheld at a time. If it is 2, the accelerators have
+    different ``labels``; if it is 1, the same label.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
@@ -156,7 +156,7 @@ def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector)
 
 
 def _reliability(stated: Vector, right: Vector, weights: Vector) -> Iterator[Stated]:
-    """Group choices by stated probability, and yield the groups that are not empty."""
+    """Group choices by ``stated`` probability, and yield the groups that are not empty."""
     bins = np.minimum((2 * _BINS * (stated - 0.5)).astype(int), _BINS - 1)
     for inside in (bins == at for at in np.unique(bins)):
         means = np.average(np.stack((stated, right))[:, inside], axis=1, weights=weights[inside])

@@ -126,7 +126,7 @@ def _forecastable(
 ) -> Iterator[int]:
     """Yield those ``rows`` (indices of ``candidates``) that can be forecast from ``rest``.
 
-    ``rest`` needs a row of the same ``Rate.edition`` or with a similar graph.
+    A row in ``rest`` must have the same ``Rate.edition`` or a similar graph.
     """
     editions = {row.rate.edition for row in rest}
     for at in rows:

@@ -92,7 +92,7 @@ class _Project:
         """Trial and machine of another, earlier result with exactly the same samples.
 
         None if there is no such result, or if ``result`` has fewer than ``_FEWEST_TO_COPY``
-        samples. An earlier result was the argument of an earlier call.
+        samples. Earlier results come from earlier calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:

@@ -187,7 +187,7 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """The list attribute ``name`` of a node; raises ModelError for a wrong length.
+    """The list attribute ``name`` of a node; raises ModelError unless it has ``count`` items.
 
     ONNX's shape inference does not check the lengths of all attributes.
     """

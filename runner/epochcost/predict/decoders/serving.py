@@ -211,7 +211,7 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each group of alike rows: a question, the median departure, and the number of rows.
+        """For each group of alike rows: a question, the median departure, and the row count.
 
         Alike rows have the same ``_key`` and edition. A departure is log(published time / time by
         the law).
@@ -244,7 +244,7 @@ class _Side:
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecast the answers to questions about one model; their draws are correlated."""
+        """Forecast the answers to questions about one model, with correlated draws."""
         at = numbered(map(_key, questions))
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))

@@ -57,7 +57,7 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _normalize_by_given(graph: onnx.GraphProto) -> None:
-    """Convert BatchNormalization to inference form, which has a single output, in place.
+    """Convert BatchNormalization nodes in place to inference form, which has a single output.
 
     Updated running statistics are removed from the graph's outputs.
     """
@@ -225,7 +225,7 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry ``after`` to the next step as ``name``, which starts at 0 unless it is ``carried``."""
+    """Carry ``after`` to the next step as ``name``, which starts at 0 if it is not ``carried``."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 
