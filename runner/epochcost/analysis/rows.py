@@ -176,7 +176,7 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine in the first stack of ``by_stack``, best row first.
+    """The first row in ``ranking`` of each machine, from the first stack of ``by_stack``.
 
     Rows with a drawback (``reservation``) are left out unless all rows have one. Empty if no row
     has a cost.

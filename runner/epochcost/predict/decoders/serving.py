@@ -231,8 +231,8 @@ class _Side:
     def _factors(self) -> dict[str, float]:
         """For each kind of time, half the width of 90 % intervals in standard deviations.
 
-        The intervals of nine of ten rows, each predicted from other chips' rows, contain the true
-        time.
+        The intervals of nine of ten rows, each predicted from other chips' rows, contain the
+        published time.
         """
         questions = self._cells[0]
         kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])
