@@ -89,7 +89,7 @@ class SlowerInference:
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Ratios of our step times to PyTorch's in its fastest mode.
+    """Ratios of our step times to PyTorch's in its fastest mode, where the ratio is largest.
 
     ``worst`` has ratios on a CPU, by model, batch size and threads; ``gpu`` has ratios on a GPU, by
     model, precision and batch size. For each model, ``dimensions`` has the dimensions that the
@@ -129,7 +129,7 @@ class StepRatios:
 def read_ratios(path: Path) -> StepRatios:
     """Read the file of ratios; no ratios without a file. Raises ResultError for an invalid file.
 
-    PyTorch's fastest mode counts, so the largest ratio of all modes is used.
+    Of the ratios to PyTorch's modes, only the largest is used: that to the fastest mode.
     """
     if not path.is_file():
         return StepRatios()
@@ -194,10 +194,10 @@ class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
     If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. For each file, ``limits`` has the end of a sweep of batch sizes,
-    ``trainings`` the trainings to an accuracy, and ``reported`` an imported run. ``cache`` is a
-    folder of computed values that many builds share; None disables the cache. ``folders`` contain
-    the results, and ``docs`` contains the file of prediction errors.
+    count for the declared machine. ``limits``, ``trainings`` and ``reported`` map a file to its
+    record: the end of a sweep of batch sizes, the trainings to an accuracy, or an imported run.
+    ``cache`` is a folder of computed values that many builds share; None disables the cache.
+    ``folders`` contain the results, and ``docs`` contains the file of prediction errors.
     """
 
     catalogue: Catalogue
@@ -220,7 +220,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result, named with its host if the kind has several measured hosts."""
+        """The machine of a result; its name has the host if several such hosts were measured."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -286,9 +286,10 @@ def read_inputs(
 
 
 def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host that has exactly one, by host fingerprint.
+    """The declared machine of each host, by host fingerprint; hosts with several are left out.
 
-    The caller moves the host's other results to this machine, so that no host competes with itself.
+    The caller assigns the host's other results to this machine, so that no host competes with
+    itself.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):

@@ -95,7 +95,7 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
 
 
 def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, Cost]:
-    """The price plan and the hourly cost: all GPUs at the reader's price, else all machines."""
+    """The price plan and hourly cost: of all GPUs at the reader's price, else of all machines."""
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:
@@ -134,7 +134,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
 
 
 def _idle_gpus(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
-    """Yield a doubt if the price covers whole machines, but not all of their GPUs were used."""
+    """Yield a warning if the price covers whole machines, but not all of their GPUs were used."""
     accelerators = inputs.catalogue.hardware[record.hardware].accelerators
     paid = (record.terms.machines or 1) * sum(accelerator.count for accelerator in accelerators)
     gpus = record.terms.gpus

@@ -41,10 +41,10 @@ GOAL_WORDS: Mapping[Goal, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An observation under one price plan, with the cost of each goal, such as an epoch.
+    """A timed workload under one price plan; ``costs`` has the cost of each goal, such as an epoch.
 
-    ``current`` is False if the plan has a newer price; such a row stays in the tables with its date
-    and is never an answer. ``price`` is None if no price is known.
+    ``current`` is False if the plan has a newer price; tables show such a row with its date, but it
+    is never chosen as the cheapest or fastest. ``price`` is None if no price is known.
     """
 
     observed: Observation
@@ -95,12 +95,12 @@ class Row:
         return self.observed.time(goal)
 
     def estimate(self, goal: Goal) -> Estimate | None:
-        """The cost of a goal; None if it is unknown."""
+        """The estimated cost of a goal; None if the cost is unknown."""
         cost = self.cost(goal)
         return cost if isinstance(cost, Estimate) else None
 
     def draws(self, goal: Goal) -> Vector:
-        """Draw ``DRAWS`` values of the goal's cost, which must be known."""
+        """Random draws [DRAWS] of the goal's cost, which must be known."""
         time, cost = self.time(goal), self.estimate(goal)
         assert time is not None, "a cost comes from a time"
         assert cost is not None, "callers compare known costs only"
@@ -108,7 +108,7 @@ class Row:
 
 
 def mark_of(kind: str, price: Price | None) -> str:
-    """The kind of evidence, with a note if the price is assumed."""
+    """Return ``kind``, with a note if the price is assumed."""
     return f"{kind}, price assumed" if price is not None and price.assumed else kind
 
 
@@ -135,7 +135,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _plans(
     catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The machine's prices of today and, for a published time, the price that its source states."""
+    """The machine's ``current`` prices, and the price that the observation's source states."""
     plans = current[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -150,18 +150,19 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group rows by software stack, the surest stack first; times of two stacks do not compete.
+    """Group rows by software stack, surest stack first; times of two stacks do not compete.
 
-    Stacks are sorted by their cheapest answer: no drawback (``reservation``) first, then a stated
-    precision, then measured before published before predicted. If all answers are predicted,
-    published programs precede our runtime, which was timed on fewer GPUs.
+    A stack is as sure as the first row of its ``ranking``. Three criteria apply in turn: the row
+    has no drawback (``reservation``), its precision is stated, and its time is measured, else
+    published, else predicted. Predicted rows of published programs precede those of our runtime,
+    which was timed on fewer GPUs.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the software stack with the surest answer; empty if no row has a time."""
+    """The rows of the first stack of ``by_stack``; empty if no row has a time."""
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -175,10 +176,10 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine in the surest software stack; the first is the answer.
+    """The first row in ``ranking`` of each machine, from the first stack of ``by_stack``.
 
-    Rows with a drawback (``reservation``) compete only if all rows have one. Empty if no row has a
-    cost.
+    Rows with a drawback (``reservation``) are left out unless all rows have one. Empty if no row
+    has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if not row.reservation) or ranked
@@ -205,14 +206,14 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort key: prices without a ``reservation`` first, then precise times, then cost."""
+    """Sort key: rows without ``reservation`` come first, then precise times, then low costs."""
     row = candidate.key
     doubted = bool(row.price and row.price.reservation)
     return doubted, bool(row.observed.imprecise), *_cheapest_first(candidate)
 
 
 def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
-    """Rows that may be an answer and have a cost, in the currency that most of them have."""
+    """Rows with a cost that may be answers, in their most frequent currency."""
     candidates = [
         Candidate(row, time.mean, estimate)
         for row in rows
@@ -236,7 +237,7 @@ def other_currency(currency: str, usual: str | None) -> str:
 def in_usual_currency(
     ways: Sequence[T], currency: Callable[[T], str], name: Callable[[T], str]
 ) -> tuple[tuple[T, ...], list[tuple[str, str]]]:
-    """Keep ``ways`` in the most frequent currency; return names of all others with reasons."""
+    """Keep the items of ``ways`` in the most frequent currency; list the others with reasons."""
     usual = usual_currency(map(currency, ways))
     others = {(name(way), currency(way)) for way in ways if currency(way) != usual}
     return tuple(way for way in ways if currency(way) == usual), [
@@ -246,7 +247,7 @@ def in_usual_currency(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row with the job to bill for it, and the interval of the job's cost."""
+    """A row, the job that is billed for its goal, and the interval of the job's cost."""
 
     row: Row
     job: PricedJob
@@ -255,18 +256,18 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Comparable candidates, cheapest first; ``unpriced`` has the other rows, with reasons."""
+    """Comparable offers, cheapest first; ``unpriced`` has the rows left out, with reasons."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
-    """Make offers from those rows of a stack that may be answers, in the most frequent currency.
+    """Make offers from those rows of one software stack that may be answers (``Row.answers``).
 
-    Each job repeats the goal ``repetitions`` times. Rows with a drawback (``reservation``) compete
-    only if all have one. A candidate's time includes starting the machine and expected
-    interruptions.
+    Each job repeats the goal ``repetitions`` times. All offers have the most frequent currency.
+    Rows with a drawback (``reservation``) are left out unless all have one. The time of an offer
+    includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

@@ -147,7 +147,7 @@ def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _show_results(checked: ResultsCheck, *, named: bool) -> None:
-    """Print faults and remarks for reviewers; with ``named``, also a summary of each result."""
+    """Print faults and remarks; if the user ``named`` files, also summarise each result."""
     for fault in checked.faults:
         typer.echo(str(fault))
     for submission in checked.submissions if named else ():

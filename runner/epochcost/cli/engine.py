@@ -42,7 +42,7 @@ def _of_studies(names: list[str] | None) -> Sequence[str]:
 
 
 def _sound(names: Sequence[str]) -> Sequence[str]:
-    """Return ``names``; raises InputError for one that is not an engine with its version."""
+    """Return ``names``; raises InputError unless each is an engine with its version."""
     for name in names:
         try:
             TypeAdapter(EngineName).validate_python(name)

@@ -187,7 +187,7 @@ def markdown(comment: Comment) -> str:
 
 
 def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
-    """Render ``rest`` as a foldable section with the rows that still fit after ``text``."""
+    """Render a foldable section with those rows of ``rest`` that still fit after ``text``."""
     count = len(rest.rows) + rest.more
     is_table = name == "costs"
     start = "<details open>" if opened else "<details>"
@@ -198,7 +198,7 @@ def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """Join the rows that still fit after ``text``, and a line with the number of the other rows."""
+    """Join the rows that still fit after ``text``; a last line counts the others and ``more``."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:

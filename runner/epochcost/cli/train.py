@@ -168,7 +168,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
 
 
 class _Lines:
-    """Print a line when the training of a seed resumes, every ten seconds, and when it ends."""
+    """Prints progress: a line when a training resumes, every ten seconds, and at its end."""
 
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
         self._request, self._shown, self._begun = request, 0.0, 0.0

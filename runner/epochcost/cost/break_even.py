@@ -61,7 +61,7 @@ class MonthlyCost:
             return quantized(self.fixed + hours * self.per_hour)
 
     def bends(self) -> tuple[Decimal, ...]:
-        """The hours of use in a month at which the price of an hour changes."""
+        """The hours of use in a month at which the price of a further hour changes."""
         if not self.shares:
             return ()
         with exact_arithmetic():

@@ -24,10 +24,10 @@ class Usage:
     """The use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
     Each machine of each run is billed separately: a run starts its machines anew and lasts
-    ``duration_seconds``, rounded to 18 decimals. Only plans that are priced per vCPU need
-    ``vcpus``, the number of vCPUs in a machine; such plans have no price for ``accelerated`` work.
-    ``egress_gb`` is all data that leaves the provider, in GB of 1e9 bytes. Raises InputError for
-    times or numbers that are not positive, not finite or far too large.
+    ``duration_seconds``, rounded to 18 decimals. ``vcpus`` is the number of vCPUs in a machine.
+    Only plans with a price per vCPU need it; they cannot bill ``accelerated`` work. ``egress_gb``
+    is all data that leaves the provider, in GB of 1e9 bytes. Raises InputError for times or numbers
+    that are not positive, not finite or far too large.
     """
 
     duration_seconds: Decimal
@@ -51,7 +51,7 @@ class Usage:
 
     @property
     def machines(self) -> int:
-        """The number of machines of all runs together: machines at once times successive runs."""
+        """The number of machines billed: ``count`` times ``runs``."""
         return self.count * self.runs
 
 
@@ -73,8 +73,8 @@ class Line:
 class Quote:
     """A bill: its lines, whose exact sum is the total.
 
-    ``price_id`` is the id of the price, and ``as_of`` its day; both are None for a bill at an
-    hourly rate. ``assumed`` says that the plan's prices are assumptions, not from a price list.
+    ``price_id`` and ``as_of`` are the id and the date of the price, None for a bill at an hourly
+    rate. ``assumed`` says that the plan's prices are assumptions, not from a price list.
     ``elapsed_seconds`` is the time from the request for the machines to the last run's end, with
     expected start-ups, restarts and failures. ``credit_left`` is the rest of the free credit, None
     if the plan has no free credit.

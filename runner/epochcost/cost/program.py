@@ -5,9 +5,8 @@ usage and some values of the plan. In ``values``, each expression that occurs mo
 name and is evaluated when needed. ``lines`` are the labels of the bill's lines with their amounts.
 An expression is a number, a name, or a list that begins with an operator. Operators are ``+ - * /
 exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
-site's bill.js interprets the program. Tests compare bill.js with another interpreter, and both
-interpreters with `cost.bill`. Programs for other formulas have named ``answers`` instead of lines.
-Free credit is left out, because it changes the payer and not the cost.
+site's bill.js interprets the program. Programs for other formulas have named ``answers`` instead of
+lines. Free credit is left out, because it changes the payer and not the cost.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program that computes the bill of a separate job, as ``cost.quote`` does without credit.
+    """The program for the bill of a separate job, which ``cost.quote`` computes without credit.
 
     Raises InputError if the plan can never be billed.
     """
@@ -90,7 +89,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program that computes the bill of a part of a longer job, as ``cost.share`` does.
+    """The program for the bill of a part of a longer job, which ``cost.share`` computes.
 
     Raises InputError if the plan has no hourly charge.
     """
@@ -131,9 +130,9 @@ def _program(
 
 
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
-    """Make a program that computes ``answers`` by name, as a bill's program computes its lines.
+    """Make a program that computes each of ``answers``, by name.
 
-    Each answer is a symbolic Decimal; its symbols become the program's inputs.
+    The answers are formulas of symbols (see `cost.tracing`), which become the program's inputs.
     """
     writer = _Writer(answers.values())
     written = {name: writer.json(figure) for name, figure in answers.items()}
@@ -141,7 +140,7 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _Writer:
-    """Writes traced formulas as JSON; a formula that occurs several times becomes a named value."""
+    """Writes formulas as JSON; one that occurs several times is written once, under a name."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}
@@ -156,7 +155,7 @@ class _Writer:
             self._uses[id(self._shared(figure))] += 1
 
     def json(self, figure: Any) -> Json:
-        """A formula as JSON, or the name of a value if the formula occurs several times."""
+        """``figure`` as JSON, or its name in ``values`` if the formula occurs several times."""
         if not isinstance(figure, Expression):
             return _number(figure)
         shared = self._shared(figure)
@@ -171,7 +170,7 @@ class _Writer:
         return self._names[id(shared)]
 
     def _shared(self, figure: Any) -> Any:
-        """The first expression that is equal to ``figure``; equal expressions become one object."""
+        """One object for all expressions that are equal to ``figure``."""
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:

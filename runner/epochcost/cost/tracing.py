@@ -79,7 +79,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of two expressions for `where` and `branch`; ``if`` cannot test it."""
+    """A comparison of two expressions, for `where` and `branch`; ``if`` raises a TypeError."""
 
     __slots__ = ()
 
@@ -117,8 +117,8 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    For a condition on symbols, call both functions and combine their results item by item. Two
-    items that differ become an expression with the operator ``if``.
+    For a condition on symbols, call both functions. Where their results differ, even in an item of
+    a tuple or a field of a dataclass, put an expression with the operator ``if``.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -164,9 +164,9 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """The quotient ``number`` / ``step`` rounded up to an integer, without an inexact division.
+    """The smallest integer that is not below ``number`` / ``step``, without a rounding error.
 
-    Raises InvalidOperation if the result has more digits than the decimal context.
+    Raises InvalidOperation if this integer has more digits than the decimal context allows.
     """
     if is_traced(number):
         return ceiling(number / step)

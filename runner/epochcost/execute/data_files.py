@@ -134,7 +134,7 @@ def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
 def _check(path: Path, file: DataFile, form: DataFormat) -> str:
     """Check a file against its spec and return its SHA-256.
 
-    If the spec has no hash, the file's contents are parsed to check it.
+    Without a hash in the spec, the check parses the file's contents.
     """
     sha256 = verify(path, file)
     if file.sha256 is None:

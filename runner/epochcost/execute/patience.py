@@ -31,7 +31,7 @@ def look_at_host() -> Conditions:
 
 
 def disturbance(change: Conditions, cpus: int) -> str | None:
-    """Who else uses much of the CPU time of ``cpus`` CPUs, as a phrase; None if nobody does."""
+    """How much time of ``cpus`` CPUs other programs or the host take, in words; None if little."""
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
@@ -72,11 +72,11 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """Yield further rounds while extra time is left, each for the least precise trial.
+        """While extra time is left, yield another round of the least precise trial.
 
         ``measured`` returns the current results of all trials; ``rounds`` is the planned number of
-        rounds by trial. A trial gets another round only after all other imprecise trials had one,
-        so that the rounds of a trial are spread over time.
+        rounds by trial id. A trial gets another round only after all other imprecise trials had
+        one, so that the rounds of a trial are spread over time.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:

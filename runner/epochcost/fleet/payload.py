@@ -73,7 +73,7 @@ def build_payload(folder: Path) -> None:
 
 
 def _of(root: Path) -> Iterator[Path]:
-    """The files of a package in a fixed order, except parts that no run reads."""
+    """The files of a package in a fixed order, without folders that no run reads."""
     for folder, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(set(folders) - _LEFT_OUT)
         yield from (Path(folder, name) for name in sorted(names))
@@ -106,7 +106,7 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
 
 
 def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
-    """The bash script that runs `epochcost` on a target; the program replaces the shell.
+    """The bash script that replaces the shell by `epochcost` with ``arguments`` on a target.
 
     ``options`` are more arguments, in bash's own syntax.
     """

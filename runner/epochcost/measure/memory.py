@@ -117,8 +117,8 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
-    A SIGKILL counts as lack of memory, since people rarely send it. A SIGKILL does not count if the
-    kernel's counter of kills for lack of memory did not grow (``for_memory`` is False).
+    A SIGKILL counts as lack of memory, since people rarely send it. If ``for_memory`` is False, it
+    does not count: the kernel's number of kills for lack of memory did not grow.
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None

@@ -79,7 +79,7 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 
 
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
-    """Choose CPUs as a smaller instance has them: whole cores on the fewest NUMA nodes.
+    """Choose CPUs like those of a smaller instance: whole cores on the fewest NUMA nodes.
 
     The CPUs are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
     with more ``allowed`` threads come first. If the topology is unknown, the CPUs with the lowest

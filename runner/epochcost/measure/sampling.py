@@ -39,10 +39,7 @@ class Samples:
 
 
 class _Looks:
-    """Decides after how many steps a phase next tests whether it may end.
-
-    These numbers of steps grow geometrically.
-    """
+    """Schedules tests of whether a phase may end, at geometrically growing numbers of steps."""
 
     def __init__(self, first: int) -> None:
         self._next = first
@@ -148,7 +145,7 @@ class PacedReport:
         self._next = clock()
 
     def at(self, now: float, count: int, width: float | None) -> None:
-        """Pass on a report, unless the last report was less than ``_REPORT_SECONDS`` ago."""
+        """Pass on ``count`` and ``width``, unless the last report was just before ``now``."""
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)

@@ -68,10 +68,10 @@ def open_session(
     ``weights`` are values of graph inputs that never change. They become constants of the graph,
     which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
     arrays without a copy, so the caller must keep them. ``profile`` is the path prefix of a profile
-    of the session's runs. With ``strict``, no node may run on the CPU under CUDA. Otherwise ONNX
-    Runtime may use the CPU, and ``placement`` checks later that it computed only shapes there.
-    Raises CapabilityError if the session fell back to another provider, JobError if ONNX Runtime
-    refuses the graph.
+    of the session's runs. Under CUDA, ``strict`` forbids nodes on the CPU. Otherwise ONNX Runtime
+    may use the CPU, and ``placement`` checks later that only shapes were computed there. Raises
+    CapabilityError if the session fell back to another provider, JobError if ONNX Runtime refuses
+    the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -131,8 +131,8 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input, by the input's name.
 
     The session reads some inputs, such as shapes, on the cpu, and all others on ``device``. Each
-    input must be bound on its device: ONNX Runtime copies a value from another device only once,
-    when the value is bound, and ignores later changes.
+    input must be bound on the device that reads it: ONNX Runtime copies a value from another device
+    only once, when the value is bound, and ignores later changes.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}

@@ -1,14 +1,14 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. The only state that a session hides
-is that of the random generators for Dropout's masks. On the CPU provider, a Dropout node's
+A training continues from any step as if it had never stopped. The only state that a session does
+not show is that of the random generators for Dropout's masks. On the CPU provider, a Dropout node's
 generator starts at the node's seed and advances by one at each run. So a session that is opened
 after n steps gets seeds that are larger by n. ``train.loop`` decides the inputs, and when to
 evaluate and to stop.
 
 While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU a
 batch is read when a step needs it, because a thread would slow the step by more than the reading
-takes. The session counts the time for which a step waits for data.
+takes.
 """
 
 from __future__ import annotations

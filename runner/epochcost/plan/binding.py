@@ -42,13 +42,12 @@ _AT_MOST = ("vocabulary", "context")
 def bind_model(
     graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
-    """The model's graph with fixed shapes for a batch size and, if ``work`` is a phase, for it.
+    """The model's graph with fixed shapes for ``batch_size`` and, for a decoder, a phase ``work``.
 
     The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
-    no size in ``[dimensions]``, it is the batch, whatever its name. Tensors that an exporter merged
-    are separated again, see ``exported.separated``. Raises ModelError if a dimension of the graph
-    has no size, if a size contradicts the graph, or if the spec has a size for a dimension that the
-    graph lacks.
+    no size there, it is the batch, whatever its name. Tensors that an exporter merged are separated
+    again, see ``exported.separated``. Raises ModelError if a dimension of the graph has no size, if
+    a size contradicts the graph, or if the spec has a size for a dimension that the graph lacks.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -151,8 +150,8 @@ def phase_sizes(
 ) -> dict[str, int]:
     """Sizes of a decoder graph's symbolic dimensions for a batch size and a phase, by name.
 
-    The cache is exactly as long as the sequence after the run, since a longer cache makes ONNX
-    Runtime's decoding slower (microsoft/onnxruntime#29686).
+    The cache is exactly as long as the sequence at the end of the phase, since a longer cache makes
+    ONNX Runtime's decoding slower (microsoft/onnxruntime#29686).
     """
     cache = (batch_size, decoder.key_value_heads, phase.length, decoder.head_size)
     new, cached = (batch_size, phase.new_tokens), (batch_size, phase.length)

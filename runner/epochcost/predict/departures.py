@@ -144,7 +144,7 @@ class Departures:
         return weights @ self._departures, prior - weights @ shared.T
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Predict each group of rows from all other groups, and collect errors to scale intervals.
+        """Predict each group of rows from all other groups; the errors calibrate intervals.
 
         ``groups`` [n] labels the rows, and ``features`` [n, k] describe them for the method
         ``Calibration.factor``.
@@ -166,7 +166,7 @@ def fitted(
     softness: float = 0.2,
     weights: Vector | None = None,
 ) -> Vector:
-    """Fit the parameters [k] of a law to the values ``observed`` [n]; both are logarithms.
+    """Fit the parameters [k] of a law to ``observed`` [n]; parameters and values are logarithms.
 
     ``weights`` [n] are the weights of the observations, 1 by default. ``start`` [k] and
     ``deviations`` [k] are the means and standard deviations of the parameters' priors. A parameter

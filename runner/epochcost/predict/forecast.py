@@ -1,8 +1,8 @@
 """Forecast the rates of workloads on devices without measurements.
 
-One Gaussian process learns from all published rates. If no rate of a workload's software is
-known, the process assumes that this software differs from the others as much as these differ
-among themselves. Machines, memory and prices belong to ``analysis``.
+One Gaussian process learns from all published rates. If no rate of a workload's software is known,
+the process assumes that this software differs from the others as much as these differ among
+themselves. The package ``analysis`` adds machines, memory and prices.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _IMAGES = "image"
 class Question:
     """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
-    If ``program`` is None, our runtime, named ``software``, runs the workload. Otherwise, the
-    program that achieved the published rate ``program`` runs it.
+    The workload runs in our runtime, named ``software``, or in the program that achieved the
+    published rate ``program``, unless this is None.
     """
 
     model: str
@@ -83,8 +83,8 @@ class Question:
 class Forecast:
     """Examples a second on the whole machine; 90 % of true rates lie between ``low`` and ``high``.
 
-    ``draws`` are samples of the time's logarithm, relative to the time at ``per_second``. Draws of
-    one workload on several machines are correlated if the same call forecasts them.
+    ``draws`` are samples of log(time / time at ``per_second``). Draws of one workload on several
+    machines are correlated if the same call forecasts them.
     """
 
     per_second: float
@@ -102,7 +102,7 @@ _KEPT = Keep(
 
 @dataclass(frozen=True, eq=False)
 class Forecaster:
-    """Forecast rates from published rates. The workload of each question must have a known graph.
+    """Forecast rates of workloads, whose graphs must be known, from ``published`` rates.
 
     ``measured`` has our own rates, converted by ``as_rate``. The forecaster also learns from these,
     but calibrates intervals on published rates only. ``cache`` is the folder of earlier forecasts,
@@ -123,8 +123,8 @@ class Forecaster:
     def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """Calibrations on published rates, and the inverse of these rates' covariance.
 
-        The inverse is None if ``measured`` has rates: then forecasts use the published and measured
-        rates together.
+        The inverse is None if there are ``measured`` rates: then forecasts need the inverse for all
+        rates.
         """
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
@@ -203,7 +203,7 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _factors(self, rows: Design) -> Vector:
-        """For each row, the largest ``factor`` of all calibrations at the row's device features."""
+        """For each row, the largest ``Calibration.factor`` at the features of the row's device."""
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
         return np.array(factors)[places.ravel()]
@@ -251,7 +251,7 @@ def _peak_rate(row: Placed) -> float:
 
 
 def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple[Calibration, ...]:
-    """Calibrate intervals by leaving out devices, and by leaving out models with known graphs."""
+    """Calibrate intervals by withholding devices, and by withholding models with known graphs."""
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
@@ -339,7 +339,7 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The published program whose graph is most similar to a workload's graph, with one ``rate``.
+    """The published program whose graph is most similar to a workload's; ``rate`` is one rate.
 
     ``same`` has all published rates of the workload's own network, in the workload's mode and
     precision, sorted as in ``nearest_program``.

@@ -97,7 +97,7 @@ def _plausible_rows(
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """A row for each rate in examples a second, and the accelerators that ``devices`` lacks.
+    """Rows for the ``rates`` in examples a second, and the accelerators that ``devices`` lacks.
 
     Times of epochs and runs are left out: they depend on the training as much as on the machine.
     """
@@ -228,8 +228,8 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
 def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
     """Find the row that the other rows contradict most, and its rate / predicted rate.
 
-    The row is None if all rows are plausible. Both arrays contain zeros for rows that were removed
-    earlier.
+    The row is None if all rows are plausible. ``inverse`` and ``departures`` are zero for rows that
+    were removed earlier.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

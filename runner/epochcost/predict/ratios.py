@@ -2,9 +2,9 @@
 
 A ratio compares the rates of one workload on two accelerators. Both rates are predicted from the
 rows that are not withheld. With today's prices, a ratio states which accelerator is cheaper, and
-with which probability. All ratios of a pair of accelerators together count as one, so that a pair
-with many workloads does not dominate. If sources are withheld, a pair counts once for each source
-that has rates of both accelerators.
+with which probability. All pairs of accelerators have the same weight, so that a pair with many
+workloads does not dominate. If sources are withheld, a pair has this weight for each source that
+has rates of both accelerators.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A bin of choices of the cheaper of two accelerators.
+    """Choices of the cheaper of two accelerators, made with similar probabilities.
 
     ``probability`` is the mean predicted probability that a choice is right, ``right`` the share of
     choices that are right, and ``ratios`` the number of choices.
@@ -56,10 +56,10 @@ class RatioErrors:
 
     ``coverage`` is the share of 90 % ranges that contain the published ratio. All other fields
     except ``ratios`` cover only the ``priced`` ratios, whose accelerators both have a price. For
-    each, the prediction chooses an accelerator. ``brier`` is the mean squared error of the
-    predicted probabilities that a choice is right. ``base_rate_brier`` is the same if every
-    probability were the share of right choices. The regret is how much more the chosen accelerator
-    costs than the cheaper one. ``reliability`` groups choices by probability.
+    each, the prediction chooses the accelerator that seems cheaper. ``brier`` is the mean squared
+    error of the predicted probabilities that a choice is right. If every probability were the share
+    of right choices, this error would be ``base_rate_brier``. The regret is how much more the
+    chosen accelerator costs than the cheaper one. ``reliability`` groups choices by probability.
     """
 
     ratios: int
@@ -77,8 +77,8 @@ def ratio_errors(
 ) -> Mapping[TwoWithheld, RatioErrors]:
     """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
 
-    ``hourly`` has each device's price per hour, by the device's id. Ways of
-    withholding without a priced ratio are left out.
+    ``hourly`` has each device's price per hour, by the device's id. A kind of withholding is left
+    out if it has no ratio of two devices with prices.
     """
     design = designed(learnt, devices)
     prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -101,9 +101,9 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield, for each pair of accelerators, an array [k, 4] with a row for each of its k ratios.
 
-    All rows of ``together`` labels are withheld at a time. The columns are a ratio's weight and,
-    in logarithms, its error (true − predicted), the error's predicted standard deviation, and the
-    predicted ratio of costs (NaN without prices).
+    All rows of ``together`` labels are withheld at a time. The columns are a ratio's weight, the
+    error of its logarithm (true − predicted), the predicted standard deviation of this error, and
+    the logarithm of the predicted ratio of costs (NaN without prices).
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
@@ -120,7 +120,8 @@ def _ratios(
 def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
     """Yield, for each pair of accelerators, the rows [k, 2] of the k workloads that both ran.
 
-    If ``together`` is 2, the two accelerators have different ``labels``, else the same label.
+    ``together`` is the number of labels withheld at a time. If it is 2, the accelerators have
+    different ``labels``; if it is 1, the same label.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
@@ -155,7 +156,7 @@ def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector)
 
 
 def _reliability(stated: Vector, right: Vector, weights: Vector) -> Iterator[Stated]:
-    """Group choices by stated probability, and yield the groups that are not empty."""
+    """Group choices by ``stated`` probability, and yield the groups that are not empty."""
     bins = np.minimum((2 * _BINS * (stated - 0.5)).astype(int), _BINS - 1)
     for inside in (bins == at for at in np.unique(bins)):
         means = np.average(np.stack((stated, right))[:, inside], axis=1, weights=weights[inside])

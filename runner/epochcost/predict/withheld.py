@@ -1,7 +1,7 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
 Forecasts use every published rate except the withheld ones, and none of our own measurements.
-``ratios`` compares two withheld accelerators with each other.
+``ratios`` does so for ratios of the rates of two accelerators.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast without the rates of the same ``name``.
+    """A published rate, and its forecast from rates with other names.
 
-    ``name`` is an accelerator, generation, model or source. ``forecast`` is None if no forecast is
-    possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or infinite if the
-    model gives no rate.
+    ``name`` is the withheld accelerator, generation, model or source. ``forecast`` is None if no
+    forecast is possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or
+    infinite if the model gives no rate.
     """
 
     name: str
@@ -61,9 +61,9 @@ class Errors:
     """Errors of ``rows`` forecasts, each in percent of the smaller of true and predicted time.
 
     ``refused`` is the number of rows without a forecast. ``coverage`` is the share of intervals
-    that contain the published rate, ``half_width`` the median ratio between the end of an interval
-    and its middle. The ``roofline`` fields are errors of a roofline model on the rows that it can
-    predict, None if there are no such rows.
+    that contain the published rate, ``half_width`` the median of √(high end / low end). The
+    ``roofline`` fields are errors of a roofline model on the rows that it can predict, None if
+    there are no such rows.
     """
 
     rows: int
@@ -97,10 +97,10 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast every row from all rows of other accelerators, generations, models or sources.
+    """Forecast each row without the rows of its accelerator, generation, model or source.
 
-    ``withheld`` says which of these four must differ. If models or sources are withheld, only rows
-    with a known graph are forecast.
+    ``withheld`` names one of these four. If models or sources are withheld, only rows with a known
+    graph are forecast.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -124,7 +124,10 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
 def _forecastable(
     candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield each of ``rows`` if ``rest`` has the same edition or a similar graph."""
+    """Yield those ``rows`` (indices of ``candidates``) that can be forecast from ``rest``.
+
+    A row in ``rest`` must have the same ``Rate.edition`` or a similar graph.
+    """
     editions = {row.rate.edition for row in rest}
     for at in rows:
         profile = candidates[at].profile
@@ -135,9 +138,9 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
 
-    A row's factor is fitted to rows with other ``names``: to those of the same device if models are
-    withheld, to all if sources are withheld, and else to those of the same ``Rate.edition``. The
-    result is NaN for rows that are not ``predictable``, and infinite if no row determines the
+    A row's factor is fitted to rows with other ``names``: if models are withheld, to those of the
+    same device; if sources are withheld, to all; otherwise to those of the same ``Rate.edition``.
+    The result is NaN for rows that are not ``predictable``, and infinite if no row determines the
     factor.
     """
     constants: Mapping[Withheld, Labels] = {

@@ -42,9 +42,9 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 @dataclass(frozen=True)
 class Keep(Generic[ValueT]):
-    """A cache of values of one kind.
+    """A cache of the values of one ``kind``.
 
-    ``form`` validates a file's content, the pair (digest, value). ``code`` names the modules and
+    ``form`` validates a file, which contains a pair (digest, value). ``code`` names the modules and
     folders that compute the values, relative to this package or absolute.
     """
 

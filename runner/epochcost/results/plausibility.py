@@ -5,10 +5,10 @@ measuring, this module compares the spec with facts from the kernel, drivers and
 metadata service. A fact is compared only if both the spec and the machine state it.
 
 An upper bound of a machine's FLOP/s detects measured times that are too short to be true. The
-operations are counted from the model's graph, never taken from the result. Only unavoidable
-operations count: even for training, only those of the forward pass. The bound comes from the
-machine's spec, or else from the fastest chip on the market. Facts of the host in a result can only
-lower the bound.
+operations are counted from the model's graph, never taken from the result. Only those of the
+forward pass count, even for training, because they are unavoidable. The bound comes from the
+machine's spec, or else from the fastest chip on the market. What a result states about its host can
+only lower the bound.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
 
 
 def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences in the number of GPUs or, for equal numbers, in each kind of GPU."""
+    """Differences in the number of GPUs or, for equal numbers, between each GPU and its spec."""
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -222,16 +222,16 @@ def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
-    """Upper bound of the bytes per second that the fastest of ``chips`` reads and writes."""
+    """Upper bound of the memory bandwidth of the fastest of ``chips``, in bytes per second."""
     return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
 
 
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The GPUs of the spec ``hardware``, or else all in the catalogue that the machine may have.
+    """The GPUs of the spec ``hardware``, or else the catalogue's GPUs that fit GPU ``device``.
 
-    The name of such a GPU fits the driver's name of GPU ``device``.
+    A GPU fits if its name agrees with the driver's name of GPU ``device``.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
@@ -241,6 +241,6 @@ def gpus_of(
 
 
 def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest of ``peaks``, times ``unit``; ``any_gpu`` if ``peaks`` is empty or has a None."""
+    """The highest of ``peaks`` times ``unit``; ``any_gpu`` without peaks or if one is None."""
     rates = [float(peak) * unit for peak in peaks if peak is not None]
     return max(rates) if rates and len(rates) == len(peaks) else any_gpu

@@ -37,10 +37,7 @@ class Latency(Record):
         return percentiles[percent]
 
     def require_of(self, latencies: Sequence[int]) -> None:
-        """Raise ValueError if the raw ``latencies`` contradict the stored percentiles.
-
-        An empty list is accepted.
-        """
+        """Raise ValueError if ``latencies`` are given and contradict the stored percentiles."""
         if not latencies:
             return
         stated = (self.p50_nanoseconds, self.p90_nanoseconds, self.p99_nanoseconds)
@@ -54,9 +51,9 @@ class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
     ``first`` describes the times from a request's arrival to its first token. ``further`` describes
-    each answer's mean time of a token after the first. ``read`` and ``written`` are the numbers of
-    tokens in prompts and answers. The lists have one time for each request, in the order of
-    arrival. Runs with the purpose "search" store no lists.
+    the mean times of each answer's further tokens. ``read`` and ``written`` are the numbers of
+    tokens in prompts and answers. Both lists of nanoseconds have one time for each request, in the
+    order of arrival; they are empty in runs with the purpose "search".
     """
 
     first: Latency

@@ -57,7 +57,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """Part of the file's name: model, mode, provider, and the first digits of ``sweep_id``."""
+        """Part of the file's name: model, mode, provider, and the beginning of ``sweep_id``."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 

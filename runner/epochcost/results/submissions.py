@@ -72,11 +72,11 @@ class ResultsCheck:
 class _Project:
     """The project against which results are checked, and facts about the results checked so far.
 
-    ``named`` says whether the user named the files one by one, ``summarised`` whether statistics of
-    every result are computed, which doubles the time. ``works`` has, by model and mode, the digests
-    of a model's ONNX file and spec. ``first`` maps a digest of samples to the first result with
-    these samples. ``hosts`` counts results by host, and also by the machine's id. The results
-    themselves are not stored, so that a check of a hundred thousand results fits in memory.
+    ``named`` says whether the user named the files one by one. If ``summarised``, statistics of
+    every result are computed, which doubles the time. ``works`` maps a model and a mode to the
+    digests of the model's ONNX file and spec. ``first`` maps a digest of samples to the first
+    result with these samples. ``hosts`` counts results by host, and also by the machine's id. The
+    results themselves are not stored, so that a check of a hundred thousand results fits in memory.
     """
 
     catalogue: Catalogue
@@ -92,7 +92,7 @@ class _Project:
         """Trial and machine of another, earlier result with exactly the same samples.
 
         None if there is no such result, or if ``result`` has fewer than ``_FEWEST_TO_COPY``
-        samples. Earlier results are those of earlier calls.
+        samples. Earlier results come from earlier calls.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
@@ -144,7 +144,7 @@ def check_results(
 
 
 def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Record in ``project`` the results below ``root``, except the files ``named``."""
+    """Record in ``project`` all results below ``root``, except those in the files ``named``."""
     submitted = {path.resolve() for path in named}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
@@ -164,7 +164,7 @@ def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault
 def _introduced(
     submission: Submission, host: _Host, met: Mapping[_Host | str, int], least: int
 ) -> Submission:
-    """Add a remark to a submission if ``met`` counts fewer than ``least`` results of its host."""
+    """Add a remark if the submission's host is new: ``met`` counts fewer than ``least`` results."""
     machine, fingerprint = host
     if met[host] >= least:
         return submission

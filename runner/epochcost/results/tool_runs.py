@@ -81,7 +81,7 @@ class ToolRun(Record):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Reasons to doubt the values: remarks by the reader, failed requests, contradictions."""
+        """Reasons to doubt the values: ``remarks``, failed requests and contradictions."""
         return (*self.remarks, *_failure_doubts(self), *_rate_doubts(self), *_latency_doubts(self))
 
     @model_validator(mode="after")

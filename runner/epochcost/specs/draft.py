@@ -28,7 +28,7 @@ _PLACES = 2
 
 
 def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
-    """Convert the texts of command-line options to the types of the keys of a kind of spec.
+    """Convert the ``texts`` of a spec's keys to the types of these keys.
 
     Raises UsageError if a required key is None.
     """

@@ -72,9 +72,9 @@ class PlanKind:
     """Properties of a kind of price plan.
 
     Only specs of this kind have the TOML table ``table``. A reader of the site shows or hides all
-    kinds of a ``group`` together. If ``interruptible``, the provider may take the machine back.
-    Without a requested plan, the program uses the first ``usual`` kind for which the machine has a
-    price.
+    kinds with the same ``group`` together. If ``interruptible``, the provider may take the machine
+    back. If no plan is requested, the program uses the first ``usual`` kind for which the machine
+    has a price.
     """
 
     group: str
@@ -130,8 +130,9 @@ class Range(Spec):
 class Price(PricedSpec):
     """The price of a machine under a plan, valid from a date on.
 
-    A rented plan has an ``amount`` per hour, a ``commitment`` or neither. The ``components`` are
-    added; with neither, they are the whole price. An owned machine has the table ``owned``.
+    A rented plan has an ``amount`` per hour or a ``commitment``, to which its ``components`` are
+    added. If it has neither, the components are the whole price. An owned machine has the table
+    ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
@@ -283,7 +284,7 @@ class Price(PricedSpec):
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
-        """Provider and plan for readers; only the plan if the plan names the provider first."""
+        """Provider and plan for readers; the plan alone if its name begins with the provider's."""
         plan = self.plan_words
         return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
 
@@ -386,8 +387,8 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 def _table_of(price: Price, path: KeyPath) -> dict[str, Any]:
     """The price as a TOML table.
 
-    If the path leads into ``billing`` and the price only names its billing rule, the table has the
-    values of that rule.
+    If ``path`` leads into ``billing``, the table has the values of the billing rule, even if the
+    price only names the rule.
     """
     table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
     if len(path) > 1 and path[0] == "billing":

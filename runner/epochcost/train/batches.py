@@ -1,6 +1,6 @@
 """Decide the number of a trial's batches and generate them.
 
-All batches of an input or a target are in one array [pool, batch, ...].
+All batches of one input, or of one target, are in one array [pool, batch, ...].
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 def step_targets(
     step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
 ) -> tuple[TargetField, ...]:
-    """The targets with which the loss terms of a step compare outputs, in the order of the terms.
+    """The targets of the loss terms of a step, in the order of the terms.
 
     ``graph`` is the graph with fixed shapes from which the step was made. Raises ModelError if a
-    target that the spec declares does not fit the output to compare.
+    target that the spec declares does not fit the output with which it is compared.
     """
     shapes = _shapes([*step.model.graph.input, *graph.graph.output])
     return tuple(
@@ -76,8 +76,8 @@ def training_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """The batches that a trial repeats in a cycle; their number and their bytes are limited.
 
-    Raises MemoryError before a batch is generated if ``room_bytes`` is less than three batches: the
-    smallest pool of two, and a batch that is copied into the pool. None means no limit.
+    Raises MemoryError before a batch is generated if ``room_bytes`` is less than three batches: a
+    pool of two, and a batch that is copied into the pool. None means no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -137,8 +137,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
     """Raise ModelError if an input indexes an axis and its declared range goes beyond the axis.
 
-    ONNX silently counts negative indices from the end; PyTorch accepts no negative labels or
-    tokens.
+    Negative indices are refused, too: ONNX counts them from the end, and PyTorch rejects them.
     """
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {

@@ -84,9 +84,8 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` gets a progress, a step's number and the step's loss. The progress does not include
-    the steps since the latest evaluation, save or start of an epoch. The state is saved every
-    ``save_seconds``.
+    ``on_step`` gets the progress, and a step's number and loss. The progress is that of the latest
+    evaluation, save or start of an epoch. The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -115,7 +114,7 @@ def train(
 
 
 def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """Number of the step at which the next evaluation is due; 0 if there was no evaluation yet."""
+    """Number of the step at which the next evaluation is due; 0 for the first evaluation."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every

@@ -21,12 +21,13 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Inputs of attention with H query heads; each of K key heads serves H / K consecutive ones.
+    """Inputs of attention with H query heads and K key heads.
 
-    For B sequences, L queries and S keys, ``q`` is [B, H, L, E], ``k`` [B, K, S, E] and ``v``
-    [B, K, S, F]. A ``cap`` c limits a score s to c · tanh(s / c); 0 means no limit. ``bias``
-    (float) is added to the scores. ``allowed`` (bool) is True for the keys that a query may use;
-    each query needs at least one. ``bias`` and ``allowed`` broadcast to [B, H, L, S].
+    Each key head serves H / K consecutive query heads. For B sequences, L queries and S keys, ``q``
+    is [B, H, L, E], ``k`` [B, K, S, E] and ``v`` [B, K, S, F]. A ``cap`` c limits a score s to c ·
+    tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores. ``allowed`` (bool) is
+    True for the keys that a query may use; each query needs at least one. ``bias`` and ``allowed``
+    broadcast to [B, H, L, S].
     """
 
     q: Value
@@ -101,7 +102,7 @@ def merge_heads(x: Value) -> Value:
 
 
 def _grouped(x: Value, heads: int) -> Value:
-    """Reshape x [B, H, L, n] to [B, K, H / K · L, n] for K = ``heads`` shared key heads."""
+    """Group x [B, H, L, n] by key head (K = ``heads``); the result is [B, K, H / K · L, n]."""
     batch, _, _, width = x.shape
     return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
 

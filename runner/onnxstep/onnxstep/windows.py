@@ -19,9 +19,9 @@ _MOST_TAPS = 2**22
 
 @dataclass(frozen=True)
 class Window:
-    """A sliding window; each field has a number of elements for each spatial axis.
+    """A sliding window; each field is a tuple with a number for each spatial axis.
 
-    ``begins`` and ``ends`` are the padding before and after each axis.
+    ``begins`` and ``ends`` are the padding before and after each axis, in elements.
     """
 
     kernel: tuple[int, ...]
@@ -46,9 +46,9 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """Copy whose end padding makes exactly ``out`` windows fit ``into`` elements on each axis.
+        """Copy with the end padding at which exactly ``out`` windows fit on ``into`` elements.
 
-        The end padding is negative if no window contains the last elements.
+        The end padding is negative on an axis whose last elements no window contains.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]
@@ -76,7 +76,7 @@ def convolve(x: Value, w: Value, view: Window, out: tuple[int, ...], group: int)
 
 
 def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · taps, 1, *kernel] that each select an element (tap) of a window."""
+    """Kernels [channels · n, 1, *kernel] that each select one of the n elements of a window."""
     taps = math.prod(kernel)
     require_room(taps, taps, channels)
     unit = np.eye(taps, dtype=like.dtype).reshape(taps, 1, *kernel)
@@ -84,14 +84,14 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
 
 
 def dense_one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · taps, channels, *kernel], the ``one_hot_kernels`` for a single group."""
+    """The ``one_hot_kernels`` for a single group: [channels · n, channels, *kernel]."""
     count = channels * math.prod(kernel)
     require_room(count, count)
     return like.op.constant(np.eye(count, dtype=like.dtype).reshape(count, channels, *kernel))
 
 
 def crop_uncovered(x: Value, fitted: Window) -> Value:
-    """Remove the last elements of x that no window contains."""
+    """Remove the elements at the ends of x's axes that no window of ``fitted`` contains."""
     for axis, end in enumerate(fitted.ends, start=2):
         if end < 0:
             covered = x.op.integers(x.shape[axis] + end)
@@ -118,9 +118,8 @@ def _convolve_transposed_evenly(
 ) -> Value:
     """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
 
-    If this makes the end padding too large, ``output_padding`` adds the lost elements, up to
-    cuDNN's limit below the stride. Surplus elements are cut off. Elements that no window contains
-    are zeros.
+    If this cuts off elements at the end of an axis, ``output_padding`` restores them. Surplus
+    elements are cut off, and elements that no window contains are zeros.
     """
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
@@ -152,11 +151,10 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window that slides over y in a transposed convolution from x to y.
+    """The window that a transposed convolution slides over y, once for each element of x.
 
-    There is a window for each element of x. With ``output_shape`` or ``auto_pad`` SAME, the shapes
-    determine the total padding. If the total is odd, the padding before the axis is larger, except
-    for SAME_UPPER.
+    With ``output_shape`` or ``auto_pad`` SAME, the shapes determine the total padding. If the total
+    is odd, the padding before the axis is larger, except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)
@@ -189,7 +187,7 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """The list attribute ``name`` of a node; raises ModelError for a wrong length.
+    """The list attribute ``name`` of a node; raises ModelError unless it has ``count`` items.
 
     ONNX's shape inference does not check the lengths of all attributes.
     """

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class BatchNormalization(OpRun):
-    """Outside training, use only the running statistics; onnx does not do so before opset 14."""
+    """In inference, use only the running statistics; before opset 14, onnx does not do so."""
 
     op_domain = ""
 
@@ -125,7 +125,7 @@ def _scattered(
     more: Sequence[int],
     group: int,
 ) -> Array:
-    """The output before cutting off the padding; ``more`` is ConvTranspose's output_padding."""
+    """ConvTranspose's output before the padding is cut off; ``more`` is its output_padding."""
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]

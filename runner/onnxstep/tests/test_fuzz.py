@@ -1,4 +1,4 @@
-"""Damaged files give a training step or a one-line error, never a crash or a hang."""
+"""A damaged file leads to a training step or a one-line error, never to a crash or a hang."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def operators(op: MixedBuilder) -> list[str]:
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """An fp16 sum is computed in fp32, and casting the fp16 result back to fp32 adds no node."""
+    """A ReduceSum of fp16 numbers runs in fp32; casting its result back to fp32 adds no node."""
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

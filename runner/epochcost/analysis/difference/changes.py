@@ -42,8 +42,8 @@ class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
     ``before`` and ``after`` are the cheapest figures of each revision; None without a known cost.
-    ``wins`` is the probability that ``after`` is the cheapest; None for estimates and without an
-    alternative.
+    ``wins`` is the probability that ``after`` is the cheapest; None if ``after`` is an estimate or
+    has no alternative.
     """
 
     workload: str
@@ -55,11 +55,11 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All changes between two revisions; all fields are empty if nothing changed.
+    """Changes between the revisions ``before`` and ``after``; without any, other fields are empty.
 
-    ``unsure`` counts jobs that were measured again without a significant change. ``prices`` are
-    sentences on changed prices that ``costs`` does not mention, and on added or removed models and
-    machines. ``added`` and ``removed`` are jobs whose prediction is new or gone. ``problems`` are
+    ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has
+    sentences on added or removed models and machines, and on changed prices that ``costs`` does not
+    mention. ``added`` and ``removed`` are jobs whose prediction is new or gone. ``problems`` are
     sentences on files that could not be used.
     """
 
@@ -98,7 +98,7 @@ def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = No
 
 
 def compare_revisions(before: Revision, after: Revision) -> Difference:
-    """Compare the costs of equal jobs on equal hosts in two revisions, and the cheapest choices."""
+    """Compare two revisions: the costs of each job on the same host, and the cheapest choices."""
     table = compare_tables(before, after, token_figures(before, after))
     results = result_changes(before, after)
     compared = [explain(pair, before, after, results.learned_from) for pair in table.changed]
@@ -188,8 +188,8 @@ def _place(job: Job) -> tuple[object, ...]:
 class Publication:
     """A site's commit (``revision``, None if unknown) and the revision that was published before.
 
-    ``since`` is that earlier revision, committed on ``day``. If ``since`` is empty or ``revision``
-    is None, ``reason`` says why no changes can be found.
+    ``since`` is the revision published before, committed on ``day``. If ``since`` is empty or
+    ``revision`` is None, ``reason`` says why no changes can be found.
     """
 
     project: Path = Path()

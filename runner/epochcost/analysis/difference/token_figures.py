@@ -1,4 +1,4 @@
-"""Price a million tokens of each decoder in two revisions, on machines where costs may differ.
+"""Price a million tokens of each decoder in two revisions, on machines whose costs may differ.
 
 Only predicted times are compared. A measured time changes only if a result file changes, and the
 list of changed results names that file.
@@ -19,7 +19,7 @@ from epochcost.units import plain
 
 
 def token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
-    """Costs of typical requests (see ``usual_answers``) to all decoders, in both revisions."""
+    """Costs of typical requests (see ``usual_answers``) to all decoders, before and after."""
     old, new = before.catalogue, after.catalogue
     machines = {*old.hardware, *new.hardware}
     if TokenMarket(before.inputs).evidence == TokenMarket(after.inputs).evidence:

@@ -31,7 +31,7 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """Collect all lines of the table; a variant is priced under the machine's cheapest price plan.
+    """Collect all lines of the table; each of ``variants`` gets its machine's cheapest price plan.
 
     ``estimated`` has the estimated rows by the model's id.
     """

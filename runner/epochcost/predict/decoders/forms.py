@@ -24,7 +24,7 @@ _BYTES_OF_16_BITS = 2
 
 @dataclass(frozen=True, slots=True)
 class DecoderForm:
-    """Dimensions of a language model that decide its times; ``experts`` is 0 for a dense model.
+    """Dimensions of a language model that its times depend on; ``experts`` is 0 for a dense model.
 
     ``parameters`` and ``active_parameters`` (those that a token uses) are counts.
     ``cached_numbers_per_token`` is how many numbers (of keys and values) the cache stores for each
@@ -80,9 +80,9 @@ def catalogue_forms(catalogue: Catalogue) -> Mapping[str, DecoderForm]:
 
 
 def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
-    """Names and dimensions from a table of models; a model's aliases have entries of their own.
+    """Names and dimensions from a table of models; each alias of a model has an entry of its own.
 
-    Raises SpecError as ``read_rates`` does.
+    Raises SpecError for an invalid table.
     """
     rows = read_table(path, _FORM_COLUMNS, lambda _, row: (row, _form(row)))
     return tuple(

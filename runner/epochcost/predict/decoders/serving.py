@@ -52,7 +52,7 @@ _KIND_DISTANCE = 3.0
 
 
 def _length(question: ServingQuestion) -> float:
-    """The logarithm of the prompt's length, in coarse steps; 0 for times between tokens."""
+    """The logarithm of the prompt's length, rounded; 0 for times between tokens."""
     if question.kind == "token":
         return 0.0
     return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
@@ -119,7 +119,7 @@ class ServingForecaster:
 
     @cached_property
     def _newest(self) -> dict[str, str]:
-        """The latest edition of each software."""
+        """For each software, the edition in its latest row."""
         latest = sorted(self._rows, key=lambda row: row.line.cells["date"])
         return {row.question.software: row.question.edition for row in latest}
 
@@ -151,7 +151,7 @@ class ServingForecaster:
 def _timed(row: TokenRow) -> TokenRow | None:
     """The row with ``seconds`` set; None if the row does not determine the seconds.
 
-    For a rate at full load, the number of sequences becomes the largest power of two, up to 256,
+    A rate at full load is assumed to be that of the largest power of two of sequences, up to 256,
     that fits into memory.
     """
     question = row.question
@@ -173,7 +173,7 @@ def _timed(row: TokenRow) -> TokenRow | None:
 
 
 class _Fit(NamedTuple):
-    """The fitted efficiencies, and the factor that scales the intervals of each kind of time."""
+    """The fitted efficiencies, and for each kind of time half the width of its 90 % intervals."""
 
     programs: Programs
     factors: dict[str, float]
@@ -183,7 +183,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _Side:
-    """A forecaster for either accelerators or CPUs; all ``rows`` were measured on the same kind."""
+    """The forecaster for accelerators or that for CPUs; all ``rows`` were measured there."""
 
     def __init__(
         self,
@@ -211,9 +211,10 @@ class _Side:
 
     @cached_property
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each group of rows with equal traits: a question, median departure, and row count.
+        """For each group of alike rows: a question, the median departure, and the row count.
 
-        A row's departure is log(published time / time by the law).
+        Alike rows have the same ``_key`` and edition. A departure is log(published time / time by
+        the law).
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
@@ -230,7 +231,8 @@ class _Side:
     def _factors(self) -> dict[str, float]:
         """For each kind of time, half the width of 90 % intervals in standard deviations.
 
-        Such intervals contain nine of ten rows, each predicted from the rows of other chips.
+        The intervals of nine of ten rows, each predicted from other chips' rows, contain the
+        published time.
         """
         questions = self._cells[0]
         kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])
@@ -242,7 +244,7 @@ class _Side:
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecast the answers to questions about one model; their draws are correlated."""
+        """Forecast the answers to questions about one model, with correlated draws."""
         at = numbered(map(_key, questions))
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
@@ -253,5 +255,5 @@ class _Side:
 
 
 def _key(question: ServingQuestion) -> tuple[Hashable, ...]:
-    """The labels and features from which the departure from the law is predicted."""
+    """The labels and features from which the Gaussian process predicts the error of ``law``."""
     return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))

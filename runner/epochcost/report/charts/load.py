@@ -53,7 +53,7 @@ class Way:
 class LoadCost:
     """The cost of a million tokens at a rate of requests, on a machine or from an API.
 
-    ``label_cost`` is the cost at whose height the line's label is drawn, None without a label.
+    ``label_cost`` is the height of the line's label on the axis of costs, None without a label.
     """
 
     way: Annotated[str, Shown("Way")]
@@ -115,7 +115,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield the APIs, and the machines that no other beats in price and speed.
+    """Yield each machine that is faster than all cheaper machines, and the APIs.
 
     Offers whose price has a drawback (``reservation``) are left out.
     """
@@ -151,8 +151,8 @@ def cost_by_load(
 ) -> CostByLoad | None:
     """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
-    ``requests`` describes the requests. ``turn`` has the lowest rate at which a machine costs as
-    little as the cheapest API, and this machine. Returns None if fewer than two lines differ.
+    ``requests`` describes the requests. ``turn`` is the break-even between a machine and the
+    cheapest API. Returns None if fewer than two lines remain.
     """
     drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
     if len(drawn) < _LEAST:
@@ -173,8 +173,8 @@ def cost_by_load(
 def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     """State the cheapest machine or API at low and high load, without a full stop.
 
-    At the highest loads, the cost jumps with each additional machine. So the sentence names the
-    machine or API that is the cheapest at most of these loads.
+    For high load, the sentence names the machine or API that is the cheapest most often, because
+    the cost jumps with each additional machine.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]
@@ -221,7 +221,7 @@ def _distinct(apis: Sequence[Way]) -> list[Way]:
 def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
     """Yield all points of the lines; a line's last point also has the position of its label.
 
-    Labels are stacked in the order of the lines' last costs.
+    The line that ends highest has the highest label.
     """
     costs = [cost for way in ways for cost in way.costs]
     low, high = (math.log(end) for end in axes.log_domain(costs))

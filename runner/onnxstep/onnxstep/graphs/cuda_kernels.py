@@ -43,8 +43,8 @@ class _Kernel:
     """A kernel for versions ``since`` to ``until`` of an operator.
 
     A kernel without ``until`` is used only for version ``since``: ONNX Runtime does not assume that
-    the kernel fits later versions. ``formals`` are the type constraints of inputs and outputs, for
-    operators without a schema in onnx.
+    the kernel fits later versions. For an operator without a schema in onnx, ``formals`` names the
+    type constraint of each input and output.
     """
 
     since: int
@@ -118,8 +118,8 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
     """Whether the operator of ``schema`` has a CUDA kernel for the type ``elem_type``.
 
-    Also True for a type that ``schema`` does not allow, and for an operator without any CUDA
-    kernel, such as a constant or a function that its body replaces.
+    If ``schema`` does not allow the type, or if the operator has no CUDA kernel at all (a constant,
+    or a function that its body replaces), the result is also True.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -166,7 +166,7 @@ def _types(
     kernels: Sequence[_Kernel],
     values: _Values,
 ) -> Iterator[tuple[str, str]]:
-    """Yield, for each input and output, the name of its type constraint and the value's type."""
+    """Yield the name of the type constraint and the type of each input and output of a node."""
     if schema is not None:
         formals = [[(f.type_str, f.name) for f in side] for side in (schema.inputs, schema.outputs)]
     else:
@@ -257,8 +257,8 @@ _SAME = (b"SAME_UPPER", b"SAME_LOWER")
 def _stays_on_host(node: onnx.NodeProto) -> bool:
     """Whether the provider has a kernel but rejects the node's attributes.
 
-    cuDNN pads transposed convolutions by equal amounts on both sides, and each of its recurrent
-    layers has fixed activations and options (ONNX Runtime's cuda_execution_provider.cc).
+    cuDNN pads transposed convolutions equally on both sides, and its recurrent layers support only
+    some activations and options (ONNX Runtime's cuda_execution_provider.cc).
     """
     settings = node_attributes(node) if is_standard(node, "ConvTranspose", *_ACTIVATIONS) else {}
     if node.op_type == "ConvTranspose":

@@ -58,8 +58,9 @@ def _shared(
 ) -> dict[str, int]:
     """Trained tensors that an exporter probably merged, with the number of layers that share each.
 
-    A tensor is listed if all its numbers are equal. If the exporter ran an optimizer, which merges
-    equal tensors, a tensor that layers read with the same operator is also listed.
+    A tensor is listed if all its numbers are equal. If ``computed`` has tensors, the exporter ran
+    an optimizer, which merges equal tensors: then a tensor is also listed if layers read it with
+    the same operator.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -84,6 +85,6 @@ def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
 
 
 def _place(node: onnx.NodeProto, owner: str) -> str:
-    """Path of a node's module; for a repeated call, such as ``owner_1``, the path ``owner``."""
+    """Path of a node's module; the path of a repeated call, such as ``owner_1``, is ``owner``."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

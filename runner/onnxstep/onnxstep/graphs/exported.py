@@ -45,7 +45,7 @@ class Folded:
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kind of each input by name, as the dynamo exporter writes it, such as "PARAMETER".
 
-    If both an initializer and its declaration have a kind, the initializer's kind is used.
+    An initializer's own kind precedes that of its declaration.
     """
     graph = model.graph
     return {
@@ -68,10 +68,10 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 
 
 def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
-    """Sort ``name`` and its ``origins``, as the exporter lists them, into the fields of Folded.
+    """Make a Folded from a tensor's ``name`` and the ``origins`` that the exporter lists for it.
 
-    Origins with dots are parameters or buffers. ``name`` and origins without dots are operators. A
-    single origin is a parameter or buffer even without a dot. Names in ``computed`` are left out.
+    Origins with dots, or a single origin, are parameters or buffers. ``name`` and all other origins
+    are operators. Names in ``computed`` are left out.
     """
     steps = {
         step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)
@@ -85,8 +85,8 @@ def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> F
 def is_attribute(name: str) -> bool:
     """Whether ``name``, an initializer of a traced file, is a module attribute but not a buffer.
 
-    In traced files, numbers typed in code are Constant nodes, and folded tensors have names such as
-    ``onnx::Add_7``.
+    Numbers typed in code are not initializers but Constant nodes, and folded tensors have names
+    such as ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
@@ -115,10 +115,9 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
 
-    A tensor that the module shares on purpose usually has a single name. In a scripted module, or
-    if parameters share memory, it may have several. So a name is left out if its readers have other
-    operators than the replacement's (an embedding and a tied last layer), unless all numbers are
-    equal.
+    In a scripted module, or if parameters share memory, a tensor that the module shares on purpose
+    may have several names. So a name is left out if no type of operator reads both the removed
+    tensor and its replacement (an embedding and a tied last layer), unless all numbers are equal.
     """
     if not is_traced(model):
         return {}

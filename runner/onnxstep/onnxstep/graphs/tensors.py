@@ -106,7 +106,7 @@ def value_types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
 
 
 def static_shape(kind: onnx.TypeProto | None) -> tuple[int, ...] | None:
-    """The shape of a tensor type; None without a shape, or for a dimension without a size."""
+    """The shape of a tensor type; None if the type declares no shape or not every size."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
     sizes = []
@@ -127,9 +127,9 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check_tensors(model: onnx.ModelProto) -> None:
-    """Raise ModelError for stored data that does not fill its shape, and for absurd sizes.
+    """Raise ModelError for stored data that do not fill their shape, and for impossible shapes.
 
-    ``check_declarations`` checks the declared types and sizes.
+    ``check_declarations`` checks the declared types and shapes.
     """
     for tensor in stored_tensors(model):
         _check_shape(tensor.name, tensor.dims)
@@ -138,7 +138,7 @@ def check_tensors(model: onnx.ModelProto) -> None:
 
 
 def check_declarations(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a declared type that ONNX lacks, and for a negative or absurd size."""
+    """Raise ModelError for a type that ONNX lacks, a negative size, or more than 2**40 elements."""
     for graph in graphs(model):
         for value in declared_values(graph):
             tensor = value.type.tensor_type

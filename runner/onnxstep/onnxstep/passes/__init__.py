@@ -54,8 +54,7 @@ def lower(
 ) -> Forward:
     """Convert BatchNormalization to training form, and replace slow nodes by faster nodes.
 
-    ``carried`` and ``frozen`` name tensors as in ``train_on_batches``. ``resumable`` is explained
-    in ``StepOptions``.
+    See ``train_on_batches`` for ``carried`` and ``frozen``, and ``StepOptions`` for ``resumable``.
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)

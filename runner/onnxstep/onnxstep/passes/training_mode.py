@@ -57,7 +57,7 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _normalize_by_given(graph: onnx.GraphProto) -> None:
-    """Convert BatchNormalization to inference form, which has a single output, in place.
+    """Convert BatchNormalization nodes in place to inference form, which has a single output.
 
     Updated running statistics are removed from the graph's outputs.
     """
@@ -99,8 +99,8 @@ def train_on_batches(
     ``carried`` names tensors that may be running statistics. A node keeps its inference form if
     ``frozen`` names one of its statistics, or if the graph computes the statistics from the node's
     own input. Statistics that the graph computes from other values are not carried to the next
-    step. Raises ModelError if the graph does not compute a statistic that is missing in
-    ``carried``. Also raises ModelError if a channel has a single value, which has no variance.
+    step. Raises ModelError for a statistic that is neither in ``carried`` nor computed by the
+    graph, and for a channel with a single value, which has no variance.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -122,10 +122,10 @@ def train_on_batches(
 
 
 def _append_given(op: Builder, proto: onnx.NodeProto) -> None:
-    """Append a node that is not in training form.
+    """Append ``proto`` in inference form.
 
-    BatchNormalization of half types becomes plain operators: ONNX Runtime has no kernel for a half
-    batch with float32 statistics.
+    BatchNormalization of 16-bit values becomes plain operators: ONNX Runtime has no kernel that
+    also accepts float32 statistics.
     """
     if is_batch_normalization(proto):
         node = Node(op, proto, frozenset())
@@ -147,8 +147,8 @@ def _trained(
 ) -> onnx.NodeProto:
     """Emit the training form of ``proto``; return the node to differentiate instead of ``proto``.
 
-    ``names`` are its running statistics. The function updates ``latest``, which maps the name of
-    each running statistic to its newest value.
+    ``names`` are the running statistics of ``proto``. The function writes their newest values into
+    ``latest``.
     """
     node = Node(op, proto, frozenset())
     batch = _emit(node)
@@ -171,7 +171,7 @@ def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.N
 def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
     """The weight n / (n + 1) of the average over n past batches, when a new batch joins it.
 
-    ``counter`` names the state n. It starts at 0, because PyTorch's exporters do not write the
+    The state n, named ``counter``, starts at 0, because PyTorch's exporters do not write the
     module's number of past batches.
     """
     count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
@@ -195,7 +195,7 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
 
 
 def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """Copy of ``proto`` that outputs the batch's statistics: its momentum is 0."""
+    """Copy of ``proto`` with momentum 0, so that it outputs the statistics of the batch."""
     node = helper.make_node(
         proto.op_type,
         proto.input,
@@ -225,7 +225,7 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
 
 
 def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry ``after`` to the next step; a statistic starts at the model's value, a counter at 0."""
+    """Carry ``after`` to the next step as ``name``, which starts at 0 if it is not ``carried``."""
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 

@@ -1,4 +1,4 @@
-"""Nodes on which onnx's shape inference loops or crashes are refused before it runs."""
+"""Nodes that make onnx's shape inference loop or crash are refused before the inference."""
 
 from __future__ import annotations
 

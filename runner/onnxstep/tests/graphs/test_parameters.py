@@ -136,7 +136,7 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("name", "count"), [("mnist_mlp", 669_706), ("mnist_cnn", 1_199_882)])
 def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: int) -> None:
-    """The model ``name`` has ``count`` parameters, as in Woolf's benchmark, and one data input."""
+    """The model ``name`` has ``count`` parameters, as in Woolf's paper, and one data input."""
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
