@@ -1,8 +1,9 @@
 """The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
 This file, the ledger, is written before a machine or a job is started. So if the launch is killed,
-the next launch can end its machines and jobs. Before a cell (a trial or a sweep) starts, money for
-its longest time and its retries is reserved. Bills and reservations together never exceed the cap.
+the next launch can end its machines and jobs. Before a cell (a trial or a sweep) starts, its
+highest possible cost, including retries, is reserved. Bills and reservations together never exceed
+the cap.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ FOLDER = Path(".cache/launch")
 
 @dataclass(frozen=True)
 class Tariff:
-    """The price plan of a target, which bills the time of its machine from start to end.
+    """The price plan of a target's machine, billed from the machine's start to its end.
 
-    ``is_quoted`` says whether the amount is the price that the engine quotes, not the spec's price.
+    If ``is_quoted``, the amount is the price that the engine quotes, not the spec's price.
     """
 
     target: Target
@@ -97,7 +98,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
 
 
 class Entries(BaseModel, frozen=True, extra="forbid"):
-    """The content of a ledger: the lease of each station, and the sum of bills of each target."""
+    """The content of a ledger: leases by the station's name, sums of bills by the target's id."""
 
     leases: dict[str, Lease] = {}
     spent: dict[str, Decimal] = {}
