@@ -306,8 +306,8 @@ class Follower:
 class RepeatsRequest:
     """The seeds of a training's repeats, and the folders of their states and results.
 
-    ``aim`` describes the training's target in words. If ``anew``, repeats are trained again from
-    the start, even if their result or state is stored.
+    ``aim`` is the target that ends the training, as a text. If ``anew``, repeats are trained again
+    from the start, even if their result or state is stored.
     """
 
     prepared: PreparedTraining

@@ -93,7 +93,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     reserved: Decimal
 
     def moved(self, now: float) -> Lease:
-        """A copy of the lease that begins at ``now`` and lasts as long as this lease."""
+        """This lease, moved to begin at ``now``; it lasts as long as before."""
         return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 
@@ -112,7 +112,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether the time of all leases is over, so that waiting frees no reserved money."""
+        """Whether all leases should have ended, so that waiting would free no reserved money."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
