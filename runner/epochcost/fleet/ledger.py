@@ -93,7 +93,7 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     reserved: Decimal
 
     def moved(self, now: float) -> Lease:
-        """This lease, moved to begin at ``now``; it lasts as long as before."""
+        """The lease, moved to begin at ``now``; it lasts as long as before."""
         return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 

@@ -1,7 +1,8 @@
 """A station measures cells on a target one by one: it runs a job and collects the results.
 
-A cell whose machine was lost waits to be measured again. After each cell, even a failed one, the
-station ends its job and collects its results. At its own end, it gives the machine back.
+A cell is a trial or a sweep. If its machine is lost, it waits to be measured again. After each
+cell, even a failed one, the station ends its job and collects its results. At its own end, it gives
+the machine back.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` has collected files until they are checked. ``waiting`` has the cells that no station
-    has taken. ``options`` are the arguments of `epochcost run` for all cells. ``on_event`` gets a
-    station's name, a cell's title, the cell's new state and the reason. ``clock`` returns seconds
-    since 1970, and ``pause`` waits some seconds. ``losses`` counts the lost machines of each cell,
-    by the cell's id.
+    ``folder`` has collected files that are not yet checked. ``waiting`` has the cells that no
+    station has taken. ``options`` are the arguments of `epochcost run` for all cells. ``on_event``
+    gets a station's name, a cell's title, the cell's new state and the reason. ``clock`` returns
+    seconds since 1970, and ``pause`` waits some seconds. ``losses`` counts the lost machines of
+    each cell, by the cell's id.
     """
 
     folder: Path
@@ -86,7 +87,7 @@ class Station:
     _failures: int = 0
 
     def measure(self) -> Waits:
-        """Measure cells of the launch; yields the seconds to wait before continuing the iterator.
+        """Measure cells of the launch; yields how many seconds to wait before the next item.
 
         Closing the iterator ends the job and gives the machine back.
         """
@@ -125,7 +126,7 @@ class Station:
             self.problem = self._tried(self._start)
 
     def _start(self) -> None:
-        """Start the target, unless it is up; the stations of a cluster share an installation."""
+        """Start the target, unless this or another station of its engine has started it."""
         with self.engine.starting:
             if not self.engine.is_up:
                 self.engine.start()
@@ -160,7 +161,6 @@ class Station:
         return self._write(lease)
 
     def _write(self, lease: Lease) -> bool:
-        """Write ``lease`` to the ledger; returns False if there is no money for it."""
         if self.launch.ledger.reserve(self.name, lease):
             self._lease = lease
             return True

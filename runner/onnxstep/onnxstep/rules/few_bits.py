@@ -17,10 +17,7 @@ _BYTE = 8
 
 @gradient("MatMulNBits", versions=(VERSION,), domain=DOMAIN)
 def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(x Wᵀ + b) = dx Wᵀ + db.
-
-    The weights W [N, K] are dequantized for each product.
-    """
+    """Gradients of x and b in x Wᵀ + b; the weights W [N, K] are dequantized for each product."""
     if node.wants(2):
         raise ModelError(f"{node.label}: scales of quantized weights are not trained; freeze them")
     return op.MatMul(dy, _weights(node, dy)), None, None, None, None, dy
