@@ -108,7 +108,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Workloads to predict on GPUs or on CPUs, and models and machines that get no prediction."""
+    """Tasks on GPUs or on CPUs, their forecaster, and reasons for missing predictions."""
 
     tasks: Sequence[_Task]
     forecaster: Forecaster

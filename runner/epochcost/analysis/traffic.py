@@ -101,7 +101,7 @@ def _device(layout: Layout) -> tuple[object, ...]:
 
 
 def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
-    """Yield the questions whose answers give a layout's times, in the order ``_timing`` expects."""
+    """Yield questions about a layout's times, in the order in which ``_timing`` expects answers."""
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)

@@ -82,8 +82,8 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    Paid time begins at ``since`` (seconds since 1970). If the launch dies, the job's limit and the
-    machine's autostop end the job and the machine at ``until``.
+    Paid time begins at ``since`` (seconds since 1970). Even if the launch dies, the job's limit and
+    the machine's autostop end both at ``until``.
     """
 
     target: Target

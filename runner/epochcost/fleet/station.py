@@ -118,7 +118,7 @@ class Station:
             self._give_back()
 
     def _install(self) -> None:
-        """Install the code on a cluster. No money is reserved, because only jobs are billed."""
+        """Install the code on a cluster, without reserving money, because only jobs are billed."""
         kind = self.engine.target.kind
         cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
         if cell is not None and not self.problem:
@@ -148,7 +148,7 @@ class Station:
         return None
 
     def _reserve(self, cell: Cell) -> bool:
-        """Write a lease for a cell to the ledger; returns False if there is no money for it."""
+        """Reserve money for a cell in the ledger; returns False if too little is left."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(
@@ -247,7 +247,7 @@ class Station:
             self.engine.cancel(self._paid.job)
 
     def _collect(self, cell: Cell | None) -> str:
-        """Collect files of ``cell``, or all files for None; returns the first problem, or ""."""
+        """Collect the files of ``cell`` (None: all files); return the first problem, or ""."""
         staged = (self.launch.folder / self.name).absolute()
         reason = self._tried(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
@@ -286,7 +286,7 @@ class Station:
             self.problem = f"{_MOST_FAILURES} trials in a row failed, the last: {reason}"
 
     def _pay(self, cell: Cell, result: Result | BatchLimit) -> None:
-        """Record the price paid for a result, and the start-up time of a machine just started."""
+        """Record the price paid for a result, and the start-up time if a machine just started."""
         tariff, target, now = self.engine.tariff, self.engine.target, self.launch.clock()
         startup: float | None = None
         if isinstance(result, Result) and self._requested:

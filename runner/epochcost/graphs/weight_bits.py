@@ -111,7 +111,7 @@ def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy the model; the copy's products with quantised weights do not round activations."""
+    """Copy a model; in the copy, products with quantised weights do not round activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:

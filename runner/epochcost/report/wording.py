@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """Format ``mark`` for readers: the kind of evidence, and whether the price is assumed."""
+    """Format ``mark``, which names the kind of evidence and says if the price is assumed."""
     return mark.replace(", price assumed", " · assumed price")
 
 
@@ -80,7 +80,7 @@ def time_words(time: Time | Decimal | float | None) -> str:
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """Format the wider half of an interval in percent of the mean; empty without an interval."""
+    """Format an interval's wider half in percent of the mean; empty without an interval."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:

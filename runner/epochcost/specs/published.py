@@ -94,7 +94,7 @@ class Claim(Spec):
 
     @property
     def value(self) -> Decimal:
-        """The printed number with all its digits, which show its precision."""
+        """The printed number; its digits show its precision."""
         return Decimal(self.printed.replace(",", ""))
 
 

@@ -46,7 +46,7 @@ def _reduced(op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Val
 
 
 def _is_product(op_type: str, x: Value, last: Sequence[int]) -> bool:
-    """Whether a product with a column of numbers can reduce the ``last`` axes of x."""
+    """Whether ``_product`` can reduce the ``last`` axes of x."""
     count = math.prod(x.shape[axis] for axis in last)
     is_sum = op_type in _SUMS and x.elem_type == TensorProto.FLOAT
     return is_sum and 1 < count <= _LONGEST_COLUMN

@@ -152,7 +152,7 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Split ``rows``, a tensor [n, T·B] for each direction, into the values of the T steps."""
+        """Split ``rows``, one tensor [n, T·B] for each direction, into values of the T steps."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:

@@ -323,7 +323,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor, with facts from a known processor of the same ``chip`` if any."""
+    """Describe a processor of ``threads`` threads, like a known one of the same ``chip`` if any."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores
@@ -343,5 +343,5 @@ def _threads_of(machine: str) -> int | None:
 
 
 def _family(machine: str) -> str:
-    """The part of a machine's name that all sizes of its family share."""
+    """The family in a machine's name, without the size."""
     return re.split(r"\.|-\d+$", machine)[0]

@@ -74,7 +74,7 @@ MOST_CHANGE = Decimal(5)
 
 
 class ApiRow(NamedTuple):
-    """A valid row of a table of token prices: the API's price, and the row's line in the file."""
+    """A valid row of a table of token prices: an API's price, and the row's line number."""
 
     line: int
     price: ApiPrice

@@ -257,7 +257,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """For each value of ``group``, the price in ``rents`` nearest in date to ``rent``."""
+    """The prices in ``rents`` nearest in date to ``rent``, one for each value of ``group``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)

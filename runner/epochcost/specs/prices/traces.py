@@ -32,7 +32,7 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """The prices of a zone: increasing POSIX times, and the price per hour from each time on.
+    """The prices per hour of a zone, each valid from its POSIX time in ``times`` on.
 
     A price is NaN while no machine is available.
     """

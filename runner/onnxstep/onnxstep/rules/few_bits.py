@@ -47,7 +47,7 @@ def _weights(node: Node, dy: Value) -> Value:
 
 
 def _digits(packed: Value, bits: int, elem_type: int, zero: int = 0) -> Value:
-    """Unpack bytes into integers along a new last axis, lowest bits first; subtract ``zero``."""
+    """Unpack bytes to integers of ``bits`` bits along a new last axis; subtract ``zero``."""
     op, places = packed.op, np.arange(0, _BYTE, bits)
     table = (np.arange(2**_BYTE)[:, None] >> places & (2**bits - 1)) - zero
     numbers = op.constant(table.astype(helper.tensor_dtype_to_np_dtype(elem_type)))

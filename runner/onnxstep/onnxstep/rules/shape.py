@@ -61,7 +61,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
 def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Move each block of the incoming gradient back into channels, as the node's mode says."""
+    """Move the gradients of each block of elements back into channels, as the node's mode says."""
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(dy, blocksize=size)
