@@ -45,10 +45,10 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``embeddings`` counts the parameters of embeddings and head, ``adapters`` those of rank-1
-    adapters on all matrices. For each token, a layer stores ``attention_width`` numbers between
-    attention's input and output projections. ``active_width`` is the total width of the
-    feed-forward layers of all experts that a token uses.
+    ``embeddings`` counts the parameters of embeddings and head. ``adapters`` counts the parameters
+    of low-rank adapters on all matrices, per rank. For each token, a layer stores
+    ``attention_width`` numbers between attention's input and output projections. ``active_width``
+    is the total width of the feed-forward layers of all experts that a token uses.
     """
 
     embeddings: int

@@ -72,7 +72,7 @@ class TimedDecoder:
     def sequences(self) -> tuple[int, ...]:
         """The numbers of sequences with which decoding was timed, ascending.
 
-        Empty if no prompt was timed, as in a run that ended early.
+        If a run ended before a prompt was timed, the result is empty.
         """
         if not self.steps("prefill", 1):
             return ()
@@ -120,9 +120,9 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 
 
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
-    """Find every decoder whose phases were timed on a whole machine, in the order of the files.
+    """Collect the times of decoders' phases, from trials in default settings except the precision.
 
-    ``model`` is the id of the decoder, None for all decoders.
+    ``model`` is the id of the decoder, None for all decoders. The order is that of the files.
     """
     named = (stored for stored in inputs.stored if model in (None, stored.result.trial.model))
     groups = group_by(of_whole_machines(named, Phase), _setting)

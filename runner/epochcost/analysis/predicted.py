@@ -1,9 +1,9 @@
 """Predict the times of unmeasured workloads from published rates, as observations.
 
-Machines whose GPUs or CPUs have published rates get predictions. All other machines get a reason
-why they have none. If the pinned ONNX Runtime does not support a machine's GPU, the time with other
-software is predicted, and the observation names that software. The package ``predict`` computes the
-rates.
+Machines get predictions if sources state rates (examples a second) for their GPUs or CPUs. All
+other machines get a reason. If the pinned ONNX Runtime does not support a machine's GPU, the time
+with other software is predicted, and the observation names that software. The package ``predict``
+computes the rates.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Workloads to predict on GPUs or on CPUs, and models and machines that get no prediction."""
+    """Tasks on GPUs or on CPUs, their forecaster, and reasons for missing predictions."""
 
     tasks: Sequence[_Task]
     forecaster: Forecaster
@@ -134,12 +134,12 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    Each workload is predicted for ONNX Runtime and, on GPUs, also for the published program with
-    the most similar graph. The precision is ``precision``, or by default each machine's usual one.
+    Each workload is predicted for ONNX Runtime and, on GPUs, also for the published program whose
+    graph is most similar. The precision is ``precision``, or by default each machine's usual one.
     The batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
-    predicted for the smallest batch, that is, for single requests. Nearly all published rates on
-    GPUs are of large batches, so single requests are not predicted there. Without tables of
-    observations, nothing is predicted. Raises InputError for a table that cannot be read.
+    predicted for the smallest batch, that is, for single requests; on GPUs it is not, because
+    nearly all published rates are of large batches. Without tables of observations, nothing is
+    predicted. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -206,7 +206,7 @@ def _asked(
 
 
 def _refusal(kind: str, profile: Profile | None) -> str:
-    """Explain why a model is not predicted: no counted graph, or too few similar workloads."""
+    """The reason why a model is not predicted: no usable graph, or too few similar workloads."""
     if profile is None:
         return "its graph is missing or cannot be counted"
     like = "recurrent model" if profile.recurrent_flops else "model of a similar size"
@@ -214,7 +214,7 @@ def _refusal(kind: str, profile: Profile | None) -> str:
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of the graphs of models, by id; none for models that cannot be counted."""
+    """Profiles of the graphs of models, by id; models that cannot be counted are left out."""
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)
@@ -238,7 +238,7 @@ def _forecaster(
 
 
 def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The tasks with precise forecasts, and the machines whose forecasts are too uncertain."""
+    """The tasks with precise enough forecasts, and the machines with too uncertain forecasts."""
     tasks, questions = asked.tasks, [task.question for task in asked.tasks]
     forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
@@ -305,9 +305,9 @@ def _questions(
 def _tasks_of(
     model: Model, place: Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_Task]:
-    """Yield the tasks of a workload in our runtime, and in the published program ``program``.
+    """Yield the tasks to predict ``work`` with our runtime and with the published ``program``.
 
-    In our runtime, inference on CPUs also has a task with ``least_batch``.
+    With our runtime, inference on CPUs also has a task with ``least_batch``.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:

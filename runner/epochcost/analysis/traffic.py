@@ -1,8 +1,9 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-``predict.decoders`` predicts a time as a sum. The time to decode one token of each of c sequences
-has three parts. They grow with c, with c times the context and, while other prompts are read, with
-the square of the prompts' length. A few forecasts determine each part.
+``predict.decoders`` predicts the time to decode one token of each of c sequences as the sum of
+three parts. The first part grows with c, the second with c times the length of the context. The
+third part, while other prompts are read, grows with the square of their length. A few forecasts
+determine each part.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on some devices of one kind, with one serving software.
 
-    ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences with empty caches;
-    each cached token of a sequence adds ``cached``. If prompts are read between tokens, all prompts
-    together add ``once``, and each prompt adds a polynomial of its length. ``read`` has the
-    coefficients of this polynomial for the powers 0, 1 and 2. The first token takes ``first[0]``
+    ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences with empty caches.
+    Each cached token of a sequence adds ``cached`` seconds. If prompts are read between tokens, all
+    prompts together add ``once`` seconds, and each prompt adds a polynomial of its length. ``read``
+    has the polynomial's coefficients for the powers 0, 1 and 2. The first token takes ``first[0]``
     plus ``first[1]`` times the polynomial. ``spread`` has the ends of intervals relative to the
     mean: for the first token, for a token of a single sequence, and for a token of several
     sequences. All times apply to all ``layouts``.
@@ -100,7 +101,7 @@ def _device(layout: Layout) -> tuple[object, ...]:
 
 
 def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
-    """Yield the questions whose answers give a layout's times, in the order ``_timing`` expects."""
+    """Yield questions about a layout's times, in the order in which ``_timing`` expects answers."""
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)
@@ -114,10 +115,7 @@ def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
 def _timing(
     layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
 ) -> DeviceTiming:
-    """Compute the timing of layouts from the forecasts that answer ``_questions``.
-
-    Differences between the forecasts separate the parts of a token's time.
-    """
+    """Compute the timing of ``layouts`` from ``seconds``, which answer ``_questions``."""
     parts = iter(seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone

@@ -56,7 +56,7 @@ def ceilings(
 def measure_missing_ceilings(
     machine: Hardware, results: Path, provider: Provider, device: int
 ) -> None:
-    """Measure and print peak rates after a run if none are stored; errors do not fail the run."""
+    """After a run, measure and print peak rates if none are stored; errors do not fail the run."""
     try:
         measured, new = ceilings_here(machine, results, provider, again=False, device=device)
     except (EpochcostError, OSError) as error:
@@ -69,6 +69,6 @@ def measure_missing_ceilings(
 
 
 def _text(rate: MeasuredRate) -> str:
-    """Format the median, lowest and highest rate, in 10⁹ operations or bytes a second."""
+    """Format a rate in 10⁹ a second: the median, then the lowest and the highest value."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -78,7 +78,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def show_doubts(results: Sequence[Result]) -> None:
-    """Print how machines differ from their specs, and which results are unstable, with remedies."""
+    """Print how machines differ from their specs, and unstable results with remedies."""
     for contradiction in dict.fromkeys(
         chain.from_iterable(each.contradictions for each in results)
     ):
@@ -121,8 +121,8 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """Cells after the title in a serving trial's row of the table of trials.
 
     The cells are the mean latency, "-" for its interval, the rate, the number of samples, and the
-    99th percentile of the latency. If no rate meets the bound on the latency, the fourth cell is
-    the number of runs.
+    99th percentile of the latency. If no rate meets the latency bound, the fourth cell is the
+    number of runs, the fifth says so, and the others are "-".
     """
     run = served.run
     if run is None:
@@ -169,7 +169,7 @@ def limit_words(limit: BatchLimit) -> str:
 
 
 def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome]) -> None:
-    """Print the cost of each measured job, the number of noisy results, and what to do next."""
+    """Print each measured job's cost, the number of noisy results, and how to build the site."""
     measured = _measured(outcomes)
     if not measured:
         return
@@ -205,7 +205,7 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """Yield a job's cost on this machine, then its lowest cost at a list price."""
+    """Yield a job's cost on this machine, then its lowest cost on any machine with a list price."""
     timed = [(row, time.mean) for row in here if (time := row.time(goal))]
     fastest, _ = min(timed, key=lambda pair: pair[1])
     best = next(iter(contenders([row for row, _ in timed], goal)), fastest)

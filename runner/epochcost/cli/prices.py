@@ -76,7 +76,7 @@ def import_prices(
 
 
 def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs`` unless ``dry_run``; print their number and that of the drafts left out.
+    """Write ``specs`` unless ``dry_run``; print how many are new, renewed and left out.
 
     ``drafted`` is the number of all drafts. Doubtful drafts are left out of ``specs``.
     """

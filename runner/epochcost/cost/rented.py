@@ -101,7 +101,7 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
 
 
 def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """The charge for a commitment's idle hours that each used hour pays; empty if there is none.
+    """The charge for a commitment's idle hours, added to each used hour; empty if there is none.
 
     With a utilisation u, each used hour pays for 1/u - 1 idle hours.
     """
@@ -130,7 +130,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Machines with equal hourly charges: their number in all runs, and a machine's charges."""
+    """Machines with equal hourly charges: their number over all runs, and the charges of each."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -174,10 +174,10 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _covered_and_above(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """Numbers of machines, each with its charges, for ``count`` machines at once.
+    """Numbers of machines with equal charges, and their charges, for ``count`` machines at once.
 
-    In order: used machines of the commitment; all its machines, for idle hours; its unused
-    machines; machines beyond the commitment.
+    The order is: the commitment's used machines, all its machines (for idle hours), its unused
+    machines, and machines beyond the commitment.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
@@ -248,7 +248,7 @@ def job_lines(
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """Lines of the bill of a part of a longer job.
+    """Lines of a bill for a share of a longer job.
 
     Raises InputError if the plan has no hourly charge.
     """
@@ -265,9 +265,9 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: a line for each charge for work, then lines for the other billed time.
 
-    If ``discounted`` is not 0, the last line subtracts these seconds. Each amount after the lines
-    for work is the charge for all time so far, minus the earlier amounts. Lines that are rounded
-    separately could lower the bill by one unit of the last decimal as time grows.
+    If ``discounted`` is not 0, the last line subtracts these seconds. Each line after those for
+    work has the charge for all time so far, minus the amounts of earlier lines. Lines that are
+    rounded separately could lower the bill by one unit of the last decimal as time grows.
     """
     if not charged:
         return
@@ -285,7 +285,7 @@ def hourly_lines(
 
 
 def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """Yield each use of billed time other than work: its label, and the seconds up to its end."""
+    """Yield what is billed besides work, such as starting: its label, and seconds to its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

@@ -2,7 +2,8 @@
 
 This module writes the files of trials that time steps. ``loads`` writes the files of trials under
 LoadGen, ``requests`` the files of trials with requests to an engine. Building executes no graph.
-``job_files`` applies precisions, ``step`` differentiates graphs, ``train`` generates data.
+``job_files`` converts graphs to a trial's precision, ``step`` differentiates graphs, and ``train``
+generates data.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 class _BoundTrial:
     """A trial, its model, its graph with fixed shapes, and the folder for its files.
 
-    ``carried`` is the state that a step passes to the next step. ``room_bytes`` limits the size of
-    the trial's batches.
+    ``carried`` is the state that a step passes to the next step. All batches of the trial must fit
+    in ``room_bytes`` together.
     """
 
     trial: Trial

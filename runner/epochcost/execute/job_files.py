@@ -51,7 +51,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write to a file the parameter values that a graph stores, and return the file's path.
+    """Write the values of a graph's stored parameters to a file, and return the file's path.
 
     None if the graph stores no values; the worker then draws the parameters.
     """
@@ -104,8 +104,8 @@ def in_precision(
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
     ``graph`` has fixed shapes and is in fp32. ``cache`` maps each cache input of a decoder to its
-    cache output. CUDA cannot make sequences of tensors, so on CUDA the tensors replace the
-    sequences. Raises ModelError if the graph cannot be rewritten.
+    cache output. CUDA cannot make sequences of tensors; there, nodes read the tensors themselves.
+    Raises ModelError if the graph cannot be rewritten.
     """
     if trial.provider == "cuda":
         graph = without_sequences(graph)
@@ -124,7 +124,7 @@ def in_precision(
 
 
 def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace sequences of tensors in a graph by their tensors, if these are known."""
+    """Let nodes read tensors directly instead of in a sequence, if it is known which tensors."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, plain_sequences=True)
@@ -151,9 +151,9 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    In int4, the reference has quantised weights but does not round activations, and its graph is
-    written next to ``plain``. The reference of a decoder runs on the CPU, since the CUDA provider
-    has no fp32 kernel for attention with a cache.
+    If a decoder's trial is in int4, its reference has quantised weights, too, but does not round
+    activations. The reference's graph is then written next to ``plain``. The reference of a decoder
+    runs on the CPU, since the CUDA provider has no fp32 kernel for attention with a cache.
     """
     if trial.precision == "fp32":
         return None

@@ -1,6 +1,6 @@
 """Check planned trials for nodes without a CUDA kernel; the check needs no GPU.
 
-Outcomes are cached for the user under the trial's id, which depends on the graph and the spec.
+Outcomes are cached under the trial's id, which depends on the graph and the spec.
 """
 
 from __future__ import annotations

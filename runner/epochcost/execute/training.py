@@ -306,8 +306,8 @@ class Follower:
 class RepeatsRequest:
     """The seeds of a training's repeats, and the folders of their states and results.
 
-    ``aim`` is the training's target as a text. With ``anew``, repeats that have a stored result or
-    state are trained again from the start.
+    ``aim`` is the target that ends the training, as a text. If ``anew``, repeats are trained again
+    from the start, even if their result or state is stored.
     """
 
     prepared: PreparedTraining

@@ -1,8 +1,9 @@
 """The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
 This file, the ledger, is written before a machine or a job is started. So if the launch is killed,
-the next launch can end its machines and jobs. Before a cell (a trial or a sweep) starts, money for
-its longest time and its retries is reserved. Bills and reservations together never exceed the cap.
+the next launch can end its machines and jobs. Before a cell (a trial or a sweep) starts, its
+highest possible cost, including retries, is reserved. Bills and reservations together never exceed
+the cap.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ FOLDER = Path(".cache/launch")
 
 @dataclass(frozen=True)
 class Tariff:
-    """The price plan of a target, which bills the time of its machine from start to end.
+    """The price plan of a target's machine, billed from the machine's start to its end.
 
-    ``is_quoted`` says whether the amount is the price that the engine quotes, not the spec's price.
+    If ``is_quoted``, the amount is the price that the engine quotes, not the spec's price.
     """
 
     target: Target
@@ -81,8 +82,8 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    Paid time begins at ``since`` (seconds since 1970). If the launch dies, the job's limit and the
-    machine's autostop end the job and the machine at ``until``.
+    Paid time begins at ``since`` (seconds since 1970). Even if the launch dies, the job's limit and
+    the machine's autostop end both at ``until``.
     """
 
     target: Target
@@ -92,12 +93,12 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     reserved: Decimal
 
     def moved(self, now: float) -> Lease:
-        """A copy of the lease that begins at ``now`` and lasts as long as this lease."""
+        """The lease, moved to begin at ``now``; it lasts as long as before."""
         return self.model_copy(update={"since": now, "until": now + self.until - self.since})
 
 
 class Entries(BaseModel, frozen=True, extra="forbid"):
-    """The content of a ledger: the lease of each station, and the sum of bills of each target."""
+    """The content of a ledger: leases by the station's name, sums of bills by the target's id."""
 
     leases: dict[str, Lease] = {}
     spent: dict[str, Decimal] = {}
@@ -111,7 +112,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether the time of all leases is over, so that waiting frees no reserved money."""
+        """Whether all leases should have ended, so that waiting would free no reserved money."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:

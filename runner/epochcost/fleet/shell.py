@@ -56,7 +56,7 @@ _PROBLEMS = {
 class EngineError(EpochcostError):
     """A call of an engine failed; the message says on which target, why and what to do.
 
-    If ``passing``, the same call may succeed later, for example after a lost connection.
+    If ``passing``, the cause is temporary, such as a lost connection, and a new call may succeed.
     """
 
     exit_code = 3

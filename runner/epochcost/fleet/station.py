@@ -1,7 +1,8 @@
 """A station measures cells on a target one by one: it runs a job and collects the results.
 
-A cell whose machine was lost waits to be measured again. After each cell, even a failed one, the
-station ends its job and collects its results. At its own end, it gives the machine back.
+A cell is a trial or a sweep. If its machine is lost, it waits to be measured again. After each
+cell, even a failed one, the station ends its job and collects its results. At its own end, it gives
+the machine back.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` has collected files until they are checked. ``waiting`` has the cells that no station
-    has taken. ``options`` are the arguments of `epochcost run` for all cells. ``on_event`` gets a
-    station's name, a cell's title, the cell's new state and the reason. ``clock`` returns seconds
-    since 1970, and ``pause`` waits some seconds. ``losses`` counts the lost machines of each cell,
-    by the cell's id.
+    ``folder`` has collected files that are not yet checked. ``waiting`` has the cells that no
+    station has taken. ``options`` are the arguments of `epochcost run` for all cells. ``on_event``
+    gets a station's name, a cell's title, the cell's new state and the reason. ``clock`` returns
+    seconds since 1970, and ``pause`` waits some seconds. ``losses`` counts the lost machines of
+    each cell, by the cell's id.
     """
 
     folder: Path
@@ -86,7 +87,7 @@ class Station:
     _failures: int = 0
 
     def measure(self) -> Waits:
-        """Measure cells of the launch; yields the seconds to wait before continuing the iterator.
+        """Measure cells of the launch; yields how many seconds to wait before the next item.
 
         Closing the iterator ends the job and gives the machine back.
         """
@@ -117,7 +118,7 @@ class Station:
             self._give_back()
 
     def _install(self) -> None:
-        """Install the code on a cluster. No money is reserved, because only jobs are billed."""
+        """Install the code on a cluster, without reserving money, because only jobs are billed."""
         kind = self.engine.target.kind
         cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
         if cell is not None and not self.problem:
@@ -125,7 +126,7 @@ class Station:
             self.problem = self._tried(self._start)
 
     def _start(self) -> None:
-        """Start the target, unless it is up; the stations of a cluster share an installation."""
+        """Start the target, unless this or another station of its engine has started it."""
         with self.engine.starting:
             if not self.engine.is_up:
                 self.engine.start()
@@ -147,7 +148,7 @@ class Station:
         return None
 
     def _reserve(self, cell: Cell) -> bool:
-        """Write a lease for a cell to the ledger; returns False if there is no money for it."""
+        """Reserve money for a cell in the ledger; returns False if too little is left."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(
@@ -160,7 +161,6 @@ class Station:
         return self._write(lease)
 
     def _write(self, lease: Lease) -> bool:
-        """Write ``lease`` to the ledger; returns False if there is no money for it."""
         if self.launch.ledger.reserve(self.name, lease):
             self._lease = lease
             return True
@@ -247,7 +247,7 @@ class Station:
             self.engine.cancel(self._paid.job)
 
     def _collect(self, cell: Cell | None) -> str:
-        """Collect files of ``cell``, or all files for None; returns the first problem, or ""."""
+        """Collect the files of ``cell`` (None: all files); return the first problem, or ""."""
         staged = (self.launch.folder / self.name).absolute()
         reason = self._tried(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
@@ -286,7 +286,7 @@ class Station:
             self.problem = f"{_MOST_FAILURES} trials in a row failed, the last: {reason}"
 
     def _pay(self, cell: Cell, result: Result | BatchLimit) -> None:
-        """Record the price paid for a result, and the start-up time of a machine just started."""
+        """Record the price paid for a result, and the start-up time if a machine just started."""
         tariff, target, now = self.engine.tariff, self.engine.target, self.launch.clock()
         startup: float | None = None
         if isinstance(result, Result) and self._requested:

@@ -1,10 +1,10 @@
 """Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
-Matrix products with a parameter become MatMulNBits, which computes ``(code - zero) * scale`` as it
-reads a weight. All other nodes stay in fp32. The weights are the same random numbers as in the fp32
-graph, rounded. Of the 16 codes, 15 are used: they stand for values evenly spaced from minus to plus
-the block's largest magnitude. Each weight is rounded to the nearest of these values. If a graph
-also looks up rows of a parameter, as in tied embeddings, it keeps that parameter in fp32, too.
+Matrix products with a parameter become MatMulNBits, which computes each weight as ``(code - zero) *
+scale``. All other nodes stay in fp32. The weights are the same random numbers as in the fp32 graph,
+rounded. Of the 16 codes, 15 are used: they stand for values evenly spaced from minus to plus the
+block's largest magnitude. Each weight is rounded to the nearest of these values. If a graph also
+looks up rows of a parameter, as in tied embeddings, it keeps that parameter in fp32, too.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy the model; the copy's products with quantised weights do not round activations."""
+    """Copy a model; in the copy, products with quantised weights do not round activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -148,7 +148,7 @@ def _replace(product: _Product, accuracy_level: int) -> None:
 
 
 def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """List in the metadata how to draw codes, and the fp32 parameters that are still ``read``."""
+    """Write to the metadata how to draw the codes and the fp32 parameters that are ``read``."""
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
@@ -173,10 +173,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Draw random codes and scales, by input name, for a model that ``in_few_bits`` made.
-
-    Empty for models that ``in_few_bits`` did not make.
-    """
+    """Draw random codes and scales, by input name; empty unless ``in_few_bits`` made the model."""
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in _listed_codes(model).items():

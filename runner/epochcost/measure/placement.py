@@ -1,10 +1,10 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
-The module reads ONNX Runtime's profiles. Its rules decide which nodes may run on the CPU under
-CUDA, and which nodes a CUDA graph may contain. They also decide in which number type nodes with
-many operations (heavy nodes) must compute. The proof is needed because ONNX Runtime may silently
-compute in fp32. For example, if a provider has no fp16 kernel of an operator, ONNX Runtime puts
-casts around the fp32 kernel.
+The module reads ONNX Runtime's profiles. It decides which nodes may run on the CPU under CUDA, and
+which nodes a CUDA graph may contain. It also decides in which number type nodes with many
+operations (heavy nodes) must compute. The proof is needed because ONNX Runtime may silently compute
+in fp32. For example, if a provider has no fp16 kernel of an operator, ONNX Runtime casts to fp32
+and back around the fp32 kernel.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class ExecutedNode:
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
     """End a session's profiler, return the nodes in its profile, and delete the profile.
 
-    A profiler that has ended does not slow the timed steps: 23 nodes took 13.19 µs after a profile,
-    and 13.20 µs in a session that was never profiled.
+    A profiler that has ended does not slow the timed steps: 23 nodes took 13.19 µs afterwards, and
+    13.20 µs in a session that was never profiled.
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
@@ -159,9 +159,9 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 class Declared:
     """Names of the nodes in a training step's graph, by the precision of their inputs.
 
-    ``half`` are the nodes, except casts, that have an input of half precision. ``wide`` are the
-    heavy nodes that onnxstep added and that have no such input, such as sums in fp32. ``names`` are
-    all nodes. A node that ran but is not in ``names`` results from a fusion by ONNX Runtime.
+    ``half`` are the nodes, except casts, with an input of half precision. ``wide`` are the heavy
+    nodes that onnxstep added without such an input, such as sums in fp32. ``names`` are all nodes.
+    A node that ran but is not in ``names`` results from a fusion by ONNX Runtime.
     """
 
     half: frozenset[str] = frozenset()
@@ -195,9 +195,9 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, every heavy node except those in ``declared.wide`` must have an input of the
-    half type, and so must every node in ``declared.half``. If a graph has no heavy nodes, every
-    node that reads floats must read the half type, except casts. In int4, every matrix product with
+    In half precision, every heavy node except those in ``declared.wide``, and every node in
+    ``declared.half``, must have an input in half precision. If a graph has no heavy nodes, this
+    applies to every node that reads floats, except casts. In int4, every matrix product with
     weights must have quantised weights. TF32 is not checked, because a profile shows it as fp32.
     """
     every = tuple(nodes)
@@ -249,11 +249,11 @@ def _prove_half(
 def _undeclared(
     wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes of ``wide`` for which the graph does not declare fp32.
+    """The nodes of ``wide``, which ran in fp32, for which the graph does not declare fp32.
 
-    All nodes of ``wide`` ran in fp32. A node that is not in ``declared.names`` results from a
-    fusion. The result is empty if all undeclared nodes are such, and no more than the nodes of
-    ``declared.wide`` that are missing from ``nodes``: then each may replace a missing node.
+    A node that is not in ``declared.names`` is a fusion, and may replace a node of
+    ``declared.wide`` that did not run. So the result is empty if all undeclared nodes are fusions,
+    and at least as many nodes of ``declared.wide`` did not run.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]
@@ -264,7 +264,7 @@ def _undeclared(
 def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
     """Raise CapabilityError unless all products with a decoder's weights are quantised.
 
-    Products of two activations are inside the attention node, which is not checked.
+    The attention node, which multiplies activations with each other, is not checked.
     """
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):

@@ -1,6 +1,6 @@
 """Test the runtime in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` runs a session on the GPU and prints a JSON list of missing parts, empty on success. The
+``cuda`` runs a session on the GPU and prints a JSON list of what CUDA lacks, empty on success. The
 process is separate because a CUDA context holds GPU memory as long as its process lives. A broken
 driver may also crash the process. ``engine`` prints the software of an engine's environment.
 """

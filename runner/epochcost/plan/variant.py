@@ -2,9 +2,9 @@
 
 Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
 not support a variant. ``plan.make`` excludes variants that the machine does not support. For each
-onnxruntime-gpu package, the module lists the supported GPUs by NVIDIA's compute capability, see
-docs/how-to/measure-a-rented-gpu.md, "On older GPUs". The lists come from the kernels' headers in
-the wheels for Linux on x86-64 of 1.19.2, 1.23.2, 1.26.0, and each minor release after 1.26.0.
+onnxruntime-gpu package, the module lists the compute capabilities of the supported GPUs. They come
+from the headers of the kernels in the wheels for Linux on x86-64 of 1.19.2, 1.23.2, 1.26.0, and
+each later minor release. See docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The keys and values of a stored trial's work, with the kind of work as the key ``kind``."""
+    """The work in a stored trial, with the kind of work added as the key ``kind``."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -213,7 +213,7 @@ def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
 
 
 def _loads(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
-    """A study's scenarios of LoadGen, each with the largest number of examples in a run."""
+    """A study's scenarios of LoadGen, each with its largest batch size."""
     serving, sizes = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if sizes is None or sizes == "auto" else sizes)
     most = serving.maximum_batch or largest

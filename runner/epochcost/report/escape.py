@@ -54,7 +54,7 @@ def markdown_text(value: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _escaped(text: str) -> Markup:
-    """Escape with a cache, because pages of one kind print the same texts and numbers."""
+    """Escape a text; cached, because many pages print the same texts and numbers."""
     return Markup(_entities(_flat(text)))  # noqa: S704  this is the escaping itself
 
 

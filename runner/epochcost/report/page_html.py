@@ -45,7 +45,7 @@ def resolve_links(content: str, address: Callable[[str], str]) -> str:
 
 
 def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:
-    """Insert every figure and its table into a page; places with unknown ids stay empty."""
+    """Insert every figure and its table into a page; placeholders with unknown ids stay empty."""
 
     def filled(place: re.Match[str]) -> str:
         opening, kind, identifier = place.groups()
@@ -62,7 +62,7 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
 
 
 def _still(figure: Figure, drawer: Drawer) -> str:
-    """Make HTML of a chart that screen readers see as a single picture with a label."""
+    """Make a chart's HTML: a single picture with a label for screen readers."""
     label = html.escape(f"{figure.title}. {figure.description}")
     quiet = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
     return f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
@@ -76,7 +76,7 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
 
 
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the addresses of chart files and of the chart library, with functions to make them."""
+    """Yield the address of each chart file and of the chart library, with a function to make it."""
     yield _LIBRARY, drawer.library
     for figure in site.figures.values():
         yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)

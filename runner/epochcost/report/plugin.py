@@ -182,13 +182,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links that MkDocs ignores (in raw HTML); rank some folders lower in search."""
+        """Resolve links in raw HTML, which MkDocs ignores; rank some folders lower in search."""
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
         return resolve_links(html, partial(_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
-        """Add the content security policy to pages, and write the drawings into their files."""
+        """Set the content security policy of pages, and draw the figures into their files."""
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
         self._scripts = set()
         self.fill(files)
@@ -203,7 +203,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Record the inline scripts of a page, then insert the figures, which contain no script."""
+        """Record a page's inline scripts for the security policy, then insert the figures."""
         self._scripts |= script_hashes(output)
         return insert_charts(output, self._site.figures, self._drawer)
 

@@ -42,7 +42,8 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 class Contender:
     """A machine for a job, at its cheapest price plan; ``mark`` says how its figures are known.
 
-    Estimates have no ``row``, batch size, software or precision.
+    If the figures are estimates, ``row``, ``batch_size``, ``software`` and ``precision`` are
+    missing.
     """
 
     hardware: str
@@ -96,7 +97,7 @@ class Contender:
 class Contest:
     """The machines for a job of a workload: cheapest first, those with a ``reservation`` last.
 
-    ``beside`` has the rankings for the same job in other software.
+    ``beside`` has the contests for the same job in other software.
     """
 
     goal: ContestGoal
@@ -152,7 +153,7 @@ class Contest:
     def confirmed(self) -> Contender | None:
         """The cheapest machine with a confirmed price.
 
-        None if no price is confirmed, or if this machine is ``cheapest``.
+        None if no price is confirmed, or if the price of ``cheapest`` is.
         """
         if not self.cheapest.price.unconfirmed_words:
             return None
@@ -161,7 +162,7 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine that would be an answer if its time were precise, or None."""
+        """The cheapest machine that only its imprecise time excludes, or None."""
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 
@@ -205,9 +206,9 @@ class LogAxis:
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """Rank the machines of one workload's rows, in the software stack with the surest answer.
+    """Rank a workload's machines in the software stack with the most certain answer.
 
-    None if no row has a price.
+    ``beside`` of the result has the other stacks. None if no row has a price.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))

@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """Format ``mark`` for readers: the kind of evidence, and whether the price is assumed."""
+    """Format ``mark``, which names the kind of evidence and says if the price is assumed."""
     return mark.replace(", price assumed", " · assumed price")
 
 
@@ -80,7 +80,7 @@ def time_words(time: Time | Decimal | float | None) -> str:
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
-    """Format the wider half of an interval in percent of the mean; empty without an interval."""
+    """Format an interval's wider half in percent of the mean; empty without an interval."""
     if value is None or isinstance(value, Unpriced) or value.low == value.high:
         return ""
     if not value.bounded:
@@ -110,14 +110,14 @@ def per_second_words(rate: Decimal) -> str:
 
 
 def rate_words(amount: Decimal, currency: str) -> str:
-    """Format a price with exactly the digits of its source."""
+    """Format a price without rounding, with at least two decimals."""
     digits = plain(amount)
     whole, point, cents = digits.partition(".")
     return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
 
 
 def hour_words(price: Price) -> str:
-    """Format the amount that a rented plan charges for a running hour, to five decimals."""
+    """Format what a rented plan charges for an hour of use, to five decimals."""
     hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
     return rate_words(round(hour, 5), price.currency)
 
@@ -128,7 +128,7 @@ def hour_about(price: Price) -> str:
 
 
 def month_hour_words(price: Price) -> str:
-    """Format the hourly price if a machine runs for a whole month, rounded for sentences."""
+    """Format the average price of an hour in a full month of use, rounded for sentences."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
 
@@ -139,7 +139,7 @@ def amount_in_sentence(amount: Decimal, currency: str) -> str:
 
 
 def month_words(per_million: Decimal, currency: str, requests: Requests) -> str:
-    """Format the monthly cost of ``requests`` if a million tokens cost ``per_million``."""
+    """Format the monthly cost of ``requests`` at the price ``per_million`` of a million tokens."""
     return f"{amount_in_sentence(per_million * requests.millions_a_month, currency)} a month"
 
 
@@ -149,7 +149,7 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Format provider, plan, hourly amount, date and names of unconfirmed values of a price."""
+    """Name a price's provider, plan, hourly amount and date, and which values are unconfirmed."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     hour = [] if price.owned else [f"{hour_about(price)} an hour"]
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
@@ -174,7 +174,7 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Note how much slower our training step is than PyTorch's, or which comparison is missing.
+    """Compare our training step's time with PyTorch's, or note that no comparison was made.
 
     Empty if there is nothing to note.
     """

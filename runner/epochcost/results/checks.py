@@ -41,7 +41,7 @@ _FEWEST_TO_DIFFER = 5
 class Claim:
     """A result to check, and the project against which it is checked.
 
-    ``now`` is the time of the check. ``counted`` caches an example's FLOPs by model.
+    ``now`` is the time of the check. ``counted`` caches the FLOPs of one example for each model.
     """
 
     result: Result
@@ -272,7 +272,7 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """The reason why the duration of the sampling is unknown; None if it is known.
+    """A message if a round of ``result`` lacks the duration of its sampling phase, else None.
 
     Without this duration, the sum of the samples cannot be checked.
     """

@@ -66,7 +66,7 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The name of the record's file: model, digest of the tool's file, number of the run."""
+        """The stem of the file's name: model, digest of the tool's file, position of the run."""
         return f"{self.model}-{self.source_digest[:ID_DIGITS]}-{self.position}"
 
 

@@ -57,7 +57,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ResultStore:
-    """Write and find results in a folder that has a subfolder for each machine's id."""
+    """A folder of results that has a subfolder for each machine's id."""
 
     folder: Path
 
@@ -135,10 +135,10 @@ def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
 
 
 def read_plain(path: Path, root: Path) -> bytes:
-    """The bytes of a file below ``root`` that other people may have written.
+    """Read a file below ``root`` that another person may have written.
 
-    Raises DamagedResultError if the file is a link, is too large, or contains text that is unsafe
-    to print.
+    Raises DamagedResultError if the file is a link, is outside ``root``, is too large, or contains
+    text that is unsafe to print.
     """
     if any(place.is_symlink() for place in (path, path.parent)):
         raise damaged(path, "expected a file of its own, got a link")
@@ -188,7 +188,7 @@ class Sidecar(Record):
 
     @property
     def work(self) -> str:
-        """The part of the file's name that says what the record is about."""
+        """The part of the file's name that identifies the subject of the record."""
         raise NotImplementedError
 
     @property

@@ -66,11 +66,11 @@ def half_unit(value: Decimal) -> Decimal:
 
 
 class Claim(Spec):
-    """A number that a source states, and that we recompute from the source's row.
+    """A number that a source states, and that we compute again from the source's row.
 
     With ``shown = "drawn"``, the source shows the number in a chart and publishes the chart's data.
-    With ``relation = "at-least"``, the source only says that the true number is this number or
-    more.
+    With ``relation = "at-least"``, the source only says that the true number is at least this
+    number.
     """
 
     label: Text = key("Name of the quantity that the value states.", "cost of 12 epochs")
@@ -94,7 +94,7 @@ class Claim(Spec):
 
     @property
     def value(self) -> Decimal:
-        """The printed number with all its digits, which show its precision."""
+        """The printed number; its digits show its precision."""
         return Decimal(self.printed.replace(",", ""))
 
 

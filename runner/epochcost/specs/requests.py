@@ -86,9 +86,9 @@ class Lengths(Spec):
 class Requests(Spec):
     """Requests that arrive at random times at an engine that serves a language model.
 
-    The trial searches for the highest rate at which the latencies of first and further tokens keep
-    their bounds. The trial then measures the latencies at several shares of this rate. The engine
-    of onnxruntime-genai batches the waiting sequences.
+    The trial searches for the highest rate at which the latencies of the first token and of further
+    tokens keep their bounds. The trial then measures the latencies at several shares of this rate.
+    The engine of onnxruntime-genai runs waiting sequences together, in batches.
     """
 
     prompt: Lengths = key("Lengths of the prompts, in tokens.")

@@ -4,17 +4,17 @@ Resampling a series shows only the drift within the series. If the CPU's clock d
 or if a process got good or bad places in memory, the mean is wrong by more than the samples show.
 The additional error depends on the drift's duration (here called memory), which a short series
 cannot show. So this module tries many durations, weights each by how well it explains the series,
-and returns the half width of the mixture's interval.
+and returns the half width of the interval of the weighted mixture.
 
 The series is cut into K blocks of nearly equal length. In the model, the blocks' means y are normal
-with the covariance s² V, where V = R + between · S. For two blocks of the same round, R =
-(1 - share) I + share exp(-lag / memory) and S = 1. For blocks of different rounds, R and S are 0.
-Here I is the identity matrix, and lag the distance of the blocks. S stands for the part of the time
-that differs from process to process. The prior of the mean is flat, and the prior of the scale s is
-1/s. Then a choice of (share, memory, between) has the marginal likelihood |V|^-1/2 (1'V^-1 1)^-1/2
-Q^-(K-1)/2, where Q is the residual sum of squares. The error of the plain mean is Student's t with
-K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics,
-chapter 4).
+with the covariance s² V, where V = R + between · S. For two blocks of the same round, R = (1 -
+share) I + share exp(-lag / memory) and S = 1. For blocks of different rounds, R and S are 0. Here I
+is the identity matrix, and lag the distance of the blocks. S stands for the part of the time that
+differs from process to process. The prior of the mean is flat, and the prior of the scale s is 1/s.
+With the residual sum of squares Q, a choice of (share, memory, between) then has the marginal
+likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2. The error of the plain mean is Student's t with K -
+1 degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter
+4).
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _MOST_STEPS = 100
 class _Choices:
     """All choices of (share, memory, between) for given blocks, along axis 0 of each array.
 
-    ``whitening`` is the inverse of the Cholesky factor of V. It is block-diagonal, since blocks of
-    different rounds have no covariance. Each array of ``whitening`` is (choices, b, b), for a round
-    of b blocks. A single product for all rounds would be so large that BLAS would start a second,
-    slower thread. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. With a
-    single round, the part along ``unit`` is removed from ``whitening``. ``weight`` (choices,) is
-    the logarithm of the prior times the likelihood's first two factors. ``variance`` (choices,) is
-    the variance of the plain mean for s = 1.
+    ``whitening`` has an array (choices, b, b) for each round of b blocks: the inverse of the
+    Cholesky factor of the round's part of V. Blocks of different rounds have no covariance, and a
+    single product for all rounds would be so large that BLAS would start a second, slower thread.
+    ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. If there is a single
+    round, the component along ``unit`` is removed from ``whitening``. ``weight`` (choices,) is the
+    logarithm of the prior times the likelihood's first two factors. ``variance`` (choices,) is the
+    variance of the plain mean for s = 1.
     """
 
     whitening: tuple[Series, ...]
@@ -126,7 +126,7 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 # A cached result takes some hundred kilobytes, without its cached squares.
 @lru_cache(maxsize=64)
 def _choices(blocks: tuple[int, ...]) -> _Choices:
-    """Matrices of all choices; ``blocks`` has the number of blocks of each round."""
+    """All choices, with their matrices, for rounds with these numbers of ``blocks``."""
     total = sum(blocks)
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
@@ -163,7 +163,7 @@ class _Square:
 
 
 def _across(square: _Square, unit: Series) -> Series:
-    """For each choice, remove from ``square.whitening`` the component along ``unit``."""
+    """``square.whitening`` without its component along ``unit``, for each choice."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
@@ -173,7 +173,7 @@ def _across(square: _Square, unit: Series) -> Series:
 # A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """Matrices for one of ``rounds`` rounds, which has ``number`` of all ``total`` blocks."""
+    """Matrices for a round of ``number`` blocks, out of ``total`` blocks in ``rounds`` rounds."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
@@ -215,9 +215,9 @@ def _betweens(rounds: int) -> list[tuple[float, float]]:
 def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
-    A tail of Student's t is approximated by a normal tail that is stretched to be equal at
-    ``level``. The steps solve for the square root of minus the logarithm of the mixture's tail,
-    because this root is almost linear in the quantile.
+    A tail of Student's t is approximated by a normal tail, stretched to have the same quantile at
+    ``level``. Newton's method is applied to the square root of minus the logarithm of the mixture's
+    tail, which is almost linear in the quantile.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

@@ -2,12 +2,12 @@
 
 Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
 and noise, so each input carries information about z. The targets depend on z, except in two cases.
-If a target has a class for each position of a text (a language model's tokens), each class depends
-on the token at its position. If a target has a single class for a whole text, and there are more
-than ``_MOST_TOPICS`` classes, the class depends on the last token. The seed, and a target's shape
-and number of classes, decide how the target depends on z or the tokens. So targets with equal
-shapes and numbers of classes depend on them in the same way. ``train.batches`` decides which
-batches are drawn.
+If a target has a class for each position of a text (as in a language model), each class depends on
+the token at its position. If a target has a single class for a whole text, out of more than
+``_MOST_TOPICS`` classes, the class depends on the last token. The seed, the target's shape and its
+number of classes decide how the target depends on z or the tokens. So targets with equal shapes and
+numbers of classes depend on them in the same way. ``train.batches`` decides which batches are
+drawn.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class InputField:
 
 @dataclass(frozen=True)
 class TargetField:
-    """A graph input with which a loss compares an output; ``shape`` is the shape of one example.
+    """A graph input that holds the targets of a loss; ``shape`` is the shape of one example.
 
     ``classes`` is the number of classes. An array of integers contains class indices, and an array
-    of floats contains 0 or 1. If ``classes`` is None, values are numbers in
-    ``low <= value < high``. ``ignored_share`` of the positions have the label ``IGNORED``. If
-    ``merged``, the graph joins the batch axis and the first axis of an example into one axis.
+    of floats contains 0 or 1. If ``classes`` is None, values are numbers in ``low <= value <
+    high``. ``ignored_share`` of the positions have the label ``IGNORED``. If ``merged``, the graph
+    joins the batch axis and the first axis of an example into one axis.
     """
 
     name: str
@@ -114,12 +114,12 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 
 
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw texts in which most tokens reveal the sign of one latent factor of their example.
+    """Draw texts in which most tokens reveal the sign of one of their example's latent factors.
 
-    Each token of the vocabulary stands for one factor and one sign. For each position of a text, a
-    factor is drawn at random. At most positions, the token stands for this factor and the factor's
-    sign in the example. At other positions, it is any token. So bags of words, convolutions,
-    recurrences and attention can all learn from the texts.
+    Each token of the vocabulary stands for a factor and a sign. For each position of a text, a
+    factor is drawn at random. At most positions, the token stands for this factor and its sign in
+    the example. At other positions, it is any token. So bags of words, convolutions, recurrences
+    and attention can all learn from the texts.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -223,9 +223,10 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """Weights [directions, classes] with which all classes have equally distributed scores.
+    """Weights [directions, classes] that give the scores of all classes the same distribution.
 
-    If there are enough directions, the columns are orthonormal, and the scores thus independent.
+    If ``classes`` is at most ``directions``, the columns are orthonormal, and the scores
+    independent.
     """
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))
@@ -268,8 +269,8 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws batches of synthetic examples: inputs and targets.
 
-    If latent factors decide a target's only label, and there are at most 64 classes, all classes
-    are equally likely.
+    If latent factors decide a target's only label, one of at most 64 classes, all classes are
+    equally likely.
     """
 
     fields: Sequence[InputField]

@@ -22,8 +22,9 @@ def reduced(op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> V
     """Reduce x over ``axes``, given in ascending order; return x if there are no axes.
 
     ONNX Runtime's CUDA provider takes 4 to 7 times as long for middle axes as for the first or last
-    axes (benchmarks/rules/channel_sums.py). On CUDA the last axes are therefore reduced first. A
-    product with a column of ones sums them in half the time of ReduceSum.
+    axes (benchmarks/rules/channel_sums.py). On CUDA, the last axes are therefore reduced first, in
+    a node of their own. There, a product with a column of ones sums the last axes in half the time
+    of ReduceSum.
     """
     if not axes:
         return x
@@ -45,7 +46,7 @@ def _reduced(op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Val
 
 
 def _is_product(op_type: str, x: Value, last: Sequence[int]) -> bool:
-    """Whether a product with a column of numbers can reduce the ``last`` axes of x."""
+    """Whether ``_product`` can reduce the ``last`` axes of x."""
     count = math.prod(x.shape[axis] for axis in last)
     is_sum = op_type in _SUMS and x.elem_type == TensorProto.FLOAT
     return is_sum and 1 < count <= _LONGEST_COLUMN

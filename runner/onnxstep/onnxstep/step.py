@@ -166,7 +166,7 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _Pulled:
-    """A differentiated model inside a Builder: its loss, and the gradient for each parameter.
+    """The loss of a differentiated model, and the gradient of the loss for each parameter.
 
     The gradients are already divided by the loss scale.
     """
@@ -251,8 +251,8 @@ def first_values(
 ) -> dict[str, NDArray[Any]]:
     """First value of each carried and frozen tensor of ``step``, by input name.
 
-    ``model`` is the model from which ``step`` was built. Stored parameters keep their values;
-    others are drawn with ``seed``.
+    ``model`` is the model from which ``step`` was built. Parameters without a stored value are
+    drawn with ``seed``.
     """
     weights = materialise(model, seed)
     values = {name: weights[name] for name in step.frozen}
@@ -330,7 +330,7 @@ def _transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """The values that a step carries to the next step, each before and after the step.
+    """The values that a step carries to the next step, each with its old and its new value.
 
     They are parameters, optimizer states, the loss scale, sums of gradients and running statistics.
     """

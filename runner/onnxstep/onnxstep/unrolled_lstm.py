@@ -42,8 +42,8 @@ class Step(NamedTuple):
 class LstmActivations(Saved):
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
-    ``inputs`` has the inputs of each direction. The first hidden state ``h0`` and the values in
-    ``steps`` have the shapes that ``layout`` describes.
+    ``inputs`` has each direction's inputs and weights. The first hidden state ``h0`` and the values
+    in ``steps`` have the shapes that ``layout`` describes.
     """
 
     layout: TimeLayout
@@ -142,8 +142,9 @@ UNITS = -2
 class TimeLayout:
     """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
 
-    A step's value is [n, B], or [2, n, B] for two directions: the first runs forward in time and
-    the second backward. The values of all steps are joined to rows [n, T·B] for each direction.
+    A step's value of n numbers per sequence is [n, B], or [2, n, B] for two directions: the first
+    runs forward in time and the second backward. Joined over all steps, it is [n, T·B] for each
+    direction.
     """
 
     op: Builder
@@ -151,7 +152,7 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Split ``rows``, a tensor [n, T·B] for each direction, into the values of the T steps."""
+        """Split ``rows``, one tensor [n, T·B] for each direction, into values of the T steps."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:

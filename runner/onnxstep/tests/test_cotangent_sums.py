@@ -58,10 +58,7 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
 )
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
-    """For a tied embedding, ``operator`` adds the row gradients to the last layer's gradient.
-
-    For a plain embedding, ScatterND adds the row gradients to zeros.
-    """
+    """``operator`` adds a tied embedding's gradient to the last layer's gradient, not to zeros."""
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)

@@ -203,7 +203,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
 
 
 def test_micro_batches_add_up_to_the_whole_batch() -> None:
-    """Two micro-batches update the parameters like the whole batch, and gradient sums are reset."""
+    """Two micro-batches update the parameters like the whole batch, and reset the gradient sums."""
     model = model_of_text(LINEAR)
     whole = training_step(model, StepOptions(optimizer=Momentum(), dimensions={"batch": 8}))
     half = training_step(
@@ -223,7 +223,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A step for the CPU uses MaxUnpool, which CUDA lacks, and equals a portable step."""
+    """A CPU step uses MaxUnpool, which CUDA lacks, and updates a weight like a portable step."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "
@@ -243,7 +243,7 @@ def test_a_provider_allows_forms_that_only_it_runs() -> None:
 
 
 def test_evaluation_takes_the_trained_weights() -> None:
-    """The evaluation graph takes weights as inputs, and a step's new weights lower the loss."""
+    """The evaluation graph takes weights as inputs; the weights after a step give a lower loss."""
     model = model_of_text(LINEAR)
     step = training_step(model, StepOptions(dimensions={"batch": 8}))
     values = feeds(step, model, 1.0)

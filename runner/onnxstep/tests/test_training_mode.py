@@ -62,7 +62,7 @@ TRAINING_FORM = (
 
 
 def drawn() -> tuple[dict[str, Array], Array, Array]:
-    """First values, data and labels, drawn as in the script that wrote the reference numbers."""
+    """Initial tensors, data and labels, drawn as in the script that wrote the reference numbers."""
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.1, 0.6, shape) for name, shape in SHAPES.items()}
     return values, rng.standard_normal((6, 2, 5, 5)), rng.integers(0, 3, 6)
@@ -83,7 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """Run ``step`` as often as PyTorch did; return all losses, and final parameters and state."""
+    """Run ``step`` once for each reference loss; return losses and final carried values."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
@@ -148,7 +148,7 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """A running mean that the model returns is state of a step, and no output in evaluation."""
+    """A running mean among a model's outputs becomes state of a step, and evaluation omits it."""
     text = NETWORK
     for inference, training in TRAINING_FORM:
         text = text.replace(inference, training)
@@ -241,7 +241,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
-    """A channel with one value, and statistics that are fed or have other readers, are refused."""
+    """Channels with one value, and statistics that are fed or read elsewhere, are refused."""
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
@@ -323,7 +323,7 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step that normalizes images by Conv nodes equals the portable step."""
+    """A CPU step that normalizes images by Conv nodes gives the results of the portable step."""
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

@@ -43,8 +43,8 @@ _ORDINARY_SHARE = 1 / 8
 class CpuGeneration(NamedTuple):
     """Processors whose names match ``pattern``.
 
-    In a cycle, a core computes ``lanes`` operations in fp32 on the widest vectors that programs
-    use. ``gigahertz`` is the usual clock with all cores busy, ``cores`` the number of cores of the
+    A core computes ``lanes`` fp32 operations in a cycle, with the widest vectors that programs use.
+    ``gigahertz`` is the usual clock with all cores busy, ``cores`` the number of cores of the
     largest processor. A core reads at most ``core_read`` gigabytes a second from memory. All cores
     of a processor together read at most ``read`` gigabytes a second.
     """
@@ -152,13 +152,13 @@ class CpuForm:
 class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
-    ``products`` is the operations a second of the matrix units at a precision, ``operations`` those
-    of the vector units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes a
-    second to another device of the machine. ``hops`` is the number of links between two devices.
+    ``products`` counts the operations a second of the matrix units at a precision, ``operations``
+    those of the vector units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes
+    a second to another device of the machine. ``hops`` is the number of links between two devices.
     ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on most
-    chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of
-    cores of all ``sockets``, 0 for a device. Chips that agree in ``kind``, ``maker`` or
-    ``generation`` are expected to behave alike.
+    chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of cores
+    of all ``sockets``, 0 for a device. Chips with equal ``kind``, ``maker`` or ``generation`` are
+    expected to behave alike.
     """
 
     name: str
@@ -293,8 +293,8 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
     """The processor of a machine without accelerators; None if its spec names no processor.
 
     If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
-    Otherwise the numbers come from the spec, and the chip from another machine of the same family
-    if there is one.
+    Otherwise the numbers come from the spec. The chip is that of another machine of the same
+    family, if ``processors`` has one.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -313,7 +313,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
     """The processor of a published row's machine, or the best guess from ``chip`` and ``machine``.
 
-    A ``note`` such as "8 threads" states the cores: llama.cpp runs one thread on each core.
+    A ``note`` such as "8 threads" gives the number of cores: llama.cpp runs one thread on each.
     """
     if machine in processors:
         return processors[machine]
@@ -323,7 +323,7 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
 
 
 def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor, with facts from a known processor of the same ``chip`` if any."""
+    """Describe a processor of ``threads`` threads, like a known one of the same ``chip`` if any."""
     kin = next((form for form in processors.values() if form.chip == chip), None)
     if kin is not None and kin.threads and kin.cores:
         of_a_core = kin.threads // kin.cores
@@ -334,7 +334,7 @@ def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuFo
 
 
 def _threads_of(machine: str) -> int | None:
-    """Number of threads that a machine's name contains by its provider's convention, or None."""
+    """The number of threads that a machine's name states; None if it states none."""
     for pattern, threads in _SIZES:
         size = re.search(pattern, machine)
         if size:
@@ -343,5 +343,5 @@ def _threads_of(machine: str) -> int | None:
 
 
 def _family(machine: str) -> str:
-    """The part of a machine's name that all sizes of its family share."""
+    """The family in a machine's name, without the size."""
     return re.split(r"\.|-\d+$", machine)[0]

@@ -1,10 +1,10 @@
 """Define the look of all charts: a Vega-Lite config, shapes of marks, and colours.
 
 A palette is a list of colours, published as CSS variables. Specs and SVGs contain only the
-variables, so one drawing serves light and dark pages and print. The eight colours of series come
-from a search near Okabe and Ito's hues. These colours differ as much as possible with usual,
-protan, deutan and tritan vision. The CIEDE2000 distance of any two is at least 15. The contrast to
-the background is at least 3:1 (WCAG 2.2, success criterion 1.4.11). Tests simulate these visions.
+variables, so one drawing serves light and dark pages and print. The eight colours of series have
+hues near those of Okabe and Ito's palette. They were searched to differ as much as possible with
+usual, protan, deutan and tritan vision, which tests simulate. The CIEDE2000 distance of any two is
+at least 15. The contrast to the background is at least 3:1 (WCAG 2.2, success criterion 1.4.11).
 `standalone_svg` adds colours and a background to a drawing that is used outside the site's pages.
 """
 
@@ -84,7 +84,7 @@ AUTOSIZE = {"type": "fit-x", "contains": "padding"}
 
 
 def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any:
-    """Colour marks by the values of a field, in the order of the rows."""
+    """Colour marks by the values of ``field``; colours follow the order of the rows."""
     names = list(dict.fromkeys(data.values_of(field)))
     scale = {"domain": names, "range": [*map(series_colour, range(len(names)))]}
     return alt.Color(f"{field}:N", scale=scale, title=data.title(field).lower(), **options)

@@ -47,7 +47,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class OldPrices:
-    """Prices of a source that are older than 60 days, and how to renew them.
+    """A source's prices older than 60 days, and how to renew them.
 
     ``names`` are the machines or API providers with such prices.
     """

@@ -69,7 +69,7 @@ def _story(report: Report, played: Replayed) -> Story:
 
 
 def _saves(played: Replayed) -> str:
-    """Say how much the cheapest policy for spot machines saves, compared with on demand."""
+    """Say how much the cheapest spot policy saves, compared with the on-demand price."""
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)

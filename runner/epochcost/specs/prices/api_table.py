@@ -1,8 +1,8 @@
 """Read and renew tables of token prices: CSV files in which each row is the price of one API.
 
 The CSV file is in the folder of its spec. Its columns are the keys of ``ApiPrice`` except ``id``,
-which is made from the provider and the name. A key of the table ``long`` is written with a prefix,
-such as ``long.input_per_million``. An empty cell means that the key is missing.
+which is made from the provider and the name. The keys of ``ApiPrice.long`` have a prefix, such as
+``long.input_per_million``. An empty cell means that the key is missing.
 
 ``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source of
 a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names the row's file.
@@ -74,7 +74,7 @@ MOST_CHANGE = Decimal(5)
 
 
 class ApiRow(NamedTuple):
-    """A valid row of a table of token prices: the API's price, and the row's line in the file."""
+    """A valid row of a table of token prices: an API's price, and the row's line number."""
 
     line: int
     price: ApiPrice
@@ -130,7 +130,7 @@ def api_id(provider: str, name: str) -> str:
 
 
 def _value(key: str, cell: str) -> object:
-    """The value of a cell in the type of its key, or the cell's text if the type does not fit."""
+    """Convert a cell to a date or number if ``key`` needs one; return the text if this fails."""
     try:
         if key in {"as_of", "valid_until"}:
             return dt.date.fromisoformat(cell)
@@ -203,7 +203,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
 def _reasons(
     market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
 ) -> str:
-    """Reasons why a row's new price is implausible; empty if ``market`` has no prices."""
+    """Reasons to doubt the row ``new`` that replaces ``row``; empty if ``market`` has no prices."""
     if not market.apis:
         return ""
     before, after = (
@@ -216,7 +216,7 @@ def _reasons(
 
 
 def _prices(path: Path) -> Mapping[str, str] | None:
-    """The prices in a model's file, by column; None if the file is missing or has no prices."""
+    """The prices in a model's file, by our table's columns; None if file or prices are missing."""
     try:
         text = path.read_text("utf-8")
         cost = tomli.loads(text, parse_float=Decimal).get("cost")
@@ -233,9 +233,9 @@ def _prices(path: Path) -> Mapping[str, str] | None:
 
 
 def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
-    """The prices in a model's table ``cost``, by our columns, whose names begin with ``prefix``.
+    """Convert a model's prices ``cost`` to columns of our table, whose names begin with ``prefix``.
 
-    A ``cache_write`` of 0 is left out; it means that writing to the cache costs only the input.
+    A ``cache_write`` of 0 is left out: then writing to the cache costs only the input.
     """
     return {
         f"{prefix}{column}_per_million": f"{PRINTED.plus(Decimal(cost[key])).normalize():f}"

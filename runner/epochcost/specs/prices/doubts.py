@@ -115,7 +115,7 @@ def _rent(price: Price, machine: Hardware) -> _Rent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The hourly price of a rented machine, before the billing rule rounds used time.
+    """The hourly price of a rented machine, with hourly components, commitment and premiums.
 
     None if the machine is not rented or its price is an assumption.
     """
@@ -243,7 +243,7 @@ class _Market:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
     def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """Doubt a ``rent`` without a region if its plan has regional prices and none is newer."""
+        """Doubt a ``rent`` without a region if its plan has regional prices, none of them newer."""
         plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)
@@ -257,7 +257,7 @@ class _Market:
 def _nearest_by(
     rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
 ) -> Collection[_Rent]:
-    """For each value of ``group``, the price in ``rents`` nearest in date to ``rent``."""
+    """The prices in ``rents`` nearest in date to ``rent``, one for each value of ``group``."""
     nearest: dict[Hashable, _Rent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
         nearest.setdefault(group(peer), peer)

@@ -1,9 +1,9 @@
 """Import price tables: compare their rows with the catalogue, and make specs of new prices.
 
-The spec of a new price is a copy of an earlier spec with its comments and new values. This module
-returns texts, which the command line writes. A stored amount is never edited: a new amount becomes
-a spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price of its plan.
-A table that lists an old price unchanged renews the date and the source of the price.
+The spec of a new price is a copy of an earlier spec, comments included, with new values. This
+module returns texts, which the command line writes. A stored amount is never edited: a new amount
+becomes a spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price of
+its plan. A table that lists an old price unchanged renews the date and the source of the price.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, rows of other regions are skipped, and a machine may get its first price
-    in ``region``. The day of the prices, ``as_of``, may not be later than ``today``.
+    If ``region`` is set, only rows of this region are used, and machines without a price there get
+    their first. The day of the prices, ``as_of``, may not be later than ``today``.
     """
 
     today: dt.date
@@ -95,8 +95,8 @@ class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
     ``model`` is the price whose spec is copied. ``previous`` is the catalogue's amount on the
-    table's day; if all its amounts are later, the earliest. ``previous_id`` is the id of that
-    price. Both are None if there is no amount.
+    table's day, or else its earliest later amount. ``previous_id`` is the id of that price. Both
+    are None if the catalogue has no amount.
     """
 
     key: Key
@@ -150,7 +150,7 @@ class _Machines:
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
-        """Find the catalogue's price for a row, or the reason why there is no such price.
+        """Match a row with a price in the catalogue, or return the reason why none matches.
 
         Returns a fault for an invalid amount, and for an amount that contradicts the catalogue's
         amount on the same day.
@@ -264,7 +264,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _amount(price: Price) -> Decimal | None:
-    """The amount of a price per hour; None for a price with components or an upfront payment."""
+    """The hourly amount of a price; None if the price has components or an upfront payment."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -345,17 +345,17 @@ def new_specs(
 
 
 def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether the stored price is older than ``FRESH``, and dated before the table."""
+    """Whether the stored price is dated before the table, and more than ``FRESH`` ago."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
 
 
 def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The new spec's id: the id of the copied spec, with the month of ``day`` as its date.
+    """The new spec's id: the copied spec's id, in which the month of ``day`` replaces the date.
 
-    If that id is used, the date is ``day``. A new price of another plan or region than the copied
-    spec has an id that names both.
+    If that id is used, ``day`` replaces the date. If plan or region differ from the copied spec's,
+    the id names them.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
@@ -386,7 +386,7 @@ def _new_spec(
 
 
 def _terms_of_another_plan(price: MatchedPrice) -> _Values:
-    """The keys to change in a spec that is copied for another plan of the same machine."""
+    """Keys to set, or to remove (None), in a spec that is copied for another plan."""
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

@@ -32,7 +32,7 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """The prices of a zone: increasing POSIX times, and the price per hour from each time on.
+    """The prices per hour of a zone, each valid from its POSIX time in ``times`` on.
 
     A price is NaN while no machine is available.
     """
@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Each zone with the same rows as an earlier zone, in a pair with the first such zone."""
+        """Each zone that repeats the rows of an earlier zone, paired with the first such zone."""
         first: dict[bytes, str] = {}
         rows = {
             zone: trace.times.tobytes() + trace.prices.tobytes()
@@ -63,7 +63,7 @@ class Trace:
 
     @property
     def doubt(self) -> str:
-        """The reason why the trace is implausible; empty if no two zones have equal rows."""
+        """The zones that repeat another zone's rows, which is implausible; empty if none does."""
         return "; ".join(
             f"zone {zone} has the rows of zone {other}" for zone, other in self.repeated
         )
@@ -128,10 +128,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _row(cells: Mapping[str, str]) -> _Row:
-    """Parse the cells of a row.
-
-    This function and the functions below raise a ValueError that states the expected value.
-    """
+    """Parse the cells of a row; raises a ValueError that states the expected value."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")

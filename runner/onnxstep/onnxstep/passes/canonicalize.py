@@ -70,7 +70,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """Copy of a model that calls a local function for each operator that ``expand`` replaces."""
+    """Copy a model; each operator that ``expand`` replaces becomes a call of a local function."""
     local = infer_shapes(model)
     types = value_types(local.graph)
     for node in local.graph.node:
@@ -132,7 +132,7 @@ def bind(
     """Copy of a model with a static shape for every tensor.
 
     Raises ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If
-    the registry refuses the operator that the error names, the message adds the reason.
+    the registry refuses the operator that caused the error, the message also says why.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -27,7 +27,7 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    If masks must be ``resumable``, Dropout is not replaced on the CPU.
+    If Dropout's masks must be ``resumable``, Dropout is replaced only on CUDA.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout" and op.provider != "cuda":

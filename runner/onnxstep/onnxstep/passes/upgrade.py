@@ -1,11 +1,11 @@
 """Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
 onnx's converter changes the meaning of some operators; this module corrects the changes. Upsample
-becomes Resize 10, which uses asymmetric coordinates. It rounds coordinates down along axes that
-grow and up along axes that shrink. From opset 11 on, attributes of Resize set coordinates and
-rounding, with other defaults. The bounds of Clip 6 are attributes, which onnx converts to float32
-inputs whatever type Clip's input has. Hardmax before opset 13 flattens all axes from ``axis`` on
-into a row; such nodes are refused.
+becomes Resize 10, which uses asymmetric coordinates and rounds them down if an axis grows, up if it
+shrinks. From opset 11 on, attributes of Resize set coordinates and rounding, with other defaults.
+The bounds of Clip 6 are attributes. onnx converts them to float32 inputs, even if Clip's data has
+another type. Hardmax before opset 13 flattens all axes from ``axis`` on into a row; such nodes are
+refused.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 
 
 def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Emit a Resize with asymmetric coordinates that picks the same elements as ONNX Runtime.
+    """Emit Resize nodes with asymmetric coordinates that pick the same elements as ONNX Runtime.
 
-    The Resize rounds down along axes that grow and up along axes that shrink. Scales that are not
-    constant are assumed to enlarge, because exporters compute the scales of decoders at run time.
+    The nodes round coordinates down along axes that grow and up along axes that shrink. If scales
+    are computed at run time, as in exported decoders, axes are assumed to grow.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

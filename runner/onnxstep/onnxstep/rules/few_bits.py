@@ -17,10 +17,7 @@ _BYTE = 8
 
 @gradient("MatMulNBits", versions=(VERSION,), domain=DOMAIN)
 def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(x Wᵀ + b) = dx Wᵀ + db.
-
-    The weights W [N, K] are dequantized for each product.
-    """
+    """Gradients of x and b in x Wᵀ + b; the weights W [N, K] are dequantized for each product."""
     if node.wants(2):
         raise ModelError(f"{node.label}: scales of quantized weights are not trained; freeze them")
     return op.MatMul(dy, _weights(node, dy)), None, None, None, None, dy
@@ -50,7 +47,7 @@ def _weights(node: Node, dy: Value) -> Value:
 
 
 def _digits(packed: Value, bits: int, elem_type: int, zero: int = 0) -> Value:
-    """Unpack bytes into integers along a new last axis, lowest bits first; subtract ``zero``."""
+    """Unpack bytes to integers of ``bits`` bits along a new last axis; subtract ``zero``."""
     op, places = packed.op, np.arange(0, _BYTE, bits)
     table = (np.arange(2**_BYTE)[:, None] >> places & (2**bits - 1)) - zero
     numbers = op.constant(table.astype(helper.tensor_dtype_to_np_dtype(elem_type)))

@@ -2,8 +2,8 @@
 
 The forward node returns the hidden states of all steps, so a single product over all steps
 recomputes all gates. Only the cell state of an LSTM must be recomputed step by step. A backward
-step is then a product with the recurrent weights R and a few elementwise operators, whose factors
-are computed for all steps at once. The gradients of the weights are a single product over all
+step is then a product with the recurrent weights R, and a few elementwise products with factors
+that are computed for all steps at once. The gradients of the weights are a single product over all
 steps. In the equations, dz is the gradient of the loss with respect to z. Sequence lengths are at
 least 1.
 """
@@ -85,7 +85,7 @@ def _recomputed(run: Direction) -> tuple[_Cell, Value]:
 def _lstm_steps(
     run: Direction, factors: Sequence[Value], from_h: Sequence[Value], from_c: Sequence[Value]
 ) -> tuple[Value, Value, Value]:
-    """Gradients of the gates' inputs [T·B, 4·H] in all steps, and of the initial states h and c."""
+    """Gradients of z [T·B, 4·H] in all steps, and of the initial states h and C (see ``lstm``)."""
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
         dc = dh * from_h[step]
@@ -117,7 +117,7 @@ class _Cell:
 
 
 def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
-    """Compute gates, candidates and cell states from ``z``, the arguments of i, o, f and c."""
+    """Compute gates, candidates and cell states from ``z`` of i, o, f and c (see ``lstm``)."""
     sigma, phi, _ = run.activations
     c = phi(z[3])
     i, o, f = map(sigma, z[:3])
@@ -177,19 +177,19 @@ class _Parts:
 
     @property
     def gates(self) -> Value:
-        """Arguments of the gates z and r of all steps, [T·B, 2·H]."""
+        """Values of x Wᵀ + h Rᵀ + b for the gates z and r in all steps, [T·B, 2·H]."""
         columns, weights = [self._run.x, self._run.h_before], [self._w_gates, self.r_gates]
         return affine(columns, weights, _summed(self._gate_biases))
 
     def new_bias(self, *sides: int) -> Value | None:
-        """Sum of the candidate's biases of ``sides`` (0: x Wᵀ, 1: h Rᵀ); None without biases."""
+        """Sum of the candidate's biases on ``sides`` (0: b, 1: b'); None without biases."""
         return _summed([self._new_biases[side] for side in sides if self._new_biases])
 
     def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
         """Gradients of a direction's inputs from the gradients of values inside the GRU.
 
-        ``d_gates`` and ``dn`` belong to the arguments of gates and candidate, ``dh0`` to the first
-        hidden state, and ``dq`` to the candidate's h Rᵀ + b'.
+        ``d_gates`` is (dz, dr). ``dn`` and ``dq`` are as in ``_sweep_gru``. ``dh0`` is the gradient
+        of the first hidden state.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -220,7 +220,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 
 
 def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Gradient of the hidden state before ``step``: dz R + ``direct`` (+ ``run.dh[step - 1]``)."""
+    """Gradient of the hidden state before ``step``: dz R plus ``direct`` and ``run.dh``, if any."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:

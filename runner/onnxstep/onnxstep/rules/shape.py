@@ -61,7 +61,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
 def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Move each block of the incoming gradient back into channels, as the node's mode says."""
+    """Move the gradients of each block of elements back into channels, as the node's mode says."""
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(dy, blocksize=size)
@@ -168,7 +168,7 @@ def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
 
 
 def _pads(node: Node) -> tuple[list[int], list[int]]:
-    """Padding before and after each axis; the input ``axes`` of a Pad lists the padded axes."""
+    """The numbers of elements that a Pad adds before and after each axis."""
     rank = node.x.rank
     pads, axes = node.constant(1, "pads"), node.constant(3, "axes")
     named = range(rank) if axes is None else [int(axis) % rank for axis in axes]
@@ -191,10 +191,7 @@ def _unfolded(
 
 
 def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Cut the padding along ``axis`` off ``dy``; add its gradients to the elements it copies.
-
-    A constant 0/1 matrix says which padded position copies which element.
-    """
+    """Cut off the padding along ``axis``; add the gradients of copies to the copied elements."""
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end
     length = stop - begin

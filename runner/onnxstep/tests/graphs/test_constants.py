@@ -112,11 +112,7 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
 
 
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
-    """A scalar of a traced export is trained if it has the name of an attribute of the module.
-
-    Scalars with generated names, embedding scales and masks are not trained. If the model does not
-    name its producer, no scalar is trained.
-    """
+    """A named scalar of a traced export is trained, unless it is an embedding scale or a mask."""
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
     nodes += [

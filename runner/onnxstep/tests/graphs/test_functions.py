@@ -38,7 +38,7 @@ def test_calls_become_nodes() -> None:
 
 @pytest.mark.parametrize("count", [15, 31])
 def test_calls_that_multiply_are_refused_unbuilt(count: int) -> None:
-    """A file of 15 or 31 functions is refused before inlining if each calls the next twice."""
+    """If 15 or 31 functions each call the next function twice, inlining is refused beforehand."""
     with pytest.raises(ModelError, match="functions expand to"):
         check_calls(functions(count, "{ c = NEXT(a) b = NEXT(c) }"))
 
@@ -50,7 +50,7 @@ def test_a_bomb_of_functions_is_refused_when_it_is_read() -> None:
 
 
 def test_what_calls_copy_counts_in_bytes_too() -> None:
-    """A constant of a megabyte in a function that is called 4096 times is refused."""
+    """A model is refused if it calls a function with a constant of a megabyte 4096 times."""
     model = functions(13, "{ c = NEXT(a) b = NEXT(c) }")
     big = onnx.helper.make_tensor("t", onnx.TensorProto.INT8, [2**20], bytes(2**20), raw=True)
     model.functions[-1].node.append(onnx.helper.make_node("Constant", [], ["k"], value=big))

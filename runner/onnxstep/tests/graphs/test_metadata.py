@@ -24,7 +24,7 @@ def model_with(text: str) -> onnx.ModelProto:
 
 
 def test_list_is_read() -> None:
-    """Each entry of the list becomes a distribution, whose scale may be an integer."""
+    """Each listed parameter gets its distribution, scale and seed; the scale may be an integer."""
     text = json.dumps({"w": GOOD, "b": {"distribution": "constant", "scale": 1, "seed": 0}})
     assert listed_parameters(model_with(text)) == {
         "w": Initial("normal", 0.02, 7),

@@ -34,7 +34,7 @@ class CannotRunError(Exception):
 
 
 class Gelu(OpRun):
-    """The Gaussian error linear unit in the input's precision; onnx 1.23.2 uses float32."""
+    """Gelu in the precision of its input; onnx 1.23.2 computes it in float32."""
 
     op_domain = ""
 

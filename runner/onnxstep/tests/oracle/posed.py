@@ -1,7 +1,7 @@
 """Prepare a test of ONNX's suite for differentiation.
 
-Float inputs become float32 (float64 for finite differences) and change slightly, away from ties and
-kinks. All other inputs become constants of the model.
+Float inputs become float32, or float64 for finite differences. Small changes move them away from
+ties and kinks. All other inputs become constants of the model.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of ``model``; an opset below 16 becomes 16 if this changes no operator."""
+    """Copy of ``model``; if opset 16 changes none of its operators, an older opset becomes 16."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)

@@ -26,8 +26,8 @@ class NotSmoothError(Exception):
 class Slope:
     """The slope d/dt u · f(x + t v) for an input x, cotangents u and the ``direction`` v.
 
-    ``noise`` bounds the rounding error of ``value``. ``scale`` and ``level`` are the norms of the
-    elementwise products of u with df/dt and with f.
+    ``noise`` bounds the rounding error of ``value``. ``scale`` is the norm of the elementwise
+    product of u and df/dt, and ``level`` that of u and f.
     """
 
     direction: Array
@@ -61,7 +61,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Products of u and the central difference of f over ``times`` steps to each side."""
+            """Products of u and the difference quotient of f over ``times`` steps to each side."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
@@ -91,12 +91,12 @@ def _counted(u: Array, y: Array) -> Array:
 
 
 def _unit(x: Array) -> float:
-    """Factor of a random direction: the size of x, but at most 1, and 1 if the size is zero."""
+    """Length of a random direction for x: the size of x, at most 1, or 1 if the size is zero."""
     return min(_size(x), 1.0) or 1.0
 
 
 def _spread(x: Array, v: Array) -> float:
-    """The size of x divided by the size of v; rounding errors grow with this ratio."""
+    """The size of x divided by the size of v: the factor by which rounding errors grow."""
     return _size(x) / (_size(v) or 1.0)
 
 
