@@ -2,8 +2,8 @@
 
 ``predict.decoders`` predicts the time to decode one token of each of c sequences as the sum of
 three parts. The first part grows with c, the second with c times the length of the context. The
-third part, while other prompts are read, grows with the square of their length. A few forecasts
-determine each part.
+third part is the delay by other requests whose prompts are read meanwhile; it grows with the square
+of these prompts' length. A few forecasts determine each part.
 """
 
 from __future__ import annotations

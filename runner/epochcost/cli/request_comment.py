@@ -198,7 +198,7 @@ def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
 
 
 def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """Join the rows that still fit after ``text``; a last line counts the others and ``more``."""
+    """Join the rows that fit after ``text``; a last line counts the rest and ``more`` rows."""
     fitting: list[str] = []
     room = _MOST_BYTES_WITH_ROWS - _size(text)
     for row in rows:

@@ -236,9 +236,9 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
     """Add to ``time`` the checkpoints and restarts that are due because a machine's lifetime ends.
 
-    Let D be the lifetime and r the rate of interruptions. A start lasts D or, if that is shorter,
-    an exponential time of rate r. So r / (exp(r D) - 1) starts per second of running last for the
-    whole lifetime (renewal-reward theorem).
+    Let D be the lifetime and r the rate of interruptions. After each start, the machine
+    runs for D or, if that is shorter, for an exponential time of rate r. So r / (exp(r D) - 1) runs
+    per second of running reach the end of the lifetime (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))

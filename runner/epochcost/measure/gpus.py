@@ -139,7 +139,7 @@ class DeviceWatch:
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
-        """Reasons for lowered clocks in all readings; None if the driver cannot state them."""
+        """Every reason for lowered clocks in any reading; None if the driver states no reasons."""
         if self._reasons is None:
             return None
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]

@@ -64,8 +64,8 @@ _IMAGES = "image"
 class Question:
     """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
-    The workload runs in our runtime, named ``software``, or in the program that achieved the
-    published rate ``program``, unless this is None.
+    If ``program`` is None, the workload runs in our runtime, which ``software`` names. Otherwise it
+    runs in the program that achieved the published rate ``program``.
     """
 
     model: str

@@ -121,7 +121,7 @@ class EpochBatches:
 
     @property
     def steps(self) -> int:
-        """Number of batches."""
+        """Number of batches in an epoch."""
         return len(self.order)
 
     def gather(self, number: int) -> dict[str, Array]:

@@ -211,8 +211,8 @@ def _ignore_some(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    An input fits if its leading axes are the target's positions, or if a target with more than
-    ``_MOST_TOPICS`` classes has a single position. If several inputs fit, the input with the
+    An input fits if its leading axes are the target's positions. If the target has one position and
+    more than ``_MOST_TOPICS`` classes, every input fits. If several inputs fit, the input with the
     largest vocabulary is chosen. Among equal vocabularies, the last input is chosen, because a
     decoder's inputs follow its encoder's.
     """

@@ -115,7 +115,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
 
 
 def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield each machine that is faster than all cheaper machines, and the APIs.
+    """Yield all APIs, and each machine that is faster than all cheaper machines.
 
     Offers whose price has a drawback (``reservation``) are left out.
     """

@@ -151,7 +151,7 @@ def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | Non
 
 
 def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Yield each job whose rankings have the machine, from the first ranking that has it."""
+    """Yield a `JobHere` for each job, from the job's first ranking that contains this machine."""
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
             ways = (
