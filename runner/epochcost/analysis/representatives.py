@@ -89,8 +89,9 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 def doubts_about(result: Result) -> tuple[str, ...]:
     """State why to doubt a result: contradictions, instability, or weights passed as inputs."""
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
+    phrases = ", ".join(symptom.phrase for symptom in symptoms)
     return (
         *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),
-        *(f"{UNSTABLE}: {symptom.phrase}" for symptom in symptoms),
+        *([f"{UNSTABLE}: {phrases}"] if phrases else ()),
         *([_FED] if trial.mode == "inference" and not trial.stored_weights else ()),
     )

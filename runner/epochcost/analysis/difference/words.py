@@ -201,8 +201,8 @@ def winner_words(winner: Winner) -> str:
 def _choice_words(figure: Figure | None) -> str:
     if figure is None:
         return "unknown"
-    job = figure.job
-    plan, cost = _plan_words(figure), _cost_words(figure)
+    job, cost = figure.job, _cost_words(figure)
+    plan = _plan_words(figure).removeprefix(f"{job.hardware}-")  # most ids of prices begin with it
     return ", ".join(filter(None, (job.hardware, _batch_words(job), plan, cost, job.source)))
 
 
