@@ -25,14 +25,20 @@ def test_every_committed_table_is_read():
 
 
 def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
-    """Milliseconds per batch become examples a second; examples a second are unchanged."""
+    """Milliseconds per batch become examples a second; rates are unchanged.
+
+    Beside times, ``batch`` is that of all devices.
+    """
     table = [
         row("dense", "Maker A1", 250.0, unit="ms", batch="8"),
         row("dense", "Maker A1", 250.0, unit="samples/s", batch="8"),
         row("dense", "Maker A1", 20.0, unit="s/epoch", batch="8"),
+        row("dense", "Maker A1", 250.0, unit="ms", batch="8") | {"count": "4"},
+        row("dense", "Maker A1", 250.0, unit="samples/s", batch="8") | {"count": "4"},
     ]
     rates = read_rates(write(tmp_path / "t.csv", table))
-    assert [rate.per_second for rate in rates] == [32, 250, 0.05]
+    assert [rate.per_second for rate in rates] == [32, 250, 0.05, 32, 250]
+    assert [rate.batch for rate in rates] == [8, 8, 8, 2, 8]
 
 
 @pytest.mark.parametrize(

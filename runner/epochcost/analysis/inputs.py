@@ -220,7 +220,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result; its name has the host if several such hosts were measured."""
+        """The machine of a result; if several hosts of its kind were measured, its name has the host."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],

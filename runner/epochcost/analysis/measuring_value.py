@@ -255,7 +255,7 @@ def _cheapest_cells(
 
 
 def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:
-    """Our measured times of ``names``, with independent errors, and predictions of other times."""
+    """The times of ``names``: measured, with independent errors, or else predicted jointly."""
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in names if name in models])
     measured = [each for each in observe(inputs, names) if each.stack == "onnxruntime"]

@@ -115,7 +115,7 @@ def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
 def _timing(
     layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
 ) -> DeviceTiming:
-    """Compute the timing of ``layouts`` from ``seconds``, which answer ``_questions``."""
+    """Compute the timing of ``layouts``; ``seconds`` are the times that ``_questions`` ask for."""
     parts = iter(seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone

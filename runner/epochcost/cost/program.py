@@ -41,7 +41,8 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 class Program:
     """A plan's bill as formulas: inputs with defaults, lines, and elapsed seconds.
 
-    A line has a label and an amount; amounts and seconds are formulas of the inputs.
+    A line has a label and an amount. Amounts and seconds are Decimals that record the formula by
+    which they follow from the inputs.
     """
 
     price: str

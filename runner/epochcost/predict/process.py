@@ -262,8 +262,9 @@ def predictable(design: Design, rows: Labels) -> list[int]:
 class Calibration:
     """Errors of n rows, each predicted without the rows of its own group.
 
-    ``deviations`` [n] are the absolute errors in predicted standard deviations, ``features`` [n, k]
-    the rows' device features, and ``groups`` the number of groups.
+    ``deviations`` [n] are the absolute errors, each divided by its predicted standard deviation.
+    ``weights`` [n] are the rows' weights, ``features`` [n, k] the rows' device features, and
+    ``groups`` is the number of groups.
     """
 
     deviations: Vector

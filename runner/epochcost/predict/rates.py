@@ -41,7 +41,7 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 class Rate:
     """A published rate of a whole machine in examples, runs or epochs a second (see ``unit``).
 
-    ``batch`` is the number of examples in a step, None if the source does not state it. ``size`` is
+    ``batch`` is a step's examples on one device, None if the source does not state it. ``size`` is
     the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is a
     file of the source. ``path`` and ``line`` are the row's place in our table.
     """
@@ -147,10 +147,12 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     mode = MODES.get(row["mode"])
     if mode is None:
         raise ValueError(f"mode: expected infer or train, got {row['mode']!r}")
-    unit = row["unit"]
+    unit, count = row["unit"], _count(row["count"] or "1")
     if unit in _SECONDS:
         seconds = value * _SECONDS[unit]
         value = (1 if unit in _OF_AN_EPOCH_OR_RUN else batch or 1) / seconds
+        # Sources state the batch of all devices beside times, that of one device beside rates.
+        batch = batch and batch / count
     return Rate(
         source=row["source"],
         model=row["model"],
@@ -161,7 +163,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
         size=row["sequence_or_image"],
         software=row["software"],
         accelerator=row["accelerator"],
-        count=_count(row["count"] or "1"),
+        count=count,
         machine=row["machine"],
         unit=unit,
         per_second=value,

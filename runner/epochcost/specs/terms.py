@@ -163,8 +163,8 @@ class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
     ``per`` is the unit. A gigabyte-month is billed for the hours of use, 730 to a month, as at EC2
-    and GCE. A gigabyte is a gigabyte of moved data, which `quote --egress-gb` states. A run costs
-    the same, whether it is short or long. In ``of``, the label ``compute`` means the plan's
+    and GCE. A gigabyte is of moved data; `quote --egress-gb` states how many were moved. A run
+    costs the same, whether it is short or long. In ``of``, the label ``compute`` means the plan's
     ``amount``, and the label ``commitment`` means the payments of its commitment. A premium is
     never a percentage of another premium.
     """

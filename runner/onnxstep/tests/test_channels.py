@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize a batch in few passes over it, and have a portable step's results."""
+"""Steps for CUDA normalize a batch in few passes over it, with the results of a portable step."""
 
 from __future__ import annotations
 

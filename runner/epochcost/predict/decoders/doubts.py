@@ -159,7 +159,7 @@ def _operations(row: TokenRow) -> float:
 
 
 def _bytes(row: TokenRow, device: Device) -> float:
-    """The fewest bytes of weights, keys and values that must be read a second for a row's rate."""
+    """The fewest bytes (weights, keys, values) that a device reads per second at the row's rate."""
     question, form = row.question, row.question.form
     if question.kind == "first":
         return 0.0

@@ -213,8 +213,8 @@ class _Side:
     def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
         """For each group of alike rows: a question, the median departure, and the row count.
 
-        Alike rows have the same ``_key`` and edition. A departure is log(published time / time by
-        the law).
+        Alike rows have the same ``_key`` and edition. A departure is the logarithm
+        of a published time divided by the time that the physical formula (`law`) gives.
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()

@@ -109,8 +109,8 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
     The methods are the blocked layout, a matrix product for a kernel of one element, a product for
     each element of the kernel (on CUDA; benchmarks/rules/convolution.py), and a product with
-    patches of x. If the one-hot kernels for the patches are too large, x is convolved with dy
-    instead.
+    patches of x, which a convolution with one-hot kernels extracts. If these kernels would be too
+    large, x is convolved with dy.
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
