@@ -220,7 +220,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result; if several hosts of its kind were measured, its name has the host."""
+        """The machine of a result; named after its host if several hosts of its kind exist."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
