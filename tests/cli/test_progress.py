@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from epochcost.cli.progress import Display, TimeLeft
+from epochcost.cli.progress import Display, TimeLeft, outcome_words
 from epochcost.errors import ModelError
 from epochcost.execute.assignment import (
     Advanced,
@@ -25,8 +25,9 @@ from epochcost.execute.assignment import (
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
-from epochcost.results.environment import Environment
+from epochcost.results.environment import Conditions, Environment
 from epochcost.results.records import FORMAT_VERSION, Measurement, Placement, Result
+from epochcost.results.rounds import add_round
 
 # First estimate for a trial with this budget: 7 s and 3 s of overhead.
 BUDGET_SECONDS = 7
@@ -163,6 +164,24 @@ def test_a_terminal_shows_what_is_being_measured() -> None:
     assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
     assert "net training cpu batch 3: failed: it broke" in text
     assert "3/3" in text
+
+
+def test_disturbed_rounds_are_named() -> None:
+    """A line says how many rounds do not count, or that other programs disturbed all of them."""
+    busy = Conditions(seconds=1, others_cpus=1.0)
+    disturbed = result().measurement.model_copy(update={"conditions": busy})
+    twice = add_round(disturbed, result().measurement, 0.02)
+    endings = [
+        outcome_words(
+            Finished(TRIALS[0], result().model_copy(update={"measurement": each}), Path())
+        )
+        for each in (disturbed, twice)
+    ]
+    assert endings == [
+        "2 ms ±37.5% a step, 4 samples, disturbed by other programs (precise)",
+        "2 ms ±0.0% a step, 4 samples, not counting 1 round that other programs disturbed "
+        "(precise)",
+    ]
 
 
 def rounds_of_two() -> list[Event]:

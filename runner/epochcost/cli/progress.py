@@ -32,8 +32,10 @@ from epochcost.execute.assignment import (
 )
 from epochcost.execute.sizes import OnCounted
 from epochcost.plan.rounds import Visit
+from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
-from epochcost.units import seconds
+from epochcost.results.stability import is_disturbed, watched_cpus
+from epochcost.units import count_words, seconds
 
 # Building a graph, starting a worker and evaluating add to a trial's budget.
 _OVERHEAD_SECONDS = 3.0
@@ -93,13 +95,21 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     if measurement.served is not None:
         return stored + served_words(event.trial, measurement.served)
     counted = without_disturbed_rounds(event.result)
-    summary, rounds = summary_of(counted), round_count(measurement)
-    disturbed = rounds - round_count(counted.measurement)
+    summary, rounds = summary_of(counted), round_count(counted.measurement)
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
-    extent += f", {disturbed} disturbed and not counted" if disturbed else ""
+    extent += _disturbed_words(counted, round_count(measurement) - rounds)
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{summary.relative_half_width:.1%}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
+
+
+def _disturbed_words(counted: Result, uncounted: int) -> str:
+    """The end of a phrase about a result of which ``uncounted`` rounds do not count; or empty."""
+    if uncounted:
+        return f", not counting {count_words(uncounted, 'round')} that other programs disturbed"
+    measurement = counted.measurement
+    cpus = watched_cpus(measurement, counted.environment)
+    return ", disturbed by other programs" * is_disturbed(measurement.conditions, cpus)
 
 
 def kept_words(event: Failed) -> str:
