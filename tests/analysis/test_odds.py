@@ -80,7 +80,7 @@ def test_what_is_shared_cancels() -> None:
     shares = odds("a", {"a": shared * spread[0], "b": 1.3 * shared * spread[1]})
     assert shares.wins == 1.0
     assert shares.rivals == ()
-    assert odds_sentence(shares) == "It costs least of all machines in 100 of 100 scenarios."
+    assert odds_sentence(shares) == "It costs least of 2 machines in 100 of 100 scenarios."
 
 
 @given(st.floats(0.5, 2.0), st.floats(0.05, 1.0), st.integers(0, 2**32 - 1))

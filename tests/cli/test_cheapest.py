@@ -293,7 +293,7 @@ def test_the_odds_of_the_fastest_include_starts(shell: Shell) -> None:
     code, out, _ = shell.run("--model", "tiny", "--budget", "50USD")
     assert code == 0
     assert "Fastest for at most $50.00: The quick" in out
-    assert "the fastest of all machines within the limits in 100 of 100 scenarios.\n" in out
+    assert "the fastest of 2 machines within the limits in 100 of 100 scenarios.\n" in out
     assert "The closest rival" not in out
 
 

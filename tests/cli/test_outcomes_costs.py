@@ -8,6 +8,7 @@ import pytest
 
 from epochcost.cli.outcomes import show_costs
 from epochcost.execute.assignment import Skipped
+from epochcost.results.environment import Conditions
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
@@ -39,7 +40,7 @@ def test_without_prices(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys)
     assert "full training, here: " in text
     assert "a million inferences, here: " in text
-    assert "\n2 of 2 results are noisy, as listed above" in text
+    assert "disturbed" not in text
     assert text.count(", without a price\n    no time on a machine with a list price is known") == 2
     assert text.endswith("`epochcost serve` shows it\n")
 
@@ -77,3 +78,14 @@ def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -
     assert "What it costs:\n  by the token: `epochcost tokens --model smollm2-135m" in (
         capsys.readouterr().out
     )
+
+
+def test_disturbed_results_can_be_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    """If other programs disturbed all rounds, the remedy is a run on an idle machine."""
+    result = make_result(model="tiny", mode="training", batch_size=4, samples=(0.5, 0.51))
+    busy = {"conditions": Conditions(seconds=1, others_cpus=1.0)}
+    measurement = result.measurement.model_copy(update=busy)
+    disturbed = result.model_copy(update={"measurement": measurement})
+    store_results(Path(), [disturbed])
+    show_costs(load_catalogue(Path()), RESULTS, [Skipped(disturbed.trial, disturbed)])
+    assert "\n1 of 1 results are disturbed, as listed above: on an idle" in capsys.readouterr().out

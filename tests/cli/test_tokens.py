@@ -42,7 +42,7 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     first, answer, sure, machine, wins, *_ = out.splitlines()
     assert first == "tiny, 0.1 requests a second, each 100 tokens read and 50 written"
     assert answer == "Take an API: They, tiny, asks $2.00 a million tokens."
-    assert sure == "It costs least of all machines and APIs in 100 of 100 scenarios."
+    assert sure == "It costs least of 2 machines and APIs in 100 of 100 scenarios."
     assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with onnxruntime")
     assert "$18.52 a million tokens" in machine
     assert "(measured; one machine, 36 % busy, of at most 0.276 requests a" in machine

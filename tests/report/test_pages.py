@@ -53,7 +53,7 @@ def test_every_training_cost_of_an_uncompared_step_says_so(site: Site) -> None:
     published = [line for line in section.splitlines() if '"site:sources/' in line]
     assert len(measured) == 2
     assert published
-    assert all("not checked against PyTorch" in line for line in measured)
+    assert all("not compared with PyTorch" in line for line in measured)
     assert not any("PyTorch" in line for line in published)
 
 

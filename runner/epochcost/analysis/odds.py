@@ -111,7 +111,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
     if len(chances.shares) == 1:
         return ""
     leads, loses = _LEADS[quantity]
-    wins = f"It {leads} of all {among} in {scenarios(chances.wins)} scenarios"
+    wins = f"It {leads} of {len(chances.shares)} {among} in {scenarios(chances.wins)} scenarios"
     if chances.wins == 1:
         return f"{wins}."
     lost = f"{rounded(100 * chances.regret_if_lost, 2)} %"

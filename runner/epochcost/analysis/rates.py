@@ -29,7 +29,7 @@ from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.predict.learnt import placed_tables
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.stability import Cause, instabilities
+from epochcost.results.stability import DISTURBANCES, instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
@@ -40,8 +40,6 @@ from epochcost.statistics import LEVEL
 _MOST_TFLOPS = Decimal("0.256")
 # Ends of a confidence interval, in standard deviations of a normal distribution.
 _INTERVAL_ENDS = NormalDist().inv_cdf((1 + LEVEL) / 2)
-# Causes that slow all steps, so that the interval of the mean does not show them.
-_DISTURBED: frozenset[Cause] = frozenset({"others", "steal", "quota"})
 # With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3
 
@@ -138,7 +136,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 def _is_undisturbed(result: Result) -> bool:
     """Whether no other program or quota slowed the steps, and the confidence interval is finite."""
     causes = {found.cause for found in instabilities(result.measurement, result.environment)}
-    return math.isfinite(_half_width(result)) and not causes & _DISTURBED
+    return math.isfinite(_half_width(result)) and not causes & DISTURBANCES
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:

@@ -35,6 +35,7 @@ from onnxstep.graphs.parameters import DataInput, data_inputs
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
+_IF_ANY = ("residual", "idle_watts", "pue", "rack_per_month", "maintenance_per_year")
 _FOLDER = Path("models")
 _NOT_COMPARED = f"costs in different currencies are not compared: {CONVERT}"
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
@@ -112,7 +113,10 @@ def price(
     *,
     owned: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=NUMBER", help=f"Value of an owned machine: {', '.join(_OWNED)}."),
+        typer.Option(
+            metavar="KEY=NUMBER",
+            help=f"Value of an owned machine: {', '.join(_OWNED)}; if any, {', '.join(_IF_ANY)}.",
+        ),
     ] = None,
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.

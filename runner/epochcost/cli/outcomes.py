@@ -24,7 +24,7 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.stability import instabilities
+from epochcost.results.stability import DISTURBANCES, instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, rounded, seconds
@@ -32,8 +32,13 @@ from epochcost.units import money, rounded, seconds
 _MOST_NAMED = 2
 
 
-def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str) -> None:
-    """Print a row for each trial, reasons to doubt the results, and how the sweeps ended."""
+def show_outcomes(
+    outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str, *, patient: bool
+) -> None:
+    """Print a row for each trial, reasons to doubt the results, and how the sweeps ended.
+
+    ``patient`` says whether the run had extra time, so that the advice to add time is left out.
+    """
     measured = _measured(outcomes)
     print_table(
         ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
@@ -45,10 +50,9 @@ def show_outcomes(outcomes: Sequence[Outcome], plan: Plan, results: Path, hardwa
     if plan.left_out:
         say(f"{len(plan.left_out)} left out; `epochcost plan` says why")
     wide = sum(map(is_imprecise, measured))
-    if wide:
-        trials = f"{wide} of {count} are" if wide > 1 else f"1 of {count} is"
+    if wide and not patient:
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
-        say(f"{trials} not as precise as requested: {more}")
+        say(f"{wide} of {count} have fewer samples than the requested precision needs: {more}")
     show_doubts(measured)
     _show_limits(results, hardware, plan.sweeps)
 
@@ -187,13 +191,18 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    noisy = sum(bool(instabilities(result.measurement, result.environment)) for result in measured)
-    if noisy:
+    disturbed = sum(map(_is_disturbed, measured))
+    if disturbed:
         say(
-            f"{noisy} of {len(measured)} results are noisy, as listed above: on an idle machine, "
-            "the same run without --resume replaces them, and with --resume adds rounds"
+            f"{disturbed} of {len(measured)} results are disturbed, as listed above: on an idle "
+            "machine, the same run without --resume replaces them, and with --resume adds rounds"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
+
+
+def _is_disturbed(result: Result) -> bool:
+    causes = {found.cause for found in instabilities(result.measurement, result.environment)}
+    return bool(causes & DISTURBANCES)
 
 
 def _goals(here: Sequence[Row]) -> Iterator[Goal]:

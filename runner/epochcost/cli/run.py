@@ -75,7 +75,7 @@ def run(
         patience_seconds=60 * patience,
     )
     outcomes = _watched(assignment, planned)
-    show_outcomes(outcomes, planned, results, hardware)
+    show_outcomes(outcomes, planned, results, hardware, patient=patience > 0)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
             for provider, device in _used(planned):

@@ -70,6 +70,16 @@ class Contender:
         return (self.row or self.price).reservation
 
     @property
+    def is_measured(self) -> bool:
+        """Whether we measured the machine's time."""
+        return self.mark.startswith("measured")
+
+    @property
+    def time_of_one(self) -> Time:
+        """The time of one inference, if the job is a million inferences."""
+        return self.time.scaled(Decimal("1e-6"))
+
+    @property
     def answers(self) -> bool:
         """Whether the machine may be recommended."""
         return not self.reservation
@@ -159,6 +169,14 @@ class Contest:
             return None
         sure = (each for each in self._comparable if not each.price.unconfirmed_words)
         return min(sure, key=lambda contender: contender.cost.mean, default=None)
+
+    @property
+    def measured(self) -> Contender | None:
+        """The cheapest measured machine that competes; None if it is ``cheapest``, or none does."""
+        if self.cheapest.is_measured:
+            return None
+        measured = (each for each in self._comparable if each.is_measured)
+        return min(measured, key=lambda contender: contender.cost.mean, default=None)
 
     @property
     def imprecise(self) -> Contender | None:

@@ -182,10 +182,10 @@ def ratio_words(observed: Observation) -> str:
         return ""
     ratio = observed.step_ratio
     if ratio is None:
-        return "not checked against PyTorch"
+        return "not compared with PyTorch, which may be faster"
     if not ratio.near:
-        where = f"{ratio.where}, not checked near this batch size"
+        where = f"{ratio.where}, not compared near this batch size"
         return f"{ratio.value:.2f} times PyTorch's time {where}"
     if ratio.value > 1:
         return " ".join(filter(None, [f"{ratio.value:.2f} times PyTorch's time", ratio.where]))
-    return f"checked against PyTorch {ratio.where} only" if ratio.where else ""
+    return f"compared with PyTorch {ratio.where} only" if ratio.where else ""

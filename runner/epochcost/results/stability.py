@@ -29,6 +29,8 @@ Cause = Literal[
     "rounds",
 ]
 
+# Causes that slow all steps, so that the interval of the mean does not show them.
+DISTURBANCES: frozenset[Cause] = frozenset({"others", "steal", "quota"})
 # Other programs and the hypervisor take this share of CPU time; steps on all CPUs slow as much.
 MOST_OTHERS_SHARE = MOST_STEAL_SHARE = 0.05
 # A quota never stops a trial by chance, so even this small share of time gives a warning.

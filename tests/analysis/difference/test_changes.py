@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -225,15 +226,27 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
 
 
 def test_a_sole_choice_has_no_odds(project: Path, compare: Compare) -> None:
-    """Without a second machine to compare, the sentence states no probability."""
+    """Without a second machine to compare, the sentence states no probability.
+
+    The measured time of a new job is named only if another machine is cheaper.
+    """
     shutil.rmtree(project / "docs/data/results/local")
     commit(project)
     store_results(project, [make_result(samples=STEPS)])
-    (winner,) = compare().winners
+    changes = compare()
+    (winner,) = changes.winners
+    assert "; 1 new job" in summary(changes)
     assert winner.before is None
     assert winner.wins is None
-    assert winner_words(winner).endswith(
-        "; no other machine has a time and a price to compare it with"
+    assert winner.measured is None
+    sole = "; no other machine has a time and a price to compare it with"
+    assert winner_words(winner).endswith(sole)
+    assert winner.after
+    dearer = replace(winner, measured=(winner.after, 0.321))
+    assert (
+        winner_words(dearer)
+        .partition(f"{sole}; measured: local, batch 32, ")[2]
+        .endswith(", in 32 of 100")
     )
 
 
@@ -266,7 +279,7 @@ def test_an_added_result_has_its_cost(project: Path, compare: Compare) -> None:
     (added,) = changes.results.added
     words = result_words(added)
     assert words.startswith("net training cpu batch 32 on other: $")
-    assert " for full training, " in words
+    assert " for full training in 20 s, " in words
     assert changes.results.learned_from == "1 result added"
     assert "machine third added" in changes.prices
 

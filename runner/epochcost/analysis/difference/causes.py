@@ -187,11 +187,12 @@ def spec_changes(
 ) -> Iterator[str]:
     """Yield a sentence for each changed price that none of the changed ``costs`` mentions.
 
-    Models and machines that were added or removed have a sentence, too.
+    Models, machines and studies that were added or removed have a sentence, too.
     """
     for title, old, new in (
         ("model", before.models, after.models),
         ("machine", before.hardware, after.hardware),
+        ("study", before.studies, after.studies),
     ):
         yield from (f"{title} {name} added" for name in sorted(new.keys() - old.keys()))
         yield from (f"{title} {name} removed" for name in sorted(old.keys() - new.keys()))

@@ -27,7 +27,9 @@ from epochcost.analysis.difference.revision import (
 )
 from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
 from epochcost.analysis.difference.token_figures import token_figures
+from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal
+from epochcost.analysis.odds import Odds
 from epochcost.analysis.rows import Row, contenders, odds_of
 from epochcost.analysis.table.lines import Line, values_of
 from epochcost.errors import EpochcostError
@@ -43,7 +45,8 @@ class Winner:
 
     ``before`` and ``after`` are the cheapest figures of each revision; None without a known cost.
     ``wins`` is the probability that ``after`` is the cheapest; None if ``after`` is an estimate or
-    has no alternative.
+    has no alternative. ``measured`` is the cheapest measured figure if ``after`` was not measured,
+    with the probability that it is the cheapest.
     """
 
     workload: str
@@ -51,6 +54,7 @@ class Winner:
     before: Figure | None
     after: Figure | None
     wins: float | None
+    measured: tuple[Figure, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,25 +144,37 @@ def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
     for workload in sorted({*old, *new, *before.estimated, *after.estimated}):
         for goal in goals:
             was, _ = _cheapest(before, old.get(workload, ()), workload, goal)
-            now, wins = _cheapest(after, new.get(workload, ()), workload, goal)
+            now, odds = _cheapest(after, new.get(workload, ()), workload, goal)
             if _is_another(was, now, before, after):
-                yield Winner(workload, goal, was, now, wins)
+                wins = odds.wins if odds else None
+                measured = _measured(new.get(workload, ()), goal, odds)
+                yield Winner(workload, goal, was, now, wins, measured)
 
 
 def _cheapest(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
-) -> tuple[Figure | None, float | None]:
-    """The figure with a goal's lowest cost, and the probability that this cost is the lowest.
+) -> tuple[Figure | None, Odds[Machine] | None]:
+    """The figure with a goal's lowest cost, and the odds that this cost is the lowest.
 
     If no timed row can be the answer, the figure is an estimate, or None if there is no estimate.
-    The probability is None for estimates, and if no other machine can be the answer.
+    The odds are None for estimates, and if no other machine can be the answer.
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)
-        return _figure(ranked[0], goal), odds.wins if len(odds.shares) > 1 else None
+        return _figure(ranked[0], goal), odds if len(odds.shares) > 1 else None
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():
         return _figure(row, goal), None
     return None, None
+
+
+def _measured(
+    rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
+) -> tuple[Figure, float] | None:
+    """The cheapest measured figure other than the choice, and the probability that it wins."""
+    ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
+    if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
+        return None
+    return _figure(ranked[0], goal), odds.shares[ranked[0].observed.machine]
 
 
 def _figure(line: Line, goal: Goal) -> Figure:

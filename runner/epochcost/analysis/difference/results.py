@@ -20,7 +20,7 @@ from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
-from epochcost.units import count_words, money
+from epochcost.units import count_words, money, seconds
 
 _MODES: tuple[Mode, ...] = ("training", "inference")
 
@@ -105,20 +105,22 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
             files.append(file)
         else:
             hardware, kind, name = path.split("/")
+            kind = "peak rates" if kind == "ceilings" else kind
             files.append(ResultFile(path, f"{kind} {Path(name).stem}", hardware, ()))
     return tuple(files)
 
 
 def _costs(revision: Revision) -> Mapping[str, str]:
-    """The cost of each measured job at its cheapest current price, by the result's address."""
+    """Cost and time of each measured job at its cheapest current price, by the result's address."""
     words: dict[str, str] = {}
     for row in revision.rows:
         goal: Goal = "full" if row.mode == "training" else "million"
         cost = row.estimate(goal) if row.current and row.observed.kind == "measured" else None
         if cost is not None and row.price is not None:
             ends = f" ({cost.between})" if cost.between else ""
-            amount = f"{money(cost.mean, cost.currency)}{ends} for {GOAL_WORDS[goal]}"
-            words.setdefault(row.observed.evidence.uri, f"{amount}, {row.price.id}")
+            amount = f"{money(cost.mean, cost.currency)}{ends}"
+            job = f"{GOAL_WORDS[goal]} in {seconds(float(row.observed.work(goal).time.mean))}"
+            words.setdefault(row.observed.evidence.uri, f"{amount} for {job}, {row.price.id}")
     return words
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from epochcost.analysis.difference.causes import ChangedCost
@@ -50,18 +50,20 @@ def _largest_first(cost: ChangedCost) -> float:
     return -float("inf") if relative is None else -round(abs(relative), _DIGITS)
 
 
-def _changed_predictions(costs: Iterable[ChangedCost]) -> Iterator[str]:
+def _changed_predictions(difference: Difference) -> Iterator[str]:
     """Yield a sentence about costs that changed only because their prediction changed, if any."""
     changes = {
         cost.figure.job: cost.relative
-        for cost in costs
+        for cost in difference.costs
         if cost.only_predicted and cost.figure.job.goal != "epoch" and cost.relative is not None
     }
     if changes:
         job = max(changes, key=lambda key: abs(changes[key]))
         most = f"{changes[job]:+.1%} ({job_words(job)}, on {machine_words(job)})"
         counted = _counted(len(changes), "predicted cost changes", "predicted costs change")
-        yield f"{counted}: median {statistics.median(changes.values()):+.1%}, most {most}"
+        learned = difference.results.learned_from
+        why = f"; predictions learn from all results ({learned})" if learned else ""
+        yield f"{counted}: median {statistics.median(changes.values()):+.1%}, most {most}{why}"
 
 
 def prediction_words(difference: Difference) -> tuple[str, ...]:
@@ -72,7 +74,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
         for kind, jobs in lists.items()
         if jobs
     )
-    return (*_changed_predictions(difference.costs), *sentences)
+    return (*_changed_predictions(difference), *sentences)
 
 
 def _shares(jobs: Sequence[Job]) -> str:
@@ -98,6 +100,7 @@ def summary(difference: Difference) -> str:
     }
     ways = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     changes = "cost changes", "costs change"
+    new = sum(winner.before is None for winner in difference.winners)
     parts = [
         *(
             f"{_counted(len(files), 'result')} {kind.replace('_', ' ')}"
@@ -105,7 +108,10 @@ def summary(difference: Difference) -> str:
         ),
         _counted(len(difference.prices), "other spec changes", "other specs change"),
         f"{_counted(len(costs), *changes)} ({ways})" if costs else "",
-        _counted(len(difference.winners), "cheapest choice changes", "cheapest choices change"),
+        _counted(
+            len(difference.winners) - new, "cheapest choice changes", "cheapest choices change"
+        ),
+        _counted(new, "new job"),
         *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
         _counted(
             difference.unsure,
@@ -184,18 +190,26 @@ def _change_words(change: ChangedCost) -> str:
 def winner_words(winner: Winner) -> str:
     """A sentence that compares the former cheapest choice for a goal with the new choice."""
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
-    wins = winner.wins
+    wins, firm = winner.wins, ""
+    if winner.before and winner.after and winner.before.assumed and not winner.after.assumed:
+        firm = "; assumed prices rank below list prices"
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
     if wins is None and winner.after and winner.after.job.kind != "estimated":
-        odds = "; no other machine has a time and a price to compare it with"
+        listed = " at a list price" if firm else " and a price to compare it with"
+        odds = f"; no other machine has a time{listed}"
     was, now = _choice_words(winner.before), _choice_words(winner.after)
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
     if winner.before is None:
-        return f"{work}: {now}{odds}"
-    assumed = [bool(figure and figure.assumed) for figure in (winner.before, winner.after)]
-    firm = "; assumed prices rank below list prices" if assumed == [True, False] else ""
-    return f"{work}: was {was}; is {now}{odds}{firm if winner.after else ''}"
+        return f"{work}: {now}{odds}{_measured_words(winner)}"
+    return f"{work}: was {was}; is {now}{odds}{firm}"
+
+
+def _measured_words(winner: Winner) -> str:
+    if winner.measured is None:
+        return ""
+    figure, share = winner.measured
+    return f"; measured: {_choice_words(figure)}, in {scenarios(share)}"
 
 
 def _choice_words(figure: Figure | None) -> str:

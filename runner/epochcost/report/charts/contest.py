@@ -1,8 +1,8 @@
 """Chart a job's cost on each machine: against its time, and relative to the cheapest machine.
 
 The shape of a mark says how the machine's time is known: measured, published, predicted or
-estimated. Machines that no other beats in both time and cost (the frontier) have a colour, and a
-name if there is room.
+estimated. Machines that no other beats in both time and cost (the frontier) have a colour. These,
+the cheapest and the measured machines have a name if there is room.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _SIDES: Mapping[str, Mapping[str, Any]] = {
     "right": {"align": "left", "dx": 9, "dy": -6},
     "below": {"align": "left", "dx": 7, "dy": 17},
 }
+# So many of the cheapest machines get a name, besides the frontier, where there is room.
+_MOST_NAMED = 6
 _BEST = "datum.on_frontier == 'yes'"
 
 
@@ -111,7 +113,9 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
         for contender in contest.competing
     }
     answers = (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier)
-    named = {id(contender): points[id(contender)] for contender in answers}
+    measured = (contest.measured,) if contest.measured else ()
+    first = (*answers, *measured, *contest.competing[:_MOST_NAMED])
+    named = {id(contender): points[id(contender)] for contender in first}
     data = ChartData((*points.values(),), contest.cheapest.cost.currency)
     if data.distinct("time", "cost") < LEAST_POINTS:
         return None

@@ -22,18 +22,20 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
     If only a published table has the model, values about the model are None. ``gpu_memory`` is in
-    GiB, by machine. ``without`` has the machines without a time for the model, by reason.
-    ``tested`` has the errors of predictions of known times.
+    GiB, by machine. ``without`` has the machines without a time for the model, by reason, and
+    ``untimed`` is their number. ``tested`` has the errors of predictions of known times.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
+    without = _without(report, workload)
     return {
         "workload": workload,
         "model": model,
         "graph": Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
         "counted": arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
         "gpu_memory": report.gpu_memory,
-        "without": _without(report, workload),
+        "without": without,
+        "untimed": len({name for names in without.values() for name in names}),
         "tested": headline(report.trust) if report.trust else None,
         "sources": [
             source
