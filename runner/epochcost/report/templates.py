@@ -16,6 +16,7 @@ from epochcost import units
 from epochcost.analysis.odds import odds_sentence, scenarios
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.cost import Unpriced
+from epochcost.cost.owned import Ownership
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
@@ -95,6 +96,15 @@ def _hour(price: Price) -> str:
     return "" if hour is None else f"{hour:.4g}"
 
 
+def _energy_of_use(price: Price) -> str:
+    """The cost of the energy that an hour of use adds; the rest of its price is due in any case.
+
+    ``price`` must have an owned plan.
+    """
+    assert price.owned is not None, "the template asks for owned plans only"
+    return units.money(Ownership.of(price.owned).energy_per_hour, price.currency)
+
+
 def _owned_hour(price: Price) -> str:
     hour = owned_hour(price)
     return "unknown" if hour is None else units.money(hour, price.currency)
@@ -125,6 +135,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "machine_uri": lambda hardware: address(machine_uri(hardware)),
     "month": wording.month_words,
     "month_hour": wording.month_hour_words,
+    "energy_of_use": _energy_of_use,
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "place": wording.place_words,
