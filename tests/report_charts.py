@@ -23,11 +23,13 @@ CHARTS: dict[str, Figure] = {
                 Point(
                     *(HOSTILE, "plan", "measured", "x", 32, (9, 10, 11), (0.9, 1, 1.1)),
                     on_frontier=True,
+                    label=HOSTILE,
                     side="right",
                 ),
                 Point(
                     *("b", "plan", "published", "x", None, (20, 20, 20), (3, 3, 3)),
                     on_frontier=False,
+                    label="b",
                     side="left",
                 ),
             )

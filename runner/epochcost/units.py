@@ -233,6 +233,13 @@ def precision_words(precision: str) -> str:
     return "mixed precision" if precision == "mixed" else precision
 
 
+def runtime_words(runtime: str) -> str:
+    """Name a pinned package for readers: ONNX Runtime 1.31.1 for onnxruntime-gpu==1.31.1."""
+    package, _, version = runtime.partition("==")
+    name = "ONNX Runtime" if package in {"onnxruntime", "onnxruntime-gpu"} else package
+    return f"{name} {version}"
+
+
 def software_words(software: str, precision: str) -> str:
     """The names of software and precision, separated by a comma; empty if both are empty."""
     return ", ".join(filter(None, (software, precision_words(precision))))

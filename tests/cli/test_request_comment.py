@@ -61,14 +61,17 @@ def test_its_text() -> None:
 
 
 def test_other_models_are_folded_beside_a_new_one() -> None:
-    """Changed choices are open in a price change, and folded if the request adds a model."""
-    changed = {"winners_changed": Part((("b",),))}
-    title = "<summary>Changed cheapest choices: 1</summary>"
+    """A long list of changed choices is folded if the request adds a model."""
+    changed = {"winners_changed": Part((("b",),) * 9)}
+    title = "<summary>Changed cheapest choices: 9</summary>"
     alone = markdown(Comment("", "1 change", "v1", "v2", changed))
     assert f"<details open>{title}" in alone
     beside = markdown(Comment("", "2 changes", "v1", "v2", {"winners": _COSTS_OF_NEW, **changed}))
     assert f"<details>{title}" in beside
     assert beside.index("of new jobs") < beside.index(title)
+    short = {"winners": _COSTS_OF_NEW, "winners_changed": Part((("b",),))}
+    few = markdown(Comment("", "2 changes", "v1", "v2", short))
+    assert "<details open><summary>Changed cheapest choices: 1</summary>" in few
 
 
 def test_nothing_to_say() -> None:

@@ -43,7 +43,7 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     assert first == "tiny, 0.1 requests a second, each 100 tokens read and 50 written"
     assert answer == "Take an API: They, tiny, asks $2.00 a million tokens."
     assert sure == "It costs least of 2 machines and APIs in 100 of 100 scenarios."
-    assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with onnxruntime")
+    assert machine.startswith("The cheapest machine: This machine: Some, 2 vCPUs with ONNX Runtime")
     assert "$18.52 a million tokens" in machine
     assert "(measured; one machine, 36 % busy, of at most 0.276 requests a" in machine
     assert wins == "At no load is a machine cheaper than that API."
@@ -61,7 +61,7 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     api.write_text(text.replace("output_per_million = 4", "output_per_million = 84"))
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s")
     lines = out.splitlines()
-    assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with onnxruntime")
+    assert lines[1].startswith("Self-host on This machine: Some, 2 vCPUs with ONNX Runtime")
     assert lines[3] == "The cheapest API: They, tiny, asks $34.00 a million tokens."
     assert lines[4].startswith("From 0.0545 requests a second for each machine, This machine: Some")
     assert "costs less than that API: $" in lines[4]
@@ -95,7 +95,7 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     assert machine["machines"] == 1
     assert float(machine["busy"]) == pytest.approx(0.1 * 3.625)
     deployment = machine["deployment"]
-    assert (deployment["software"], deployment["precision"]) == ("onnxruntime 1.31.1", "fp32")
+    assert (deployment["software"], deployment["precision"]) == ("ONNX Runtime 1.31.1", "fp32")
     assert sum(answer["odds"]["shares"].values()) == pytest.approx(1)
     assert deployment["kind"] == "measured"
     assert [api["api"] for api in answer["apis"]] == ["theirs"]

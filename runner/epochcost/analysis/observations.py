@@ -28,6 +28,7 @@ from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, Outliers, Summary, outliers
+from epochcost.units import runtime_words
 
 Kind = Literal["measured", "published", "predicted"]
 Goal = Literal["epoch", "full", "million"]
@@ -248,7 +249,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
         kind="measured",
         mode=trial.mode,
         batch_size=trial.batch_size,
-        software=trial.runtime.replace("==", " "),
+        software=runtime_words(trial.runtime),
         precision=trial.precision,
         step=step,
         epoch=epoch_time(step, training, trial.batch_size),

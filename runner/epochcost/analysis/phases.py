@@ -23,6 +23,7 @@ from epochcost.plan.work import Phase
 from epochcost.results.rounds import summary_of
 from epochcost.specs.study import Precision
 from epochcost.statistics import group_by
+from epochcost.units import runtime_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def _decoder(inputs: Inputs, stored: Sequence[StoredResult]) -> TimedDecoder:
         model=trial.model,
         machine=inputs.machine(result),
         precision=trial.precision,
-        software=trial.runtime.replace("==", " "),
+        software=runtime_words(trial.runtime),
         phases=tuple(
             _phase_time(part, phase)
             for part in stored

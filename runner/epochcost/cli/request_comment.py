@@ -53,6 +53,8 @@ _TABLE_HEAD = (
 _MOST_BYTES_WITH_ROWS = 50_000
 # Rows that are visible before unfolding the others.
 _ROWS_ABOVE = 20
+# A longer list of changed choices is folded, if there are new jobs.
+_ROWS_OPEN = 8
 _FORMAT_VERSION = 1
 # Letters and a symbol that print nothing.
 _INVISIBLE = "\u115f\u1160\u2800\u3164\uffa0"
@@ -179,8 +181,9 @@ def markdown(comment: Comment) -> str:
         above = map(_table_row, causes[:_ROWS_ABOVE])
         text += (_TABLE_HEAD + _fitting(above, 0, text) + "\n") if causes else ""
         parts["costs"] = Part((*causes[_ROWS_ABOVE:], *effects), costs.more)
-    # Beside a new model, what changes for others matters less.
-    closed = {"costs", *(["winners_changed"] if "winners" in parts else ())}
+    # Beside a new model, a long list of what changes for others is folded.
+    others = len(parts.get("winners_changed", Part(())).rows) > _ROWS_OPEN
+    closed = {"costs", *(["winners_changed"] if "winners" in parts and others else ())}
     for name in TITLES:
         text += _section(name, parts.get(name, Part(())), text, opened=name not in closed)
     return text

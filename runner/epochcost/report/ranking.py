@@ -23,11 +23,12 @@ from epochcost.analysis.representatives import UNSTABLE
 from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
+from epochcost.cost.owned import Ownership
 from epochcost.report.wording import ratio_words
 from epochcost.specs.api import MILLION
 from epochcost.specs.price import Price
 from epochcost.statistics import first_by
-from epochcost.units import money, money_about
+from epochcost.units import SECONDS_PER_HOUR, money, money_about
 
 SHORT_SECONDS = 1800
 # Nobody pays more for a time that is shorter by less; as in calculator.js.
@@ -68,6 +69,17 @@ class Contender:
     def reservation(self) -> str:
         """The reason not to recommend the machine; empty without a reason."""
         return (self.row or self.price).reservation
+
+    @property
+    def added_energy(self) -> Decimal | None:
+        """Cost of the energy that the job adds on an owned machine; None for other machines.
+
+        The rest of the job's cost is due in any case. None for prices per vCPU, too.
+        """
+        owned = self.price.owned
+        if owned is None or owned.per_vcpu:
+            return None
+        return Ownership.of(owned).energy_per_hour * self.time.mean / SECONDS_PER_HOUR
 
     @property
     def is_measured(self) -> bool:

@@ -246,7 +246,7 @@ def test_a_sole_choice_has_no_odds(project: Path, compare: Compare) -> None:
     assert (
         winner_words(dearer)
         .partition(f"{sole}; measured: local, batch 32, ")[2]
-        .endswith(", in 32 of 100")
+        .endswith("; it costs least in 32 of 100")
     )
 
 

@@ -78,12 +78,14 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _shares(jobs: Sequence[Job]) -> str:
-    """State the number of jobs for each machine or for each model, whichever are fewer."""
-    machines, models = (Counter(map(attrgetter(key), jobs)) for key in ("hardware", "workload"))
-    fewer = min(machines, models, key=len)
-    shares = [f"{number:,} for {name}" for name, number in fewer.most_common(_MOST_NAMED)]
-    more = len(fewer) - _MOST_NAMED
-    return ", ".join(shares) + (f" and the rest for {more:,} others" if more > 0 else "")
+    """Name the machines and models that explain most jobs; each job counts once."""
+    left, shares = list(jobs), list[str]()
+    while left and len(shares) < _MOST_NAMED:
+        counts = Counter(name for job in left for name in (job.hardware, job.workload))
+        name, number = counts.most_common(1)[0]
+        left = [job for job in left if name not in (job.hardware, job.workload)]
+        shares.append(f"{number:,} for {name}")
+    return ", ".join(shares) + (f" and {len(left):,} others" if left else "")
 
 
 def summary(difference: Difference) -> str:
@@ -190,26 +192,27 @@ def _change_words(change: ChangedCost) -> str:
 def winner_words(winner: Winner) -> str:
     """A sentence that compares the former cheapest choice for a goal with the new choice."""
     work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
-    wins, firm = winner.wins, ""
-    if winner.before and winner.after and winner.before.assumed and not winner.after.assumed:
-        firm = "; assumed prices rank below list prices"
+    wins, after = winner.wins, winner.after
+    firm = winner.before and after and winner.before.assumed and not after.assumed
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
-    if wins is None and winner.after and winner.after.job.kind != "estimated":
-        listed = " at a list price" if firm else " and a price to compare it with"
-        odds = f"; no other machine has a time{listed}"
+    if wins is None and after and after.job.kind != "estimated":
+        odds = "; no other machine has a time and a price to compare it with"
     was, now = _choice_words(winner.before), _choice_words(winner.after)
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
     if winner.before is None:
         return f"{work}: {now}{odds}{_measured_words(winner)}"
-    return f"{work}: was {was}; is {now}{odds}{firm}"
+    if firm:
+        known = "" if wins is None else odds
+        return f"{work}: {now} is the first choice without an assumed price{known}; was {was}"
+    return f"{work}: was {was}; is {now}{odds}"
 
 
 def _measured_words(winner: Winner) -> str:
     if winner.measured is None:
         return ""
     figure, share = winner.measured
-    return f"; measured: {_choice_words(figure)}, in {scenarios(share)}"
+    return f"; measured: {_choice_words(figure)}; it costs least in {scenarios(share)}"
 
 
 def _choice_words(figure: Figure | None) -> str:

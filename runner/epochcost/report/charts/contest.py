@@ -50,6 +50,7 @@ class Point:
     time: Annotated[Ends, Shown("Time", "seconds")]
     cost: Annotated[Ends, Shown("Cost", "money")]
     on_frontier: Annotated[bool, Shown("On frontier")]
+    label: Annotated[str, Shown("Short name", place="chart")]
     side: Annotated[str | None, Shown("Side of the name", place="chart")] = None
 
 
@@ -85,7 +86,7 @@ class CostTime(Figure):
         """Yield machines' names next to their marks, outlined in the background colour."""
         for side, place in _SIDES.items():
             if any(row.get("side") == side for row in self.data.values):
-                named = base.transform_filter(f"datum.side == '{side}'").encode(text="machine:N")
+                named = base.transform_filter(f"datum.side == '{side}'").encode(text="label:N")
                 look = {**place, "fontSize": 12, "limit": _LONGEST}
                 yield named.mark_text(**look, stroke="var(--ec-paper)", strokeWidth=4)
                 yield named.mark_text(**look, color="var(--ec-ink)")
@@ -109,6 +110,7 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
             time=ends(contender.time),
             cost=ends(contender.cost),
             on_frontier=id(contender) in best,
+            label=one_line(contender.name).partition(" (")[0],
         )
         for contender in contest.competing
     }
@@ -184,7 +186,7 @@ def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
     boxes = [(x - _MARK, x + _MARK, y - _MARK, y + _MARK) for x, y in marks.values()]
     sides: dict[str, str] = {}
     for row in named:
-        for side, box in _name_boxes(row.machine, *marks[row.machine]):
+        for side, box in _name_boxes(row.label, *marks[row.machine]):
             free = box[0] >= 0 and box[1] <= width
             if row.machine not in sides and free and not any(_overlap(box, each) for each in boxes):
                 sides[row.machine] = side
