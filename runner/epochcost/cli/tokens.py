@@ -305,7 +305,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _kept(served: ServedDecoder) -> str:
-    """State a served decoder's highest rate within latency bounds, start-up time and energy."""
+    """State a served decoder's start-up time, energy, and highest rate within latency bounds."""
     load, highest = served.requests, served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))

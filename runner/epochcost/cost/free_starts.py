@@ -64,10 +64,10 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Let r be the rate of interruptions and L the length of a stretch with its checkpoint. A start j
-    stretches before the last needs j L seconds more to end the job than a start in the last. For
-    starts that need less than ``job.free`` seconds, the sums of exp(-r j L) and of j exp(-r j L)
-    over j have closed forms.
+    Let r be the rate of interruptions and L the length of a stretch with its checkpoint. A start
+    with j stretches before the last stretch needs j L seconds more to end the job than a start in
+    the last stretch. A start counts if it needs less than ``job.free`` seconds. The sums over j of
+    exp(-r j L) and of j exp(-r j L) have closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

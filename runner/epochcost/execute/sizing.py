@@ -85,7 +85,7 @@ def _built(work: _SizedModel, batch: int) -> _BuiltGraph:
 
 
 def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
-    """Names of the inputs and outputs of all ``carried`` values."""
+    """Names of the graph inputs and outputs that pass ``carried`` values from step to step."""
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 

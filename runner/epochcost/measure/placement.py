@@ -249,11 +249,11 @@ def _prove_half(
 def _undeclared(
     wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes of ``wide``, which ran in fp32, for which the graph does not declare fp32.
+    """The nodes that ran in fp32 (``wide``) although the graph does not declare fp32 for them.
 
     A node that is not in ``declared.names`` is a fusion, and may replace a node of
-    ``declared.wide`` that did not run. So the result is empty if all undeclared nodes are fusions,
-    and at least as many nodes of ``declared.wide`` did not run.
+    ``declared.wide`` that did not run. The result is therefore empty if all undeclared nodes are
+    fusions, and there are no more of them than nodes of ``declared.wide`` that did not run.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]

@@ -115,9 +115,9 @@ _INTRODUCTION = """\
 # Keys of the specs
 
 This page lists every key of every kind of spec. `epochcost schema` generates this page and the
-[schemas](#in-an-editor) from the models with which `epochcost check` validates specs. Further rules
-are not listed: some keys belong together or exclude each other, and each id that refers to a spec
-must exist. If a spec breaks such a rule, `epochcost check` reports the line.
+[schemas](#in-an-editor) from the Python classes with which `epochcost check` validates specs.
+Further rules are not listed: some keys belong together or exclude each other, and each id that
+refers to a spec must exist. If a spec breaks such a rule, `epochcost check` reports the line.
 
 Amounts are read as decimal numbers, exactly as written. Dates have no quotes. A key that is not
 listed is a fault.

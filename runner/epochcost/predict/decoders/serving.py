@@ -229,10 +229,10 @@ class _Side:
         return Departures(self._terms, noise, Traits.of(questions, _LABELS, _FEATURES), medians)
 
     def _factors(self) -> dict[str, float]:
-        """For each kind of time, half the width of 90 % intervals in standard deviations.
+        """For each kind of time, the number of standard deviations to each end of a 90 % interval.
 
-        The intervals of nine of ten rows, each predicted from other chips' rows, contain the
-        published time.
+        It is chosen so that, for nine of ten rows, the interval contains the published time if the
+        row is predicted from other chips' rows.
         """
         questions = self._cells[0]
         kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])

@@ -148,7 +148,7 @@ class Report:
 
     @cached_property
     def workloads(self) -> Mapping[Workload, WorkloadRows]:
-        """Every workload with its rows and ranked machines, models first."""
+        """Every workload with its rows and ranked machines; models come before other workloads."""
         rows = group_by(self.rows, lambda row: row.observed.workload)
         return {
             workload: WorkloadRows(

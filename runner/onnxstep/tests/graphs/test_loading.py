@@ -49,7 +49,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """The lengths of ``data`` without its last metadata entries, for each number of entries."""
+    """The lengths of ``data`` without the last metadata entry, without the last two, and so on."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:

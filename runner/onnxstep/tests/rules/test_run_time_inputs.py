@@ -38,7 +38,7 @@ def test_no_gradient_of_scales_is_zero_in_silence() -> None:
     ("call", "input_name"), [("ReduceSum (x, a)", "axes"), ("Slice (x, a, a)", "starts")]
 )
 def test_axes_and_bounds_fed_at_run_time_are_refused(call: str, input_name: str) -> None:
-    """The error for axes or bounds that are fed names the node and the input."""
+    """If axes or bounds are fed, the error states the node and the input."""
     model = model_of_text(f"g (float[3,3] x, int64[1] a) => (float[1,3] y) {{ y = {call} }}")
     with pytest.raises(ModelError, match=rf"node 'y' .*: expected {input_name} as a constant"):
         vjp_graph(model, ["x"])
