@@ -146,14 +146,15 @@ def needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass: about half of the numbers that this pass reads
-    and writes. In mixed precision, these outputs have 16 bits. Training also stores four bytes for
-    each parameter, each gradient and each value of an optimizer state. For inference, each of the
+    Training stores the outputs of the forward pass. Training also stores four bytes for each
+    parameter, each gradient and each value of an optimizer state. For inference, each of the
     ``count`` devices stores the parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:
         return parameters * count
+    # The outputs are about half of the numbers that the forward pass reads and writes. In mixed
+    # precision, the outputs have 16 bits.
     written = (profile.moved + profile.moved_by_others) / 2 * batch
     number_bytes = BYTES_PER_NUMBER / 2 if precision == "mixed" else BYTES_PER_NUMBER
     return parameters * (2 + optimizer_states(model.training.optimizer)) + written * number_bytes

@@ -109,8 +109,8 @@ class VcpuPoint:
     """The time and cost of a job on ``vcpus`` vCPUs.
 
     ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If any cost is
-    unknown, vCPUs × seconds replace the costs. ``efficiency`` is the speed-up divided by the ratio
-    of ``vcpus`` to the fewest vCPUs. ``whole`` marks a trial that was not pinned: it uses all CPUs.
+    unknown, vCPUs × seconds replace the costs. ``efficiency`` is the speed-up per ratio of vCPUs. A
+    ``whole`` trial uses all CPUs.
     """
 
     vcpus: int

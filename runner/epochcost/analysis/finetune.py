@@ -1,9 +1,7 @@
 """Compute time, memory and cost of a language model's training on every machine.
 
-Fine-tuning and pre-training are planned in the same way. A layout has a batch size, and may use
-checkpointing and sharding over devices. Each machine gets the fastest layout that fits its memory.
-``predict.decoders.training`` predicts times from published trainings, none of which used ONNX
-Runtime.
+Fine-tuning and pre-training are planned in the same way. Each machine gets the fastest layout that
+fits its memory. Times are predicted from published trainings, none of which used ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -118,11 +116,9 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    ``offers`` are sorted by cost; prices with a drawback (``reservation``), such as assumed prices,
-    come last. ``memory`` has the parts of a device's memory on the chosen machine. ``odds`` says by
-    machine id how probably a machine is the cheapest. ``refused`` has the machines that cannot
-    train. ``published`` has published trainings of the same model by the same method. ``chips`` are
-    the chips of all published trainings.
+    ``offers`` are sorted by cost; prices with a drawback (``reservation``) come last. ``memory`` is
+    for a device of ``choice``. ``odds`` are by machine id. ``published`` has trainings of this
+    model by this method, ``chips`` the chips of all published trainings.
     """
 
     demand: TrainingDemand

@@ -1,11 +1,8 @@
-"""Count the memory that training a decoder takes on a device, from the decoder's dimensions.
+"""Count the bytes that training a decoder takes on a device, from the decoder's dimensions.
 
-The memory has these parts, in bytes: weights, adapters, gradients, optimizer states and
-activations. Each part says how it is counted. Sharding (ZeRO stage 3, FSDP) divides weights,
-gradients and states over the devices; without sharding each device stores all of them. Activations
-are counted as in Korthikanti et al. 2022 (arXiv 2205.05198), for gated feed-forward layers, and for
-fused attention, which stores no scores. Weights of 4 bits are counted as in Dettmers et al. 2023
-(arXiv 2305.14314, section 3): every 64 weights share a scale, and the scales are quantised too.
+Activations are counted as in Korthikanti et al. 2022 (arXiv 2205.05198), for gated feed-forward
+layers and fused attention. Weights of 4 bits are counted as in Dettmers et al. 2023 (arXiv
+2305.14314, section 3).
 """
 
 from __future__ import annotations
@@ -45,10 +42,9 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``embeddings`` counts the parameters of embeddings and head. ``adapters`` counts the parameters
-    of low-rank adapters on all matrices, per rank. For each token, a layer stores
-    ``attention_width`` numbers between attention's input and output projections. ``active_width``
-    is the total width of the feed-forward layers of all experts that a token uses.
+    ``adapters`` counts the parameters of low-rank adapters on all matrices, per rank.
+    ``attention_width`` counts the numbers that attention stores per token and layer.
+    ``active_width`` is the total feed-forward width of a token's experts.
     """
 
     embeddings: int
@@ -130,13 +126,14 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
 def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
     """Yield the memory of activations for the backward pass, and of logits.
 
-    For each token, a layer stores the inputs of matrix products, norms and activation functions. A
-    norm stores its input in fp32. A gated layer stores its two branches, the result of the
-    activation function and the product of the branches. Inputs of frozen matrices are stored, too.
+    A layer stores the inputs of matrix products, norms and activation functions. A norm stores its
+    input in fp32. ``rank`` is the rank of the adapters.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)
     adapters = _HALF * rank * 7 if setting.frozen else 0
+    # A gated layer stores its two branches, the activation's result and the branches' product.
+    # Inputs of frozen matrices are stored, too.
     layer = norms + _HALF * (counts.attention_width + 4 * counts.active_width) + adapters
     stored, how = form.layers * layer, f"{layer / 1e3:.0f} kB a token in {form.layers} layers"
     if setting.checkpointing:

@@ -1,9 +1,7 @@
 """Read a project: its stored results, and the ratios of our times to other frameworks' times.
 
-If a file cannot be read, or names a model or machine without a spec, there is a warning, and all
-other files are used. Each result has its address on the site. The file of ratios has the time of
-our training step divided by the time of PyTorch's step, and the time of our inference divided by
-that of other runtimes. benchmarks/training_step.py and benchmarks/inference.py write this file.
+If a file cannot be read, or names a model or machine without a spec, there is a warning.
+benchmarks/training_step.py and benchmarks/inference.py write the file of ratios.
 """
 
 from __future__ import annotations
@@ -44,13 +42,11 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
 class _File(BaseModel):
-    """The file of ratios between our times and those of other frameworks.
+    """The file of our times divided by other frameworks' times.
 
-    ``models`` has our training time / PyTorch's, by model, batch size, threads and PyTorch's mode.
-    ``inference`` has our inference time / another runtime's, by model, batch size, threads and
-    runtime, measured on the CPU named ``cpu``. For each model, ``dimensions`` has the dimensions
-    that the comparison used instead of the spec's. ``gpu`` has training ratios on a GPU by model,
-    precision, batch size and mode.
+    ``models`` is for training, by model, batch size, threads and PyTorch's mode. ``inference`` is
+    by model, batch size, threads and runtime. ``gpu`` is for training, by model, precision, batch
+    size and mode. ``dimensions`` replaced the spec's dimensions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,10 +87,9 @@ class SlowerInference:
 class StepRatios:
     """Ratios of our step times to PyTorch's in its fastest mode, where the ratio is largest.
 
-    ``worst`` has ratios on a CPU, by model, batch size and threads; ``gpu`` has ratios on a GPU, by
-    model, precision and batch size. For each model, ``dimensions`` has the dimensions that the
-    comparison used instead of the spec's. ``slower_inference`` has the largest ratio of each model
-    whose inference is more than 5 % faster in another runtime.
+    ``worst``, on a CPU, is by model, batch size and threads. ``gpu`` is by model, precision and
+    batch size. ``dimensions`` replaced the spec's dimensions. ``slower_inference`` has models over
+    5 % faster in another runtime.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -193,11 +188,9 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
-    If a host's machine was declared later, the host's earlier records (of the machine ``local``)
-    count for the declared machine. ``limits``, ``trainings`` and ``reported`` map a file to its
-    record: the end of a sweep of batch sizes, the trainings to an accuracy, or an imported run.
-    ``cache`` is a folder of computed values that many builds share; None disables the cache.
-    ``folders`` contain the results, and ``docs`` contains the file of prediction errors.
+    ``limits`` has the ends of sweeps of batch sizes, ``trainings`` trainings to an accuracy,
+    ``reported`` imported runs. Without ``cache``, a folder, nothing is cached. ``folders`` contain
+    the results, ``docs`` the prediction errors.
     """
 
     catalogue: Catalogue

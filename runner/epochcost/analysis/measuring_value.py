@@ -1,10 +1,7 @@
 """Order trials on machines by the regret that measuring them is expected to save per dollar.
 
-An answer chooses a machine. The answer's regret is the extra cost of this machine compared with the
-really cheapest machine, as a share of the lower cost. A measurement reveals a part of the error in
-the predicted ratio of two machines' costs. The measurement saves regret if this error is large
-enough to swap the ranks of the two machines. A trial on a machine is called a cell. Each cell is
-chosen as if the cells before it had been measured.
+Regret is the extra cost of the chosen machine over the cheapest machine, as a share of the lower
+cost. Each trial is chosen as if the trials before it had been measured.
 """
 
 from __future__ import annotations
@@ -77,9 +74,9 @@ class CellsValue:
 class Ways:
     """Ways to do jobs (machines under price plans), as arrays of n ways.
 
-    ``jobs`` [n] numbers the job of each way; ways of the same job compete. ``costs`` [n] has the
-    logarithm of each way's cost, which is proportional to its time. ``times`` [n] has the index of
-    this time in ``covariance`` [t, t], the covariance of the errors in the logarithms of t times.
+    ``jobs`` [n] numbers the job of each way. ``costs`` [n] are logarithms of costs. ``times`` [n]
+    are indices into ``covariance`` [t, t], the covariance of the errors in the logarithms of t
+    times.
     """
 
     jobs: Labels
@@ -143,11 +140,11 @@ def steps(
     """Choose at most ``most`` of the times in ``ways`` to measure, one or two in each step.
 
     The iteration ends when no measurement saves regret. ``dollars`` has the price of measuring each
-    time, by the index of the time. ``noise`` is the variance of a measurement's error. The times of
-    two rivals are also tried together: if all times of a job share an unknown error, a single time
-    does not show which machine is cheaper.
+    time, by the index of the time. ``noise`` is the variance of a measurement's error.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
+    # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
+    # which machine is cheaper.
     sets = [(time, time) for time in dollars] + rivals.pairs(dollars.keys())
     while most > 0 and sets and rivals.begins:
         sets = [each for each in sets if len({*each}) <= most]

@@ -82,24 +82,17 @@ class Observation:
     """The time of a workload on a machine, with everything that prices and pages need.
 
     ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is the time
-    of an epoch and ``epochs`` the number of epochs, which may be a fraction; both are None for
-    inference. ``epochs_known`` is False for a training whose batch is larger than any in the
-    model's source. Such a training may need more epochs, because above some size a larger batch no
-    longer saves steps (Shallue et al., Measuring the effects of data parallelism, arXiv
-    1811.03600).
+    of an epoch; None for inference. If ``epochs_known`` is False, the batch is larger than any in
+    the model's source. Such a training may need more epochs (Shallue et al., arXiv 1811.03600).
 
-    ``own_price`` is the id of the price that a published source states. ``step_ratio`` is the time
-    of our training step divided by PyTorch's, or None. ``doubts`` are sentences on how the machine
-    differs from its spec, and why the figure may not repeat. ``watts`` is the power that ``meters``
-    read while the steps were timed, or None. ``peak_memory_bytes`` is the measuring process's peak
-    memory on the host, or on the GPU for CUDA.
+    ``own_price`` is the id of the price that a published source states. ``doubts`` are sentences on
+    why the figure may not repeat, or may not fit the spec. ``watts`` is the mean power during the
+    steps. ``peak_memory_bytes`` is memory of the host, or of the GPU for CUDA.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
-    the trial was pinned, None for all. ``agreement`` describes how far the trial's outputs are from
-    those in fp32. ``stack`` is our runtime or the published software; times of different stacks are
-    never ranked together. ``precision`` is the precision of most arithmetic, empty if unknown.
-    ``draws`` are samples of the logarithm of a predicted time, relative to its mean, and correlated
-    between machines; other times have None.
+    the trial was pinned, None for all. ``agreement`` compares the outputs with those in fp32.
+    ``stack`` is our runtime or the published software. ``draws`` are samples of the logarithm of a
+    predicted time / its mean.
     """
 
     workload: Workload
@@ -126,6 +119,7 @@ class Observation:
     vcpus: int | None = None
     outliers: Outliers | None = None
     peak_memory_bytes: int | None = None
+    # Times of different stacks are never ranked together.
     stack: Stack = "onnxruntime"
     precision: str = "fp32"
     draws: Draws | None = field(default=None, compare=False, repr=False)

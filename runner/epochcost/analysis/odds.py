@@ -1,9 +1,8 @@
 """Compute the probability that a choice is the cheapest, from draws of all alternatives' costs.
 
-Most of the error in predicted times of a job is the same on all machines and cancels when machines
-are compared. So the package ``predict`` draws the times on all machines together. A measured or
-published time is drawn from its own interval. Two price plans of one machine share the drawn time.
-The module ``rows`` decides which rows compete.
+Predicted times on all machines are drawn together, since most of their error cancels in
+comparisons. A measured or published time is drawn from its own interval. Price plans of one machine
+share the drawn time.
 """
 
 from __future__ import annotations
@@ -43,11 +42,9 @@ _LEADS = MappingProxyType(
 class Odds(Generic[KeyT]):
     """Probabilities about a choice among ways to do a job (a machine under a price plan, say).
 
-    The probabilities are estimated from draws of the costs. For each way, ``shares`` has the
-    probability that this way is the cheapest; the sum is one. For each way other than the choice,
-    ``cheaper`` has the probability that this way is cheaper than the choice, and ``ratios`` the
-    ends of a 90 % interval for this way's cost divided by the choice's cost. ``regret`` is the mean
-    extra cost of the choice over the cheapest way, as a share of the cheapest cost.
+    ``shares``: each way is the cheapest. ``cheaper``: a way is cheaper than the choice. ``ratios``:
+    90 % interval of a way's cost / the choice's. ``regret``: the choice's mean extra cost / the
+    cheapest cost.
     """
 
     choice: KeyT
@@ -138,15 +135,15 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
     """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
     ``values`` are the quantity at the low end, the mean and the high end of ``time``.
-    ``drawn_times`` are logarithms of times relative to the mean. Between two of these three points,
-    the quantity is a constant times a power of the time. Beyond the ends, the power of the nearest
-    two points continues, but its exponent is limited to the range from 0 to 1.
+    ``drawn_times`` are logarithms of times relative to the mean.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
     seconds, logarithms = (np.log(column) for column in zip(*points, strict=True))
     at = np.log(float(time.mean)) + drawn_times
     inside = np.clip(at, seconds[0], seconds[-1])
+    # Between two points, the quantity is a constant times a power of the time. Beyond the ends, the
+    # nearest power continues, with its exponent limited to the range from 0 to 1.
     powers = (np.diff(logarithms) / np.diff(seconds)).clip(0, 1) if len(points) > 1 else [1.0]
     excess = (at - inside) * np.where(at < inside, powers[0], powers[-1])
     drawn: Vector = np.exp(np.interp(inside, seconds, logarithms) + excess)

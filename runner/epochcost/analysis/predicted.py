@@ -1,9 +1,8 @@
 """Predict the times of unmeasured workloads from published rates, as observations.
 
-Machines get predictions if sources state rates (examples a second) for their GPUs or CPUs. All
-other machines get a reason. If the pinned ONNX Runtime does not support a machine's GPU, the time
-with other software is predicted, and the observation names that software. The package ``predict``
-computes the rates.
+A rate is the number of examples a second. Machines without published rates for their GPUs or CPUs
+get a reason. For GPUs that the pinned ONNX Runtime does not support, the observation names other
+software.
 """
 
 from __future__ import annotations
@@ -134,12 +133,9 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    Each workload is predicted for ONNX Runtime and, on GPUs, also for the published program whose
-    graph is most similar. The precision is ``precision``, or by default each machine's usual one.
-    The batch is the largest in the model's spec that fits the memory. On CPUs, inference is also
-    predicted for the smallest batch, that is, for single requests; on GPUs it is not, because
-    nearly all published rates are of large batches. Without tables of observations, nothing is
-    predicted. Raises InputError for a table that cannot be read.
+    By default, ``precision`` is each machine's usual one. On GPUs, the published program with the
+    most similar graph is also predicted. The batch is the largest in the spec that fits. On CPUs,
+    inference also has the smallest batch. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []

@@ -71,11 +71,9 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
-    ``prices_of`` is the day of the newest price. ``all`` has the errors over all rows, ``groups``
-    the errors by withheld accelerator, generation, model or source. ``classes`` has the errors with
-    accelerators withheld, by source and mode, and by precision and mode. ``ratios`` has the errors
-    of predicted ratios between two accelerators, by what was withheld. ``shown`` has rows for a
-    chart.
+    ``prices_of`` is the day of the newest price. ``groups`` are by withheld accelerator,
+    generation, model or source. ``classes`` are by source, mode and precision. ``ratios`` are for
+    two accelerators. ``shown`` has rows for a chart.
     """
 
     digest: str

@@ -1,12 +1,7 @@
 """Collect rates on CPUs and our own rates on GPUs, from which predictions learn.
 
-A rate is the number of examples a second. A machine without accelerators is described by its number
-of vCPUs and its CPU's name (the make). Rates on such machines come from our own results, from
-published timings of our models, and from tables that name CPUs. Providers publish neither a CPU's
-clock under load nor a machine's share of the memory bandwidth, so only these rates show how fast a
-make is. Our measurements on a GPU machine make predictions for other models on that machine more
-precise. Each of our rates has the uncertainty of its measurement, so that imprecise rates count
-less. Results that other programs disturbed are left out.
+A rate is the number of examples a second. Rates on CPUs come from our results, from published
+timings of our models, and from tables. Results that other programs disturbed are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Compute the cost of tokens in runs that a reader measured with another tool.
 
-The price is given by the reader, or is the machine's price. The bill of the whole run is divided by
-all tokens, by the tokens read, and by the tokens written. The results are three alternative costs
-of a million tokens; they must not be added.
+The price is given by the reader, or is the machine's price. The bill is divided by all tokens, by
+tokens read, and by tokens written. These three costs must not be added.
 """
 
 from __future__ import annotations

@@ -27,10 +27,8 @@ def is_of_steps(result: Result) -> bool:
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """Choose the latest result of each configuration on each host.
 
-    A trial's id changes with the runtime, the spec and this package. So a later result with another
-    id replaces the earlier result with the same model, mode, provider, batch size, threads, load
-    and variant. If studies repeat the same trial with another number of rounds, the result with
-    more rounds is used.
+    A configuration is a model, mode, provider, batch size, threads, load and variant. If the same
+    trial was repeated with another number of rounds, the result with more rounds is used.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -39,6 +37,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
         result, trial = result_file.result, result_file.result.trial
         host = result.hardware, result.environment.fingerprint
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
+        # A trial's id changes with the runtime, the spec and this package, so the key has no id.
         key = (*host, *work, trial.session.threads, trial.work)
         earlier = latest.get(key)
         if earlier is None or _gives_way(earlier.result, result):

@@ -1,17 +1,7 @@
 """Compare the operations a second of a workload with the peak rates of its machine.
 
-There are two kinds of peak rates (roofs). The spec states the maker's rates. The measured rates are
-those of the fastest matrix product and the fastest copy of memory on the same host. Other programs
-can only slow such a benchmark down, so its shortest time counts.
-
-Operations are counted in the graph; times are measured or published. Bytes are the least that a
-step moves: parameters, optimizer states and gradients, without lookup tables. So the true ratio of
-operations to bytes is at most that of the workload's point in the chart (Williams, Waterman and
-Patterson 2009, "Roofline").
-
-A decoding step reads every weight once, and the cache of each sequence. These bytes, divided by the
-rate of the fastest copy on the host, give the shortest possible times for the weights and for the
-cache. A measurement gives only one time, for both together.
+Peak rates (roofs) are the maker's, or those of the fastest matrix product and memory copy on the
+host. Bytes are the least that a step moves (Williams, Waterman and Patterson 2009, "Roofline").
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Combine each timed workload with each price plan into a row, and choose the best rows.
 
-All figures on the site come from rows: the cheapest and the fastest machine, and the cost of each
-timed workload at today's prices, with the uncertainty of the cost and with the training's accuracy.
-Figures of different machines are never merged, and a missing price stays missing.
+All figures on the site come from rows. Figures of different machines are never merged, and a
+missing price stays missing.
 """
 
 from __future__ import annotations
@@ -152,10 +151,8 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, surest stack first; times of two stacks do not compete.
 
-    A stack is as sure as the first row of its ``ranking``. Three criteria apply in turn: the row
-    has no drawback (``reservation``), its precision is stated, and its time is measured, else
-    published, else predicted. Predicted rows of published programs precede those of our runtime,
-    which was timed on fewer GPUs.
+    The first row of a stack's ``ranking`` counts. Rows without a drawback (``reservation``) precede
+    others. Next come rows with a stated precision, then measured, published and predicted rows.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))

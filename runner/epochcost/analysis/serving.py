@@ -1,9 +1,7 @@
 """Price inference at the rate that LoadGen, MLPerf's load generator, measured in a scenario.
 
-These rows are about requests at random times or with a bound on latency. Rows of full batches are
-separate, because they answer another question. For decoders behind a serving engine, requests
-arrived at random times and the engine batched them. In contrast, separately timed prefill and
-decoding show only the rate that a machine could reach.
+Requests arrive at random times or have a bound on latency. Rows of full batches are separate. For
+decoders, a serving engine batched the requests.
 """
 
 from __future__ import annotations
@@ -182,9 +180,9 @@ class ServedRate:
 class ServedDecoder:
     """Measurements of a decoder behind a serving engine, on a machine and in a precision.
 
-    ``rates`` has the measurements at ascending rates of requests. The last is the highest rate at
-    which latencies keep their bounds; without such a rate, ``rates`` is empty. ``joules_per_token``
-    is the energy that ``meters`` read over the whole trial, divided by all tokens read and written.
+    ``rates`` ascend to the highest rate of requests at which latencies keep their bounds; empty
+    without such a rate. ``joules_per_token`` is the energy of the whole trial divided by all
+    tokens.
     """
 
     model: str

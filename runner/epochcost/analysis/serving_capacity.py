@@ -1,8 +1,7 @@
 """Predict how many requests a second a machine answers, and with how many copies of the model.
 
-Each copy of the model gets the number of devices with which the whole machine answers the most
-requests. The cache gets nine tenths of the memory of a copy's devices, minus the weights, and so
-limits the sequences at once. ``predict.decoders`` predicts the times of prefill and decoding.
+Each copy gets the number of devices with which the whole machine answers the most requests. The
+memory for the cache limits the number of sequences at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Find the machines and APIs that answer requests for tokens at the lowest cost.
 
-The times of prefill and decoding were measured on some machines with our runtime, and are predicted
-for all others. ``tokens`` computes the cost at a rate of requests, ``serving_capacity`` the
-capacity of machines. Prices with a drawback (``reservation``), such as assumed prices, rank last.
+The times of prefill and decoding were measured with our runtime, or are predicted. Prices with a
+drawback (``reservation``), such as assumed prices, rank last.
 """
 
 from __future__ import annotations

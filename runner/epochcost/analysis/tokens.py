@@ -1,10 +1,7 @@
 """Compute the cost of requests to a decoder, on machines with a price and behind APIs.
 
-A request is a prompt that is read and an answer that is written token by token. The machine serves
-several sequences at once: it reads each prompt alone, and adds a token to all sequences together,
-as servers with continuous batching do (Yu et al., Orca, OSDI 2022). The times of these phases give
-the highest rate of requests. They also give the time of a token at that rate, if no request waits
-in a queue. ``serving_capacity`` predicts phases that were not measured.
+The machine serves several sequences at once with continuous batching (Yu et al., Orca, OSDI 2022).
+It reads each prompt alone, and adds a token to all sequences together. No request waits in a queue.
 """
 
 from __future__ import annotations
@@ -43,9 +40,8 @@ class Requests:
     """Requests to a decoder: their rate, their lengths in tokens, and bounds on latencies.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two
-    tokens. ``cached_share`` is the share of a prompt's tokens that are read from the cache.
-    ``written_share`` is the share that is written into the cache for later prompts. If ``batch``,
-    answers may take a day.
+    tokens. ``cached_share`` of a prompt is read from the cache, ``written_share`` is written. If
+    ``batch``, answers may take a day.
     """
 
     per_second: Decimal
@@ -100,10 +96,9 @@ class Deployment:
 class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
-    ``first`` is the time to the first token if the request does not wait. ``token`` is the time
-    between two tokens. ``request`` is the machine time for a request: its prefill and its share of
-    the decode steps. ``draws`` are samples of the logarithm of ``request``, relative to its mean;
-    None for a measured time.
+    ``first`` is the time to the first token, without waiting. ``token`` is the time between two
+    tokens. ``request`` is the machine time for a request. ``draws`` are logarithms of ``request`` /
+    its mean.
     """
 
     sequences: int
@@ -184,9 +179,9 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
 class ServingOffer:
     """A machine under a price plan, for the requests in question.
 
-    The requests need ``machines`` machines of this kind, which are busy for the share ``busy`` of
-    the time. ``hour`` is the cost of an hour of one machine. ``per_million`` is the cost of a
-    million tokens, read and written; ``full`` is that cost on a machine that is never idle.
+    The requests need ``machines`` machines, busy for the share ``busy`` of the time. ``hour`` is
+    the hourly cost of one machine. ``per_million`` is the cost of a million tokens; ``full`` is
+    that cost without idle time.
     """
 
     deployment: Deployment

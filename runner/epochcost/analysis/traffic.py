@@ -1,9 +1,7 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-``predict.decoders`` predicts the time to decode one token of each of c sequences as the sum of
-three parts. The first part grows with c, the second with c times the length of the context. The
-third part is the delay by other requests whose prompts are read meanwhile; it grows with the square
-of these prompts' length. A few forecasts determine each part.
+The time to decode one token of each of c sequences has three parts. They grow with c, with c times
+the context, and with the squared length of other requests' prompts.
 """
 
 from __future__ import annotations
@@ -43,13 +41,11 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on some devices of one kind, with one serving software.
 
-    ``step`` has the seconds to decode a token of each of 1, 2, 4, ... sequences with empty caches.
-    Each cached token of a sequence adds ``cached`` seconds. If prompts are read between tokens, all
-    prompts together add ``once`` seconds, and each prompt adds a polynomial of its length. ``read``
-    has the polynomial's coefficients for the powers 0, 1 and 2. The first token takes ``first[0]``
-    plus ``first[1]`` times the polynomial. ``spread`` has the ends of intervals relative to the
-    mean: for the first token, for a token of a single sequence, and for a token of several
-    sequences. All times apply to all ``layouts``.
+    ``step`` is for a token of each of 1, 2, 4, ... sequences with empty caches. Each cached token
+    adds ``cached``. Prompts read between tokens together add ``once``, and each adds a polynomial
+    of its length. ``read`` has the coefficients of the powers 0, 1 and 2. The first token takes
+    ``first[0]`` plus ``first[1]`` times the polynomial. ``spread`` has interval ends / mean: for
+    the first token, one sequence and several sequences.
     """
 
     layouts: tuple[Layout, ...]

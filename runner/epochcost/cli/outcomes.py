@@ -124,9 +124,8 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """Cells after the title in a serving trial's row of the table of trials.
 
-    The cells are the mean latency, "-" for its interval, the rate, the number of samples, and the
-    99th percentile of the latency. If no rate meets the latency bound, the fourth cell is the
-    number of runs, the fifth says so, and the others are "-".
+    The cells are the mean latency, "-", the rate, the number of samples, and the 99th percentile.
+    If no rate meets the latency bound, the fourth cell is the number of runs.
     """
     run = served.run
     if run is None:

@@ -1,10 +1,7 @@
 """Make the comment on a pull request: write its data, read them strictly, and make Markdown.
 
-The workflow that has the right to write comments reads data from untrusted code. It uses this file
-without the rest of the package, so this file imports the standard library only. The data have fixed
-keys, and limits on their size, rows and texts. The Markdown shows each text as code, in which
-neither Markdown nor GitHub interprets links, mentions or mark-up. A text contains no character that
-could end the code span, the table cell or the line.
+A workflow with the right to write comments runs this file on untrusted data. So this file imports
+the standard library only. The Markdown shows each text as code, without links or mentions.
 """
 
 from __future__ import annotations

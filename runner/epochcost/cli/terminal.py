@@ -170,8 +170,7 @@ def print_table(
 ) -> tuple[str, ...]:
     """Print rows under a header, with the first column aligned left and the others right.
 
-    The table is at most as wide as the terminal (``COLUMNS``; 80 in a pipe). Columns in ``drop``
-    are omitted, in that order, until the table fits. If it still does not fit, cells are wrapped.
+    Columns in ``drop`` are omitted, in that order, until the table fits the terminal (``COLUMNS``).
     ``wide`` prints all columns and whole lines. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)

@@ -42,12 +42,10 @@ def quote(
 ) -> Quote:
     """Bill a usage under a price plan as a separate job, not as a part of a longer job.
 
-    ``billing`` replaces the plan's billing rule; owned machines have no billing rule. If the plan's
-    machines can be interrupted, each machine runs a separate job and the result is the expected
-    bill. Free credit pays first, unless ``credited`` is False. Amounts are Decimal with 18
-    decimals, rounded half to even, so that ``Quote.total`` is exactly the sum of the lines. Raises
-    InputError if the plan has no price for the egress or an amount overflows. Also raises
-    InputError for a plan per vCPU if ``usage.vcpus`` is None or the usage is accelerated.
+    ``billing`` replaces the plan's billing rule. If machines can be interrupted, the bill is an
+    expected value. Free credit pays first, unless ``credited`` is False. Amounts have 18 decimals.
+    Raises InputError if the egress has no price or an amount overflows. Also raises InputError for
+    a plan per vCPU if ``usage.vcpus`` is None or the usage is accelerated.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 

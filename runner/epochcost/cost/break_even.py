@@ -1,10 +1,7 @@
 """Rent or buy: from how many hours of use in a month an owned machine is cheaper.
 
-The monthly costs of owning and renting are linear in the owned machine's hours of use. Most of an
-owned machine's cost does not depend on these hours. A rented machine costs nothing without use,
-while a commitment costs the same whatever the use. With a discount for sustained use, the rented
-cost consists of several linear pieces. This module also lists the rented plans whose machines could
-replace an owned machine, and makes phrases of the results for people.
+The monthly costs are linear in the owned machine's hours of use. With a discount for sustained use,
+the rented cost has several linear pieces. A commitment costs the same whatever the use.
 """
 
 from __future__ import annotations
@@ -42,10 +39,9 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
-    ``fixed`` is paid even without use. ``per_hour`` is the cost, on the rented or the owned
-    machine, of the work that the owned machine does in an hour. With a discount for sustained use,
-    each period of ``term_hours`` hours has equal parts. ``shares`` has the share of ``per_hour``
-    that is charged in each part. Without ``shares``, all hours cost the same.
+    ``fixed`` is paid even without use. ``per_hour`` is for the work of the owned machine in an
+    hour. Periods of ``term_hours`` have equal parts, charged at ``shares`` of ``per_hour``. Without
+    ``shares``, all hours cost the same.
     """
 
     fixed: Decimal
@@ -75,8 +71,7 @@ class BreakEven:
     """The hours of use at which buying is cheaper than renting, in a month of 730.5 hours.
 
     ``outcome`` says whether buying is cheaper above ``hours``, below ``hours``, or between
-    ``hours`` and ``until``. At ``hours`` and at ``until``, which are exact to 18 decimals, buying
-    and renting cost the same. If ``outcome`` is "always" or "never", ``hours`` is None.
+    ``hours`` and ``until``. If ``outcome`` is "always" or "never", ``hours`` is None.
     """
 
     outcome: Outcome
@@ -187,10 +182,8 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the owned machine's work.
 
-    Starts, rounding and credit are left out. A discount for sustained use makes later hours
-    cheaper. A commitment costs the same whatever the use: a month's part of its upfront payment,
-    and 730 hourly payments. Raises InputError if the plan has no hourly price, or the speed is not
-    positive.
+    Starts, rounding and credit are left out. A commitment costs the same whatever the use. Raises
+    InputError if the plan has no hourly price, or the speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:

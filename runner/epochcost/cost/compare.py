@@ -1,8 +1,7 @@
 """Choose among ways to do a job: the cheapest, the fastest, or the best within limits.
 
 The limits are a deadline and a budget. This module also finds the candidates that no other
-candidate beats in time and cost, and the cheapest batch size for an accuracy. `analysis` collects
-the candidates and computes how uncertain a choice is.
+candidate beats in time and cost, and the cheapest batch size for an accuracy.
 """
 
 from __future__ import annotations

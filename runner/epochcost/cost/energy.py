@@ -1,8 +1,7 @@
 """Energy and emissions of computing, from power, time, the building's PUE and the grid.
 
-The PUE (power usage effectiveness) is the building's energy divided by the machines' energy.
-Published energies differ more in their assumptions than in their formula. So each result states the
-source of its PUE, and whether a meter or a declared power gave the energy.
+The PUE (power usage effectiveness) is the building's energy divided by the machines' energy. Each
+result states the source of its PUE, and whether a meter or a declared power gave the energy.
 """
 
 from __future__ import annotations

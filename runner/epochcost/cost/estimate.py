@@ -110,9 +110,8 @@ Cost = Estimate | Unpriced
 class MachineTime:
     """The time of a job on ``machines`` equal machines, and the properties that decide the price.
 
-    ``shared`` work is part of a longer job and is billed as a share of that job, without rounding
-    or starts of its own. A ``serving`` machine is in use all the time, whatever its plan's
-    utilisation. `Usage` explains ``vcpus`` and ``accelerated``.
+    ``shared`` work is billed as a share of a longer job. A ``serving`` machine is in use all the
+    time. `Usage` explains ``vcpus`` and ``accelerated``.
     """
 
     time: Time

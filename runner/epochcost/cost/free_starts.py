@@ -1,9 +1,8 @@
 """Expected number of a job's machine starts that are free, since the machine is soon taken back.
 
-The job is a `cost.spot.SpotJob`. A start is free if the provider takes the machine back within F
-seconds of the start. Let r be the rate of interruptions and t the seconds that a start would need
-to end the job. Then the start is free with probability 1 - exp(-r min(t, F)). The functions sum
-this probability over all starts, each with its own t. Call the functions within `exact_arithmetic`.
+A start is free with probability 1 - exp(-r min(t, F)), at the rate r of interruptions. The provider
+bills starts from F seconds on; the job would end after t. Call the functions within
+`exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -64,10 +63,8 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Let r be the rate of interruptions and L the length of a stretch with its checkpoint. A start
-    with j stretches before the last stretch needs j L seconds more to end the job than a start in
-    the last stretch. A start counts if it needs less than ``job.free`` seconds. The sums over j of
-    exp(-r j L) and of j exp(-r j L) have closed forms.
+    Sums over starts with j stretches before the last stretch have closed forms: the sums of exp(-r
+    j L) and of j exp(-r j L). L is the length of a stretch with its checkpoint, r is ``job.rate``.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

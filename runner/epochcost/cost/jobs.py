@@ -38,11 +38,12 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
     """Seconds within which 99 % of randomly arriving requests are answered.
 
     ``load`` is the share of time in which the machines are busy, below 1. The seconds include the
-    wait in the queue. If ``batch`` is above 1, they also include the time of one more batch. The
-    result is an upper bound, at most a third above the time in a simulated queue.
+    wait in the queue. The result is an upper bound, at most a third above the time in a simulated
+    queue.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
+    # Above a batch of 1, requests also wait for one more batch.
     before = where(batch > 1, _ONE, _ZERO)
     return batch_seconds * (_ONE + queue / batch + before)
 

@@ -23,11 +23,9 @@ MOST_GIGABYTES = 1_000_000_000
 class Usage:
     """The use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
-    Each machine of each run is billed separately: a run starts its machines anew and lasts
-    ``duration_seconds``, rounded to 18 decimals. ``vcpus`` is the number of vCPUs in a machine.
-    Only plans with a price per vCPU need it; they cannot bill ``accelerated`` work. ``egress_gb``
-    is all data that leaves the provider, in GB of 1e9 bytes. Raises InputError for times or numbers
-    that are not positive, not finite or far too large.
+    Each run starts its machines anew and lasts ``duration_seconds``. Only plans per vCPU need
+    ``vcpus``; they cannot bill ``accelerated`` work. ``egress_gb`` is in 1e9 bytes. Raises
+    InputError for invalid times or numbers.
     """
 
     duration_seconds: Decimal
@@ -73,11 +71,9 @@ class Line:
 class Quote:
     """A bill: its lines, whose exact sum is the total.
 
-    ``price_id`` and ``as_of`` are the id and the date of the price, None for a bill at an hourly
-    rate. ``assumed`` says that the plan's prices are assumptions, not from a price list.
-    ``elapsed_seconds`` is the time from the request for the machines to the last run's end, with
-    expected start-ups, restarts and failures. ``credit_left`` is the rest of the free credit, None
-    if the plan has no free credit.
+    ``price_id`` and ``as_of`` are None for a bill at an hourly rate. ``assumed`` prices are not
+    from a price list. ``elapsed_seconds`` includes expected start-ups, restarts and failures.
+    ``credit_left`` is None if the plan has no free credit.
     """
 
     lines: tuple[Line, ...]

@@ -22,9 +22,9 @@ Flags = NDArray[np.bool_]
 class Market:
     """Prices and availability of all zones over time, in seconds from the trace's start.
 
-    ``rate`` is the price per hour, infinite if no machine is available. ``until`` is the time at
-    which the provider takes an available machine back, infinite if that does not happen within the
-    trace. ``change`` is the time at which the next column begins, infinite for the last column.
+    ``rate`` [zones, times] is the price per hour, infinite without a machine. At ``until`` [zones,
+    times], the provider takes the machine back. ``change`` [times] is the time at which the next
+    column begins.
     """
 
     def __init__(self, trace: Trace) -> None:

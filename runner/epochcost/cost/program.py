@@ -1,12 +1,8 @@
 """The bill of a price plan as a program for the browser, made from the formulas of `cost.bill`.
 
-A program is JSON. ``inputs`` are the numbers that a reader may change, with their defaults: the
-usage and some values of the plan. In ``values``, each expression that occurs more than once has a
-name and is evaluated when needed. ``lines`` are the labels of the bill's lines with their amounts.
-An expression is a number, a name, or a list that begins with an operator. Operators are ``+ - * /
-exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions. The
-site's bill.js interprets the program. Programs for other formulas have named ``answers`` instead of
-lines. Free credit is left out, because it changes the payer and not the cost.
+The site's bill.js interprets the program, which is JSON. An expression is a number, a name, or a
+list that begins with an operator. Operators are ``+ - * / exp expm1 log sqrt ceil max min``, and
+``if`` with a comparison (``< <=``) and two expressions. Free credit is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
-The hourly charges are the plan's amount, its commitment, its components and their premiums.
-`cost.schedule` computes the billed time. With a discount for sustained use, later hours of a month
-are cheaper. A month has 730 hours and begins with the job. Call the functions within
+The hourly charges are the plan's amount, its commitment, its components and their premiums. A month
+for a sustained-use discount has 730 hours and begins with the job. Call the functions within
 `exact_arithmetic`.
 """
 
@@ -205,9 +204,8 @@ def _premiums(
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
     """The time at full price that costs as much as the time ``used`` with a discount.
 
-    ``used`` starts at the beginning of a month and has the same unit as ``month``, the length of a
-    month. A month has as many equal parts as ``shares`` has items. Each item is the share of the
-    full price that is charged in its part.
+    ``month`` is the length of a month, in the unit of ``used``. A month has equal parts. Each item
+    of ``shares`` is the share of the full price that is charged in its part.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -265,9 +263,7 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: a line for each charge for work, then lines for the other billed time.
 
-    If ``discounted`` is not 0, the last line subtracts these seconds. Each line after those for
-    work has the charge for all time so far, minus the amounts of earlier lines. Lines that are
-    rounded separately could lower the bill by one unit of the last decimal as time grows.
+    If ``discounted`` is not 0, the last line subtracts these seconds.
     """
     if not charged:
         return
@@ -275,6 +271,8 @@ def hourly_lines(
     used = [line for group in charged for line in group.lines(so_far)]
     yield from used
     cost = sum((line.amount for line in used), _ZERO)
+    # Amounts are differences of totals. Lines that are rounded separately could lower the bill by
+    # one unit of the last decimal as time grows.
     for label, until in _later_uses(schedule, discounted):
         hours = (_hours(until) - _hours(so_far)) * machines
         before, cost = cost, sum((group.cost(until) for group in charged), _ZERO)

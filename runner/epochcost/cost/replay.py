@@ -1,11 +1,8 @@
 """Replay spot jobs over a trace of prices: compare staying in a zone with moving between zones.
 
-An interrupted training may continue from its checkpoint on a cheaper machine in another zone. This
-is an idea of DeepSpotCloud (K. Lee and M. Son, "DeepSpotCloud: leveraging cross-region GPU spot
-instances for deep learning", IEEE CLOUD 2017, pp. 98-105, DOI 10.1109/CLOUD.2017.21). We could not
-read the paper, so the rules are our own. Each second is billed at its current price, nothing is
-rounded, and no policy uses future prices. A job is replayed from many start times at once. A
-stretch is the work up to the next checkpoint. A job that does not end within the trace has no cost.
+The idea is from DeepSpotCloud (K. Lee and M. Son, IEEE CLOUD 2017, DOI 10.1109/CLOUD.2017.21); the
+rules are our own. No policy uses future prices. A job that does not end within the trace has no
+cost.
 """
 
 from __future__ import annotations
@@ -35,11 +32,9 @@ ON_DEMAND = -1
 class MovingJob:
     """A job to replay on spot machines.
 
-    The job saves a checkpoint, which takes ``save_seconds``, after each ``interval_seconds`` of
-    work. Each start after the first takes ``restart_seconds``. A move to another zone adds
-    ``move_seconds`` to the restart and costs ``move_charge``. ``on_demand_per_hour`` is the price
-    of a machine that is never taken back. ``deadline_seconds`` is the longest allowed elapsed time.
-    Raises InputError if the deadline is shorter than the work.
+    The job saves a checkpoint after each ``interval_seconds`` of work. A move to another zone adds
+    ``move_seconds`` to the restart and costs ``move_charge``. ``deadline_seconds`` is the longest
+    elapsed time. Raises InputError if the deadline is shorter than the work.
     """
 
     work_seconds: float
@@ -75,11 +70,8 @@ class MovingJob:
 class Moment:
     """State of many replayed jobs when a policy decides in which zone each job continues.
 
-    A policy decides at a start, a checkpoint, an interruption or a change of the market. Each array
-    has an item for each job: the time ``now``, the market's ``column`` at that time, the ``zone``
-    where the job ran last, whether the job has ``begun``, and whether its machine is ``running``.
-    ``remaining`` is the work left and ``elapsed`` the time since the job's start. Times are in
-    seconds.
+    Each array has an item for each job; times are in seconds. ``column`` is the market's column at
+    ``now``. ``zone`` is where the job ran last. ``remaining`` is the work left.
     """
 
     market: Market
@@ -357,16 +349,15 @@ class PolicyResult:
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
     """Replay a job under each policy from at most ``count`` evenly spaced start times.
 
-    The first result is for staying in the zone that turns out best. The comparison uses only starts
-    from which the job ends within the trace under every policy. The policy that falls back on
-    demand is included if the job has a deadline and an on-demand price. Raises InputError if no
-    start remains.
+    The first result is for staying in the zone that turns out best. Only starts from which the job
+    ends under every policy are used. Raises InputError if no start remains.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]
     best = min(range(len(stays)), key=lambda zone: _order(stays[zone]))
     outcomes = {STAYING: stays[best]}
     for name, policy in POLICIES.items():
+        # The policy that falls back on demand needs a deadline and an on-demand price.
         falls_back = policy is fall_back_on_demand
         if name != STAYING and not (
             falls_back and None in (job.deadline_seconds, job.on_demand_cost)

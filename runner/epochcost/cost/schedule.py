@@ -33,13 +33,10 @@ _ZERO = Decimal(0)
 class Schedule:
     """A job's use of a machine's time, in seconds, and its numbers of starts and failures.
 
-    ``used_seconds`` is the time of work, and ``saving_seconds`` the time of checkpoints.
-    ``starting_seconds`` is the billed time of start-ups and restarts. If interruptions are
-    expected, ``starting_seconds`` is for the first start, and ``restarting_seconds`` for all
-    others. ``rework_seconds`` is the time of repeated work. ``free_seconds`` is the part of these
-    times that is not billed, because the provider took the machine back soon after a start.
-    ``billed_seconds`` is the rounded time without the free part. ``elapsed_seconds`` is the
-    unrounded time with the free part, unbilled start-ups and expected failures.
+    If interruptions are expected, ``starting_seconds`` is for the first start and
+    ``restarting_seconds`` for all others. ``free_seconds`` are not billed, because the provider
+    soon took the machine back. ``billed_seconds`` is rounded. ``elapsed_seconds`` includes free
+    time, unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -62,11 +59,8 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """Split a job into the fewest starts that the plan's maximum lifetime of a machine allows.
 
-    Every start begins with the start-up, and every later start continues with a restart. Every
-    start but the last uses the whole lifetime and ends with a checkpoint. The lifetime does not
-    include an unbilled start-up. If p is the probability that a start fails, p / (1 - p) failures
-    are expected for each successful start. Each failure takes the time of a start-up. Raises
-    InputError if a lifetime leaves no time to work.
+    Every start begins with the start-up. Every later start adds a restart, and every start but the
+    last a checkpoint. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -85,6 +79,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
             lambda: (more, billed),
         )
     starts = 1 + more
+    # If a start fails with probability p, p / (1 - p) failures are expected for each success.
     failures = quantized(starts * start.failure_probability / (1 - start.failure_probability))
     return Schedule(
         used_seconds,

@@ -185,17 +185,15 @@ class CostInterval:
 def cost_interval(job: PricedJob) -> CostInterval:
     """The cost of a job, with an interval that covers all its uncertain inputs together.
 
-    The uncertain inputs are the measured mean time within its interval, interruptions from their
-    5th to 95th percentile, and each number in the price's ``ranges``. Each input alone gives an
-    interval around the bill. The distance from the bill to the low end of the result is the root of
-    the sum of the squared distances to the low ends of these intervals. The high end is computed in
-    the same way. This is right for independent inputs if the bill is nearly linear in each of them
-    (J. R. Taylor, An Introduction to Error Analysis, 1997, chapter 3). Raises InputError if the end
-    of a range gives no valid plan, or if the job cannot be billed.
+    The inputs are the measured mean time, interruptions from their 5th to 95th percentile, and the
+    price's ``ranges``. Independent inputs are combined as in J. R. Taylor, An Introduction to Error
+    Analysis, 1997, chapter 3. Raises InputError for an invalid plan at the end of a range, or if
+    the job cannot be billed.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))
     with exact_arithmetic():
+        # Roots of sums of squared distances are right if the bill is nearly linear in each input.
         below = _together(bill.total - part.low for part in parts)
         above = _together(part.high - bill.total for part in parts)
         low, high = max(Decimal(0), bill.total - below), bill.total + above

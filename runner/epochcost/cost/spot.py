@@ -1,10 +1,8 @@
 """Expected time, range and billed time of jobs on machines that the provider may take back.
 
-Interruptions come at random at a constant rate while a machine runs, so the time to the next
-interruption is exponentially distributed. Work since the last checkpoint is lost and repeated. The
-interval between checkpoints is Daly's optimum. Closed formulas give the expected values. A seeded
-simulation, which shares no formula with the closed formulas, gives the range over many runs.
-`cost.bill` prices the time. Call functions on Decimals within `exact_arithmetic`.
+Interruptions come at a constant rate while a machine runs. Work since the last checkpoint is
+repeated. Closed formulas give expected values; a simulation gives the range. Call functions on
+Decimals within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -48,11 +46,9 @@ _SIMULATED_INTERRUPTIONS = 50
 def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> Decimal:
     """The optimal seconds of work between checkpoints, even if a checkpoint takes long.
 
-    Let s be the time of a checkpoint (``save_seconds``) and M the mean time between interruptions
-    (``seconds_between``). The interval is sqrt(2 s M) (1 + sqrt(s / 2M) / 3 + (s / 2M) / 9) - s, or
-    M if s is at least 2 M. Source: J. T. Daly, "A higher order estimate of the optimum checkpoint
-    interval for restart dumps", Future Generation Computer Systems 22 (3), 2006, pp. 303-312,
-    equation 37.
+    ``seconds_between`` is the mean time between interruptions. Source: J. T. Daly, "A higher order
+    estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer
+    Systems 22 (3), 2006, pp. 303-312, equation 37.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -65,12 +61,10 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 class SpotJob:
     """A job on a machine that the provider may take back; all times are in seconds.
 
-    ``rate`` is the number of interruptions per second. ``first_start`` is the billed time from the
-    first start until work begins; ``later_start`` is the same for later starts, and includes the
-    restart. ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints,
-    None if no work is lost. ``lifetime`` is the longest time for which a machine runs after a
-    start; the job saves a checkpoint just before a machine's lifetime ends. If the provider takes
-    the machine back within ``free`` seconds of a start, that start costs nothing.
+    ``rate`` is the number of interruptions per second. ``first_start`` and ``later_start`` are
+    billed before work begins. ``save`` is the time of a checkpoint. ``interval`` is the work
+    between checkpoints, None if no work is lost. ``lifetime`` is the longest run of a machine. A
+    start is free if the machine is taken back within ``free`` seconds.
     """
 
     work: Decimal
@@ -194,12 +188,8 @@ def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
 def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, by a closed formula.
 
-    Let r be the rate of interruptions, S the time of the first start and B the time of a later
-    start. Let L be the length of a stretch: work and a checkpoint. The running time is exp(r B) / r
-    x (sum over all stretches of (exp(r L) - 1) + 1 - exp(-r S)). This is Daly's equation 20 for
-    each stretch (see `daly_interval_seconds`), extended to interruptions of starts. The number of
-    interruptions is r times the running time. Without a lifetime the result is exact; with a
-    lifetime, its error is less than one start.
+    Daly's equation 20 (see `daly_interval_seconds`) is extended to interruptions of starts. Without
+    a lifetime the result is exact; with a lifetime, its error is less than one start.
     """
     time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -236,9 +226,8 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
     """Add to ``time`` the checkpoints and restarts that are due because a machine's lifetime ends.
 
-    Let D be the lifetime and r the rate of interruptions. After each start, the machine
-    runs for D or, if that is shorter, for an exponential time of rate r. So r / (exp(r D) - 1) runs
-    per second of running reach the end of the lifetime (renewal-reward theorem).
+    If r is ``job.rate``, r / (exp(r ``lifetime``) - 1) runs per second of running reach the end of
+    the lifetime (renewal-reward theorem).
     """
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
@@ -284,12 +273,12 @@ def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to an interrupted start that is billed.
 
     Let r be the rate of interruptions and h the billing increment. Rounding increases the mean time
-    of a start from 1/r to h / (1 - exp(-r h)). The same holds for the time beyond a minimum of
-    whole increments, or beyond the free time, since this time is again exponentially distributed.
+    of a start from 1/r to h / (1 - exp(-r h)).
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
     stepped = step / one_minus_exp(rate * step) - 1 / rate if step else _ZERO
+    # The time beyond the minimum or the free time is again exponentially distributed.
     below = least - one_minus_exp(rate * least) / rate
     return below + exponential(-rate * least) * stepped
 
@@ -372,14 +361,13 @@ def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float)
     """Simulate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
 
     ``interruptions`` is the expected number of interruptions. ``probability`` selects the quantile.
-    A long job is divided into n equal parts, of which one is simulated; the relative deviation of
-    the job is that of the part divided by √n. If a part still has very many interruptions, its lost
-    time counts as exponentially distributed.
     """
+    # One of n equal parts is simulated. The relative deviation of the job is that of the part / √n.
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)
     if job.interval is not None:
         parts = min(parts, int(job.saves) + 1)
     if interruptions > 4 * parts * _SIMULATED_INTERRUPTIONS:
+        # Very many interruptions: the lost time counts as exponentially distributed.
         deviation = -math.log1p(-probability) - 1
     else:
         losses = _sorted_losses(replace(job, work=job.work / parts))

@@ -1,9 +1,8 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
-The installed version of epochcost computes all figures of both revisions and compares the two
-tables of figures. A site is compared with the revision that was published before it. If that
-revision is not named, the last tag is used, or else the parent commit. Each site stores its own
-revision in ``data/publication.json``, and the next publication reads that file.
+The installed version of epochcost computes all figures of both revisions. A site is compared with
+the revision that was published before it. If that revision is not named, the last tag is used, or
+else the parent commit.
 """
 
 from __future__ import annotations
@@ -43,10 +42,9 @@ PUBLICATION_URI = "data/publication.json"
 class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
-    ``before`` and ``after`` are the cheapest figures of each revision; None without a known cost.
     ``wins`` is the probability that ``after`` is the cheapest; None if ``after`` is an estimate or
-    has no alternative. ``measured`` is the cheapest measured figure if ``after`` was not measured,
-    with the probability that it is the cheapest.
+    has no alternative. If ``after`` was not measured, ``measured`` has the cheapest measured figure
+    and its probability.
     """
 
     workload: str
@@ -62,9 +60,8 @@ class Difference:
     """Changes between the revisions ``before`` and ``after``; without any, other fields are empty.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has
-    sentences on added or removed models and machines, and on changed prices that ``costs`` does not
-    mention. ``added`` and ``removed`` are jobs whose prediction is new or gone. ``problems`` are
-    sentences on files that could not be used.
+    sentences on changed models, machines and prices. ``added`` and ``removed`` are predicted jobs.
+    ``problems`` are sentences on files that could not be used.
     """
 
     before: str
