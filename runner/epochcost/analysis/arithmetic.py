@@ -146,9 +146,8 @@ def needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the outputs of the forward pass. Training also stores four bytes for each
-    parameter, each gradient and each value of an optimizer state. For inference, each of the
-    ``count`` devices stores the parameters.
+    Training stores the outputs of the forward pass, and four bytes for each parameter, gradient and
+    value of an optimizer state. For inference, each of the ``count`` devices stores the parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

@@ -108,9 +108,9 @@ class VariantComparison:
 class VcpuPoint:
     """The time and cost of a job on ``vcpus`` vCPUs.
 
-    ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If any cost is
-    unknown, vCPUs × seconds replace the costs. ``efficiency`` is the speed-up per ratio of vCPUs. A
-    ``whole`` trial uses all CPUs.
+    ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If costs are
+    unknown, vCPUs × seconds replace costs. ``efficiency`` is the speed-up divided by the ratio of
+    vCPUs. ``whole`` trials use all CPUs.
     """
 
     vcpus: int

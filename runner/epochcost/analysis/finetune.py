@@ -116,9 +116,9 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    ``offers`` are sorted by cost; prices with a drawback (``reservation``) come last. ``memory`` is
-    for a device of ``choice``. ``odds`` are by machine id. ``published`` has trainings of this
-    model by this method, ``chips`` the chips of all published trainings.
+    ``offers`` are sorted by cost; those with a ``reservation`` come last. ``memory`` is for a
+    device of ``choice``. ``odds`` are by machine id. ``published`` has trainings of this model by
+    this method. ``chips`` are those of all published trainings.
     """
 
     demand: TrainingDemand

@@ -42,8 +42,8 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``adapters`` counts the parameters of low-rank adapters on all matrices, per rank.
-    ``attention_width`` counts the numbers that attention stores per token and layer.
+    ``embeddings`` includes the head. ``adapters`` counts parameters of low-rank adapters, per rank.
+    ``attention_width`` counts numbers stored per token and layer between attention's projections.
     ``active_width`` is the total feed-forward width of a token's experts.
     """
 

@@ -44,9 +44,9 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 class _File(BaseModel):
     """The file of our times divided by other frameworks' times.
 
-    ``models`` is for training, by model, batch size, threads and PyTorch's mode. ``inference`` is
-    by model, batch size, threads and runtime. ``gpu`` is for training, by model, precision, batch
-    size and mode. ``dimensions`` replaced the spec's dimensions.
+    ``models`` is for training, by model, batch size, threads and PyTorch's mode. ``inference``, on
+    ``cpu``, is by model, batch size, threads and runtime. ``gpu`` is for training, by model,
+    precision, batch size and mode. ``dimensions`` were used instead of the spec's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -88,8 +88,8 @@ class StepRatios:
     """Ratios of our step times to PyTorch's in its fastest mode, where the ratio is largest.
 
     ``worst``, on a CPU, is by model, batch size and threads. ``gpu`` is by model, precision and
-    batch size. ``dimensions`` replaced the spec's dimensions. ``slower_inference`` has models over
-    5 % faster in another runtime.
+    batch size. ``dimensions`` were used instead of the spec's. ``slower_inference`` has models
+    whose inference is over 5 % faster in another runtime.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -188,9 +188,9 @@ class StoredCeilings:
 class Inputs:
     """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
 
-    ``limits`` has the ends of sweeps of batch sizes, ``trainings`` trainings to an accuracy,
-    ``reported`` imported runs. Without ``cache``, a folder, nothing is cached. ``folders`` contain
-    the results, ``docs`` the prediction errors.
+    ``limits`` has the ends of batch-size sweeps, ``trainings`` trainings to an accuracy,
+    ``reported`` imported runs. ``cache`` is a shared folder; None disables the cache. ``folders``
+    contain the results, ``docs`` the prediction errors.
     """
 
     catalogue: Catalogue

@@ -1,7 +1,7 @@
 """Order trials on machines by the regret that measuring them is expected to save per dollar.
 
-Regret is the extra cost of the chosen machine over the cheapest machine, as a share of the lower
-cost. Each trial is chosen as if the trials before it had been measured.
+Regret is the extra cost of the chosen machine, as a share of the lowest cost. Each cell (a trial on
+a machine) is chosen as if the cells before it had been measured.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class CellsValue:
 class Ways:
     """Ways to do jobs (machines under price plans), as arrays of n ways.
 
-    ``jobs`` [n] numbers the job of each way. ``costs`` [n] are logarithms of costs. ``times`` [n]
-    are indices into ``covariance`` [t, t], the covariance of the errors in the logarithms of t
-    times.
+    ``jobs`` [n] numbers the job of each way. ``costs`` [n] are logarithms of costs, which are
+    proportional to times. ``times`` [n] are indices into ``covariance`` [t, t], of the errors in
+    the times' logarithms.
     """
 
     jobs: Labels
@@ -140,7 +140,7 @@ def steps(
     """Choose at most ``most`` of the times in ``ways`` to measure, one or two in each step.
 
     The iteration ends when no measurement saves regret. ``dollars`` has the price of measuring each
-    time, by the index of the time. ``noise`` is the variance of a measurement's error.
+    time, by index. ``noise`` is the variance of a measurement's error.
     """
     rivals, covariance = _Rivals(ways), ways.covariance + 0.0
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show

@@ -86,13 +86,14 @@ class Observation:
     the model's source. Such a training may need more epochs (Shallue et al., arXiv 1811.03600).
 
     ``own_price`` is the id of the price that a published source states. ``doubts`` are sentences on
-    why the figure may not repeat, or may not fit the spec. ``watts`` is the mean power during the
-    steps. ``peak_memory_bytes`` is memory of the host, or of the GPU for CUDA.
+    why the figure may not repeat, or how the machine differs from its spec. ``watts`` is the power
+    that ``meters`` read during the steps. ``peak_memory_bytes`` is the measuring process's, on the
+    host, or on the GPU for CUDA.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
     the trial was pinned, None for all. ``agreement`` compares the outputs with those in fp32.
-    ``stack`` is our runtime or the published software. ``draws`` are samples of the logarithm of a
-    predicted time / its mean.
+    ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of the
+    logarithm of a predicted time / its mean, correlated between machines.
     """
 
     workload: Workload

@@ -2,7 +2,7 @@
 
 Predicted times on all machines are drawn together, since most of their error cancels in
 comparisons. A measured or published time is drawn from its own interval. Price plans of one machine
-share the drawn time.
+share the time.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _LEADS = MappingProxyType(
 class Odds(Generic[KeyT]):
     """Probabilities about a choice among ways to do a job (a machine under a price plan, say).
 
-    ``shares``: each way is the cheapest. ``cheaper``: a way is cheaper than the choice. ``ratios``:
-    90 % interval of a way's cost / the choice's. ``regret``: the choice's mean extra cost / the
-    cheapest cost.
+    For each way, ``shares`` is the probability of being the cheapest, and ``cheaper`` of being
+    cheaper than the choice. ``ratios`` has 90 % intervals of a way's cost / the choice's cost.
+    ``regret`` is the mean extra cost of the choice, as a share of the cheapest cost.
     """
 
     choice: KeyT

@@ -133,9 +133,10 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    By default, ``precision`` is each machine's usual one. On GPUs, the published program with the
-    most similar graph is also predicted. The batch is the largest in the spec that fits. On CPUs,
-    inference also has the smallest batch. Raises InputError for a table that cannot be read.
+    By default, ``precision`` is each machine's usual one. On GPUs, times in the published program
+    with the most similar graph are also predicted. The batch is the largest in the spec that fits.
+    On CPUs, inference is also predicted for the smallest batch. Without tables of observations,
+    nothing is predicted. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []

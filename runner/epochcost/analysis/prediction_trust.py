@@ -72,8 +72,8 @@ class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
     ``prices_of`` is the day of the newest price. ``groups`` are by withheld accelerator,
-    generation, model or source. ``classes`` are by source, mode and precision. ``ratios`` are for
-    two accelerators. ``shown`` has rows for a chart.
+    generation, model or source. ``classes`` are by source and mode, and by precision and mode.
+    ``ratios`` are for two accelerators. ``shown`` has rows for a chart.
     """
 
     digest: str

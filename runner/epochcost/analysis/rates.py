@@ -1,7 +1,7 @@
 """Collect rates on CPUs and our own rates on GPUs, from which predictions learn.
 
-A rate is the number of examples a second. Rates on CPUs come from our results, from published
-timings of our models, and from tables. Results that other programs disturbed are left out.
+A rate is the number of examples a second. A CPU's name is called its make. Rates on CPUs come from
+our results, published timings and tables. Results that other programs disturbed are left out.
 """
 
 from __future__ import annotations

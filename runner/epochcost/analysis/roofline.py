@@ -1,7 +1,7 @@
 """Compare the operations a second of a workload with the peak rates of its machine.
 
-Peak rates (roofs) are the maker's, or those of the fastest matrix product and memory copy on the
-host. Bytes are the least that a step moves (Williams, Waterman and Patterson 2009, "Roofline").
+Peak rates (roofs; Williams, Waterman and Patterson 2009, "Roofline") are the maker's, or those of
+the fastest matrix product and memory copy on the host. Bytes are the least that a step moves.
 """
 
 from __future__ import annotations

@@ -151,8 +151,9 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows by software stack, surest stack first; times of two stacks do not compete.
 
-    The first row of a stack's ``ranking`` counts. Rows without a drawback (``reservation``) precede
-    others. Next come rows with a stated precision, then measured, published and predicted rows.
+    The first row of ``ranking`` counts. Rows without a drawback (``reservation``) come first. Next
+    come rows with stated precision, then measured, published and predicted rows. Ties go to
+    published software.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))

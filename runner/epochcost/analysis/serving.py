@@ -181,8 +181,7 @@ class ServedDecoder:
     """Measurements of a decoder behind a serving engine, on a machine and in a precision.
 
     ``rates`` ascend to the highest rate of requests at which latencies keep their bounds; empty
-    without such a rate. ``joules_per_token`` is the energy of the whole trial divided by all
-    tokens.
+    without such a rate. ``joules_per_token`` is the whole trial's energy divided by all tokens.
     """
 
     model: str

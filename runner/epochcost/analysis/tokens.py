@@ -1,7 +1,7 @@
 """Compute the cost of requests to a decoder, on machines with a price and behind APIs.
 
-The machine serves several sequences at once with continuous batching (Yu et al., Orca, OSDI 2022).
-It reads each prompt alone, and adds a token to all sequences together. No request waits in a queue.
+The machine serves several sequences with continuous batching (Yu et al., Orca, OSDI 2022). It reads
+each prompt alone, and adds a token to all sequences together. No request waits in a queue.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ MOST_BUSY = Decimal("0.8")
 class Requests:
     """Requests to a decoder: their rate, their lengths in tokens, and bounds on latencies.
 
-    ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between two
-    tokens. ``cached_share`` of a prompt is read from the cache, ``written_share`` is written. If
-    ``batch``, answers may take a day.
+    ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between tokens.
+    ``cached_share`` of a prompt is read from the cache, ``written_share`` written. If ``batch``,
+    answers may take a day.
     """
 
     per_second: Decimal
@@ -96,9 +96,9 @@ class Deployment:
 class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
-    ``first`` is the time to the first token, without waiting. ``token`` is the time between two
-    tokens. ``request`` is the machine time for a request. ``draws`` are logarithms of ``request`` /
-    its mean.
+    ``first`` is the time to the first token without waiting, ``token`` the time between tokens.
+    ``request`` is machine time for a request. ``draws`` are samples of log(``request`` / mean);
+    None if measured.
     """
 
     sequences: int
@@ -179,9 +179,9 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
 class ServingOffer:
     """A machine under a price plan, for the requests in question.
 
-    The requests need ``machines`` machines, busy for the share ``busy`` of the time. ``hour`` is
-    the hourly cost of one machine. ``per_million`` is the cost of a million tokens; ``full`` is
-    that cost without idle time.
+    The requests need ``machines`` machines, busy for ``busy`` of the time. ``hour`` is the hourly
+    cost of one machine. ``per_million`` is the cost of a million tokens; ``full`` is that cost
+    without idle time.
     """
 
     deployment: Deployment

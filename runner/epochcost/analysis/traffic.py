@@ -1,7 +1,7 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
 The time to decode one token of each of c sequences has three parts. They grow with c, with c times
-the context, and with the squared length of other requests' prompts.
+the context's length, and with the squared length of other requests' prompts.
 """
 
 from __future__ import annotations

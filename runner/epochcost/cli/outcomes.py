@@ -124,8 +124,8 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """Cells after the title in a serving trial's row of the table of trials.
 
-    The cells are the mean latency, "-", the rate, the number of samples, and the 99th percentile.
-    If no rate meets the latency bound, the fourth cell is the number of runs.
+    The cells are mean latency, "-", rate, number of samples, and 99th percentile. If no rate meets
+    the latency bound, the last two are the number of runs and a message.
     """
     run = served.run
     if run is None:

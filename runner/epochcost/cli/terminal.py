@@ -170,8 +170,9 @@ def print_table(
 ) -> tuple[str, ...]:
     """Print rows under a header, with the first column aligned left and the others right.
 
-    Columns in ``drop`` are omitted, in that order, until the table fits the terminal (``COLUMNS``).
-    ``wide`` prints all columns and whole lines. Returns the omitted columns.
+    Columns in ``drop`` are omitted in order until the table fits the terminal (``COLUMNS``). If
+    needed, cells are wrapped. ``wide`` prints all columns and whole lines. Returns the omitted
+    columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}

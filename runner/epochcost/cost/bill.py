@@ -44,8 +44,8 @@ def quote(
 
     ``billing`` replaces the plan's billing rule. If machines can be interrupted, the bill is an
     expected value. Free credit pays first, unless ``credited`` is False. Amounts have 18 decimals.
-    Raises InputError if the egress has no price or an amount overflows. Also raises InputError for
-    a plan per vCPU if ``usage.vcpus`` is None or the usage is accelerated.
+    Raises InputError if the egress has no price, an amount overflows, or a plan per vCPU gets
+    accelerated usage or no ``usage.vcpus``.
     """
     return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
 

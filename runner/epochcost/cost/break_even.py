@@ -39,9 +39,9 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
-    ``fixed`` is paid even without use. ``per_hour`` is for the work of the owned machine in an
-    hour. Periods of ``term_hours`` have equal parts, charged at ``shares`` of ``per_hour``. Without
-    ``shares``, all hours cost the same.
+    ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
+    does in an hour. Each period of ``term_hours`` has equal parts, charged at ``shares`` of
+    ``per_hour``.
     """
 
     fixed: Decimal

@@ -110,8 +110,8 @@ Cost = Estimate | Unpriced
 class MachineTime:
     """The time of a job on ``machines`` equal machines, and the properties that decide the price.
 
-    ``shared`` work is billed as a share of a longer job. A ``serving`` machine is in use all the
-    time. `Usage` explains ``vcpus`` and ``accelerated``.
+    ``shared`` work is billed as a share of a longer job, without rounding. A ``serving`` machine is
+    in use all the time. `Usage` explains ``vcpus`` and ``accelerated``.
     """
 
     time: Time

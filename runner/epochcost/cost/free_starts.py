@@ -1,7 +1,7 @@
 """Expected number of a job's machine starts that are free, since the machine is soon taken back.
 
-A start is free with probability 1 - exp(-r min(t, F)), at the rate r of interruptions. The provider
-bills starts from F seconds on; the job would end after t. Call the functions within
+A start is free if the machine is taken back within F seconds. If r is the rate of interruptions and
+t the time to the job's end, the probability is 1 - exp(-r min(t, F)). Call the functions within
 `exact_arithmetic`.
 """
 
@@ -63,8 +63,9 @@ def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
 def _in_stretches(job: SpotJob) -> FreeStarts:
     """Free starts after interruptions, if checkpoints divide the work into stretches.
 
-    Sums over starts with j stretches before the last stretch have closed forms: the sums of exp(-r
-    j L) and of j exp(-r j L). L is the length of a stretch with its checkpoint, r is ``job.rate``.
+    Let r be ``job.rate`` and L the length of a stretch with checkpoint. Starts with j stretches
+    before the last stretch are summed over j. The sums of exp(-r j L) and of j exp(-r j L) have
+    closed forms.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)

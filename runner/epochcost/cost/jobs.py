@@ -37,9 +37,8 @@ def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decim
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
     """Seconds within which 99 % of randomly arriving requests are answered.
 
-    ``load`` is the share of time in which the machines are busy, below 1. The seconds include the
-    wait in the queue. The result is an upper bound, at most a third above the time in a simulated
-    queue.
+    ``load`` is the machines' busy share of time, below 1. The seconds include the wait in the
+    queue. The result is an upper bound, at most a third above a simulated queue's time.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))

@@ -23,9 +23,9 @@ MOST_GIGABYTES = 1_000_000_000
 class Usage:
     """The use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
-    Each run starts its machines anew and lasts ``duration_seconds``. Only plans per vCPU need
-    ``vcpus``; they cannot bill ``accelerated`` work. ``egress_gb`` is in 1e9 bytes. Raises
-    InputError for invalid times or numbers.
+    Each run starts its machines anew. Only plans per vCPU need ``vcpus`` (of one machine); they
+    cannot bill ``accelerated`` work. A GB is 1e9 bytes. Raises InputError for times or numbers that
+    are not positive, not finite or too large.
     """
 
     duration_seconds: Decimal
@@ -72,8 +72,8 @@ class Quote:
     """A bill: its lines, whose exact sum is the total.
 
     ``price_id`` and ``as_of`` are None for a bill at an hourly rate. ``assumed`` prices are not
-    from a price list. ``elapsed_seconds`` includes expected start-ups, restarts and failures.
-    ``credit_left`` is None if the plan has no free credit.
+    from a price list. ``elapsed_seconds`` is from request to end, with expected start-ups, restarts
+    and failures. Without free credit, ``credit_left`` is None.
     """
 
     lines: tuple[Line, ...]

@@ -22,9 +22,9 @@ Flags = NDArray[np.bool_]
 class Market:
     """Prices and availability of all zones over time, in seconds from the trace's start.
 
-    ``rate`` [zones, times] is the price per hour, infinite without a machine. At ``until`` [zones,
-    times], the provider takes the machine back. ``change`` [times] is the time at which the next
-    column begins.
+    ``rate`` [zones, times] is the hourly price, infinite without machines. ``until`` [zones, times]
+    is when an available machine is taken back, infinite if never. ``change`` [times] is the next
+    column's start.
     """
 
     def __init__(self, trace: Trace) -> None:

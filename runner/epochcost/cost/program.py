@@ -1,8 +1,9 @@
 """The bill of a price plan as a program for the browser, made from the formulas of `cost.bill`.
 
-The site's bill.js interprets the program, which is JSON. An expression is a number, a name, or a
-list that begins with an operator. Operators are ``+ - * / exp expm1 log sqrt ceil max min``, and
-``if`` with a comparison (``< <=``) and two expressions. Free credit is left out.
+The site's bill.js interprets the program, which is JSON. ``inputs`` are the numbers that a reader
+may change. ``values`` are named expressions. An expression is a number, a name, or a list that
+begins with an operator. Operators are ``+ - * / exp expm1 log sqrt ceil max min``, and ``if`` with
+a comparison (``< <=``) and two expressions.
 """
 
 from __future__ import annotations

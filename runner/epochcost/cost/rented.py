@@ -204,8 +204,8 @@ def _premiums(
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
     """The time at full price that costs as much as the time ``used`` with a discount.
 
-    ``month`` is the length of a month, in the unit of ``used``. A month has equal parts. Each item
-    of ``shares`` is the share of the full price that is charged in its part.
+    ``used`` starts with a month. ``month`` is a month's length in the same unit. Each of ``shares``
+    is the share of the full price in one of the month's equal parts.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1

@@ -1,6 +1,6 @@
 """Replay spot jobs over a trace of prices: compare staying in a zone with moving between zones.
 
-The idea is from DeepSpotCloud (K. Lee and M. Son, IEEE CLOUD 2017, DOI 10.1109/CLOUD.2017.21); the
+Moving is an idea of DeepSpotCloud (Lee and Son, IEEE CLOUD 2017, DOI 10.1109/CLOUD.2017.21); the
 rules are our own. No policy uses future prices. A job that does not end within the trace has no
 cost.
 """
@@ -33,7 +33,7 @@ class MovingJob:
     """A job to replay on spot machines.
 
     The job saves a checkpoint after each ``interval_seconds`` of work. A move to another zone adds
-    ``move_seconds`` to the restart and costs ``move_charge``. ``deadline_seconds`` is the longest
+    ``move_seconds`` to the restart and costs ``move_charge``. ``deadline_seconds`` limits the
     elapsed time. Raises InputError if the deadline is shorter than the work.
     """
 
@@ -70,7 +70,7 @@ class MovingJob:
 class Moment:
     """State of many replayed jobs when a policy decides in which zone each job continues.
 
-    Each array has an item for each job; times are in seconds. ``column`` is the market's column at
+    Each array has an item per job; times are in seconds. ``column`` is the market's column at
     ``now``. ``zone`` is where the job ran last. ``remaining`` is the work left.
     """
 

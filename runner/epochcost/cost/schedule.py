@@ -33,10 +33,10 @@ _ZERO = Decimal(0)
 class Schedule:
     """A job's use of a machine's time, in seconds, and its numbers of starts and failures.
 
-    If interruptions are expected, ``starting_seconds`` is for the first start and
-    ``restarting_seconds`` for all others. ``free_seconds`` are not billed, because the provider
-    soon took the machine back. ``billed_seconds`` is rounded. ``elapsed_seconds`` includes free
-    time, unbilled start-ups and expected failures.
+    ``used_seconds`` is work. If interruptions are expected, ``starting_seconds`` is for the first
+    start and ``restarting_seconds`` for all others. ``free_seconds`` are not billed, because the
+    provider soon took the machine back. ``billed_seconds`` is rounded. ``elapsed_seconds`` includes
+    free time, unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -59,8 +59,8 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """Split a job into the fewest starts that the plan's maximum lifetime of a machine allows.
 
-    Every start begins with the start-up. Every later start adds a restart, and every start but the
-    last a checkpoint. Raises InputError if a lifetime leaves no time to work.
+    Every start has the start-up. Every later start adds a restart, and every start but the last a
+    checkpoint. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO

@@ -48,7 +48,7 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 
     ``seconds_between`` is the mean time between interruptions. Source: J. T. Daly, "A higher order
     estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer
-    Systems 22 (3), 2006, pp. 303-312, equation 37.
+    Systems 22 (3), 2006, equation 37.
     """
     with exact_arithmetic():
         share = save_seconds / (2 * seconds_between)
@@ -62,9 +62,9 @@ class SpotJob:
     """A job on a machine that the provider may take back; all times are in seconds.
 
     ``rate`` is the number of interruptions per second. ``first_start`` and ``later_start`` are
-    billed before work begins. ``save`` is the time of a checkpoint. ``interval`` is the work
-    between checkpoints, None if no work is lost. ``lifetime`` is the longest run of a machine. A
-    start is free if the machine is taken back within ``free`` seconds.
+    billed before work. ``save`` is the time of a checkpoint. ``interval`` is the work between
+    checkpoints, None if no work is lost. ``lifetime`` limits a machine's run. A start is free if
+    the machine is taken back within ``free`` seconds.
     """
 
     work: Decimal
@@ -205,6 +205,8 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
     last = job.work - saves * job.interval
     stretches = saves * expm1(rate * (job.interval + job.save)) + expm1(rate * last)
     begun = one_minus_exp(rate * job.first_start)
+    # With first start S, later starts B and stretches L (work and a checkpoint), Daly's equation 20
+    # gives exp(r B) / r x (sum of (exp(r L) - 1) + 1 - exp(-r S)).
     running = exponential(rate * job.later_start) * (stretches + begun) / rate
     starting = running * one_minus_exp(rate * job.later_start) + begun / rate
     saving = saves * job.save

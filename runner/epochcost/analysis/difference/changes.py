@@ -1,8 +1,8 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
 The installed version of epochcost computes all figures of both revisions. A site is compared with
-the revision that was published before it. If that revision is not named, the last tag is used, or
-else the parent commit.
+the previously published revision. If that revision is not named, the last tag or else the parent
+commit is used.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ PUBLICATION_URI = "data/publication.json"
 class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
-    ``wins`` is the probability that ``after`` is the cheapest; None if ``after`` is an estimate or
-    has no alternative. If ``after`` was not measured, ``measured`` has the cheapest measured figure
-    and its probability.
+    ``before`` and ``after`` are None without a known cost. ``wins`` is the probability that
+    ``after`` is the cheapest; None for an estimate or without an alternative. If ``after`` was not
+    measured, ``measured`` has the cheapest measured figure and its probability.
     """
 
     workload: str
@@ -59,9 +59,9 @@ class Winner:
 class Difference:
     """Changes between the revisions ``before`` and ``after``; without any, other fields are empty.
 
-    ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has
-    sentences on changed models, machines and prices. ``added`` and ``removed`` are predicted jobs.
-    ``problems`` are sentences on files that could not be used.
+    ``unsure`` counts jobs measured again without a significant change. ``prices`` has sentences on
+    models, machines and prices that ``costs`` omits. ``added`` and ``removed`` are predicted jobs.
+    ``problems`` are sentences on unusable files.
     """
 
     before: str
