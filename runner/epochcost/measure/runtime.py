@@ -1,9 +1,7 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-This module tests CUDA by running a graph, because ONNX Runtime lists CUDA as available even without
-a GPU if its package was built for CUDA. This module works without onnxruntime and reads no facts
-about the machine, because a worker in an engine's environment imports it. ``execute.engines`` makes
-such environments.
+This module works without onnxruntime and reads no facts about the machine, because a worker in an
+engine's environment imports it. It tests CUDA by running a graph.
 """
 
 from __future__ import annotations
