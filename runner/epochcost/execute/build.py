@@ -48,8 +48,8 @@ def build_job(
     """Write the files of a trial into ``folder`` and return the job that names them.
 
     Raises MemoryError if the batches exceed ``room_bytes``. Raises ModelError if the graph is
-    unusable or has changed since planning. Raises CapabilityError without the trial's engine or
-    enough CPUs to pin.
+    unusable or has changed since planning. Raises CapabilityError if the engine or the planned
+    pinning is unavailable.
     """
     # A second BLAS thread would wait in a busy loop between small products, on a CPU on which
     # a worker may be loading its libraries.

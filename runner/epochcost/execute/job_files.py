@@ -151,8 +151,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    For a decoder in int4, the weights stay quantised, but activations are not rounded. Its graph is
-    written next to ``plain``. A decoder's reference runs on the CPU.
+    A decoder's reference runs on the CPU. If its trial is in int4, the reference also has quantised
+    weights, but does not round activations. Its graph is written next to ``plain``.
     """
     if trial.precision == "fp32":
         return None

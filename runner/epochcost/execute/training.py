@@ -1,7 +1,7 @@
 """Run a training once for each seed: connect graphs, data and sessions, and save the state.
 
-A training's identity is a digest of everything except the seed that decides its weights and its
-end. A record has all repeats of a training on a host.
+A training's identity is a digest of all that decides its weights and its end, except the seed. A
+record has all repeats of a training on a host.
 """
 
 from __future__ import annotations

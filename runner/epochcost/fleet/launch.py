@@ -25,8 +25,8 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
-    ``run`` drives the stations. Machines that a killed launch left running are first given back,
-    else they measure nothing. If a target has changed, ``reach`` makes its engine.
+    First, machines of a killed launch are given back; if a target has changed, ``reach`` makes its
+    engine. A station whose machine stays up measures nothing. ``run`` drives the stations.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

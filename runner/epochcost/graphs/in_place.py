@@ -27,7 +27,7 @@ def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> froz
     """Names of the inputs that a step may overwrite with the values for the next step.
 
     ``carried`` maps each input to the output that is its next value, of the same type and static
-    shape. The result allows for any order and fusion of nodes.
+    shape. The result is right for any order of nodes, and allows for fusion.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))

@@ -16,9 +16,10 @@ PASSES_PER_STEP = 3
 class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
-    A multiplication and an addition are two ``flops``. ``products`` nodes have ``flops``; ``moved``
-    is how many numbers they read and write, without parameters. ``moved_by_grouped`` is grouped
-    convolutions' part, ``moved_by_others`` that of other nodes.
+    A multiplication and an addition are two ``flops``. ``moved`` is how many numbers the
+    ``products`` nodes with ``flops`` read and write, without parameters. ``moved_by_grouped`` is
+    its part for grouped convolutions. ``moved_by_others`` counts other nodes, except those without
+    memory traffic.
     """
 
     flops: float

@@ -1,6 +1,6 @@
 """Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
-A weight is ``(code - zero) * scale``. The 15 codes in use are evenly spaced, up to the block's
+A weight is ``(code - zero) * scale``. 15 codes are evenly spaced from minus to plus the block's
 largest magnitude. Products with a parameter become MatMulNBits; other nodes stay in fp32.
 """
 

@@ -32,9 +32,9 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    All are seconds, except ``throttled``: how often heat lowered a clock. None if unknown.
-    ``waiting`` includes ``steal``. ``own_seconds`` includes the worker's parent. ``frozen`` is time
-    stopped by a quota.
+    All are seconds, except ``throttled``: how often heat lowered a clock. A missing counter is
+    None. ``waiting`` includes ``steal``. ``own_seconds`` includes the worker's parent. A quota
+    stopped the trial for ``frozen`` seconds.
     """
 
     at: float

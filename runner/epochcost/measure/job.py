@@ -42,9 +42,9 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    Sampling ends when half the mean's 95 % confidence interval is at most ``relative_half_width``
-    of the mean, and all minima are reached. Otherwise it ends after ``most_samples``, or
-    ``budget_seconds`` with the warm-up.
+    ``relative_half_width`` is half the width of the mean's 95 % confidence interval, divided by the
+    mean. Sampling ends at this precision if all minima are reached, else at ``most_samples`` or
+    ``budget_seconds``, which include the warm-up.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -122,9 +122,9 @@ class JobFiles(_Frozen):
     changes; steps take the batches in turn. ``scalars`` are inputs with one value for the whole
     trial. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs that follow a schedule;
     after the end, the last value stays. ``initial`` is an .npz with some parameters. Others are
-    drawn with the job's seed, as the metadata of ``graph`` says. ``outputs`` are the outputs to
-    read, without carried values. ``reference`` is the same work in fp32; None if the trial is in
-    fp32 or an engine runs ``graph``.
+    drawn with the job's seed, as the metadata of ``graph`` says. In inference, a parameter without
+    a value is an error. ``outputs`` are the outputs to read, without carried values. ``reference``
+    is the same work in fp32; None if the trial is in fp32 or an engine runs ``graph``.
 
     ``serving`` is None for trials that time steps. If it has a load, ``batches`` has arrays
     ``[examples, ...]``, and ``graph`` is for the largest batch.

@@ -59,8 +59,9 @@ class LoadGenRequest:
     """Settings for a run of LoadGen.
 
     ``queries_per_second`` is the rate of arrivals. ``examples`` is the number of examples. The
-    latency at ``percentile``, below 1, must keep its bound. With ``token_bound_seconds``, the bound
-    of further tokens, ``bound_seconds`` is that of the first. ``trace`` logs every sample.
+    latency at ``percentile``, below 1, must keep its bound. With ``token_bound_seconds``,
+    ``bound_seconds`` is the first token's bound, the other that of each further token. ``trace``
+    logs every sample.
     """
 
     scenario: LoadScenario
@@ -327,7 +328,8 @@ class LoadGenTrial(ABC):
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
         Returns whether a longer run kept the bound. ``capacity`` and the lowest rate ``floor`` are
-        samples per second. ``first`` and ``less`` are factors of the longer runs' rates.
+        samples per second. Longer runs begin at ``first`` times the found rate, then multiply by
+        ``less``.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)

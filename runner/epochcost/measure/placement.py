@@ -192,8 +192,8 @@ def prove_arithmetic(
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
     In half precision, ``declared.half`` and heavy nodes outside ``declared.wide`` need an input of
-    half precision. Without heavy nodes, all nodes with floats do, except casts. In int4, products
-    need quantised weights. TF32 is unchecked.
+    half precision. Without heavy nodes, all nodes that read floats do, except casts. In int4,
+    products need quantised weights. TF32 is unchecked.
     """
     every = tuple(nodes)
     if precision in _HALVES:

@@ -1,7 +1,7 @@
 """Measure a model under LoadGen: warm the model up, then let LoadGen send queries in a scenario.
 
 The model has a session with fixed shapes for each batch size. A batch between two sizes is padded
-to the larger one. The model runs on LoadGen's thread, or on another.
+to the larger one. Queries are answered on LoadGen's thread, or on another thread.
 """
 
 from __future__ import annotations

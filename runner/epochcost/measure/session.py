@@ -61,13 +61,13 @@ def open_session(
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` that runs on ``provider`` alone.
 
-    ``weights`` become constants without a copy; the caller must keep them. ``profile`` is a path
-    prefix. Under CUDA, ``strict`` forbids nodes on the CPU. Raises CapabilityError after a
-    fallback, and JobError for a refused graph.
+    ``weights`` become constants without a copy; the caller must keep them. ``profile`` is a
+    profile's path prefix. Under CUDA, ``strict`` forbids nodes on the CPU. Raises CapabilityError
+    after a fallback, and JobError for a refused graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
-    # If not strict, ONNX Runtime may use the CPU; ``placement`` checks that only for shapes.
+    # If not strict, ONNX Runtime may use the CPU; ``placement`` later checks this.
     options = _options(settings, provider, profile, strict and provider == "cuda")
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
@@ -123,7 +123,7 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input, by the input's name.
 
-    An input must be bound on this device: "cpu" for some inputs, such as shapes, else ``device``.
+    It is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound there:
     ONNX Runtime ignores later changes of a value on another device.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)

@@ -1,7 +1,7 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. Only the random state of Dropout is
-not in a session's values.
+A training continues from any step as if it had never stopped. A session does not show the state of
+Dropout's generators. On the CPU provider, this state follows from the number of steps.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``loss`` is an output of ``step``.
-    ``evaluations`` has a graph for each batch size; its outputs are "loss" and the name in
-    ``scores``.
+    ``evaluations`` has a graph for each batch size. Each has an output named "loss", and one with
+    the name in ``scores``.
     """
 
     step: onnx.ModelProto
@@ -73,6 +73,7 @@ class TrainingSession:
     ) -> None:
         self._graphs, self._values, self._ahead = graphs, dict(values), provider != "cpu"
         self._to_prove = EXECUTION_PROVIDERS[provider] if self._ahead else None
+        # On CPUs, Dropout's generator starts at the node's seed and advances by one at each run.
         step = with_later_masks(graphs.step, steps_taken).SerializeToString()
         profile = folder / "profile" if self._ahead else None
         self._session = open_session(step, provider, settings, profile)
@@ -87,6 +88,7 @@ class TrainingSession:
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
         """Run a step on each batch; yields the step's loss and its seconds of waiting for data."""
+        # On a CPU, a thread would slow the step by more than the reading takes.
         reader = TimedReader(batches, _READ_AHEAD if self._ahead else 0)
         waited_before = 0.0
         self._stepper.feed_from(reader)

@@ -1,7 +1,7 @@
 """Fit a graph to a trial: give sizes to the graph's dimensions, and find its carried state.
 
-Carried state: inputs whose value is an output of the previous step. A decoder must have the names
-that onnxruntime-genai's model builder gives, and the sizes in ``[decoder]``. No weights are read.
+Carried state is inputs whose value is an output of the previous step. A decoder's graph must have
+the names of onnxruntime-genai's model builder, and the sizes in ``[decoder]``. No weights are read.
 """
 
 from __future__ import annotations

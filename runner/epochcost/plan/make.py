@@ -39,7 +39,7 @@ class HostCapabilities:
 
     ``runtime`` is ONNX Runtime's package, ``producer`` epochcost's version. ``missing_engines`` has
     a message by engine. The fields ``no_…`` are reasons, None if the machine can. ``cpus`` and
-    ``gpus`` count usable devices.
+    ``gpus`` are numbers, None if unknown.
     """
 
     hardware: str
