@@ -151,8 +151,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    A decoder's reference runs on the CPU. If its trial is in int4, the reference also has quantised
-    weights, but does not round activations. Its graph is written next to ``plain``.
+    A decoder's reference runs on the CPU. For int4, it also has quantised weights, but does not
+    round activations; its graph is written next to ``plain``.
     """
     if trial.precision == "fp32":
         return None

@@ -73,6 +73,7 @@ class Engine:
     """
 
     held: ClassVar[bool] = True
+    # Stations set this under the lock ``starting``, so that only one starts the target.
     is_up = False
     tools: ClassVar[tuple[str, ...]] = ("flock", "setsid", "timeout")
     # Templates in bash: the script of a job, and the scripts that act on a job.

@@ -1,7 +1,7 @@
 """The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
-This file, the ledger, is written before a machine or a job starts. A cell's highest possible cost
-is reserved first. Bills and reservations together never exceed the cap.
+This file, the ledger, is written before a machine or a job starts. Before a cell starts, its
+highest possible cost is reserved. Bills and reservations together never exceed the cap.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class Launch:
     """The parts of a launch that its stations share.
 
     ``folder`` has collected files that are not yet checked. ``options`` are arguments of `epochcost
-    run` for all cells. ``on_event`` gets a station's name, a cell's title, its new state and the
-    reason. ``losses`` counts lost machines by cell id.
+    run`. ``on_event`` gets a station's name, a cell's title, the cell's new state and the reason.
+    ``losses`` counts lost machines by cell id.
     """
 
     folder: Path

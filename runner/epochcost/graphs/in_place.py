@@ -26,8 +26,8 @@ _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
     """Names of the inputs that a step may overwrite with the values for the next step.
 
-    ``carried`` maps each input to the output that is its next value, of the same type and static
-    shape. The result is right for any order of nodes, and allows for fusion.
+    ``carried`` maps each input to its next value, an output of the same type and static shape. The
+    result is right for any order of nodes, and allows for fusion.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))

@@ -141,6 +141,8 @@ def require_cuda() -> None:
 @functools.cache
 def _missing_for_cuda() -> tuple[str, ...]:
     try:
+        # ONNX Runtime lists CUDA even without a GPU. The test has its own process, because a CUDA
+        # context holds GPU memory as long as its process lives.
         probe = run_module(None, *_PROBE, timeout_seconds=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         return (f"a CUDA driver that answers within {_PROBE_SECONDS} s",)

@@ -33,8 +33,8 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``loss`` is an output of ``step``.
-    ``evaluations`` has a graph for each batch size. Each has an output named "loss", and one with
-    the name in ``scores``.
+    ``evaluations`` has a graph for each batch size, with an output "loss" and one named as
+    ``scores`` says.
     """
 
     step: onnx.ModelProto
