@@ -2,15 +2,13 @@
 
     EpochcostError
     ├── InputError             exit 1   wrong specs, models, results or values of arguments
-    │   ├── SpecError          exit 1   one or more faults in TOML specs, each with its line
+    │   ├── SpecError          exit 1   faults in TOML specs
     │   ├── ModelError         exit 1   a model that is unreadable or lacks shapes or gradients
     │   └── ResultError        exit 1   a stored result that cannot be read
     ├── UsageError             exit 2   arguments that contradict each other
     └── CapabilityError        exit 3   this machine lacks something that the command needs
 
-A message says where the fault is, what was expected, what was found and what to do. The command
-line prints these errors without a traceback. The package ``onnxstep`` defines the classes that this
-module imports.
+A message says where the fault is, what was expected, what was found and what to do.
 """
 
 from __future__ import annotations

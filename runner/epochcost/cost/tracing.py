@@ -1,9 +1,8 @@
 """Numbers in the formulas of bills: Decimals, or symbols that record the formula.
 
-With Decimals, a formula computes an amount. With an `Expression` instead of a Decimal, the formula
-gives an expression, which `cost.program` publishes. Formulas are annotated with Decimal and use
-only arithmetic and the functions of this module, which accept Decimals and expressions. For a
-condition on numbers, formulas use `where` instead of ``if``.
+With Decimals, a formula gives an amount. With symbols, it gives an `Expression`. Formulas are
+annotated with Decimal and use only arithmetic and this module's functions. A formula uses `where`
+instead of ``if``.
 """
 
 from __future__ import annotations

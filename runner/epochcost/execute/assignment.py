@@ -123,10 +123,8 @@ OnEvent = Callable[[Event], None]
 class Assignment:
     """The work of a run: the plan, the id of the machine (``hardware``), and the store for results.
 
-    With ``resume``, the run keeps the results that are stored for this host and measures the rest.
-    A trial of a sweep may take ``memory_bytes`` of memory; None means all available memory. The run
-    may take ``patience_seconds`` longer than planned, to wait until other programs use less CPU,
-    and to add rounds to imprecise trials.
+    ``resume`` keeps stored results of this host. ``memory_bytes`` limits a trial of a sweep; None
+    means all available memory. ``patience_seconds`` may be added to the planned time.
     """
 
     catalogue: Catalogue

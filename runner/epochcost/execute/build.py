@@ -1,9 +1,6 @@
 """Build a trial's job for a worker: the graph to time and its data, as files in a folder.
 
-This module writes the files of trials that time steps. ``loads`` writes the files of trials under
-LoadGen, ``requests`` the files of trials with requests to an engine. Building executes no graph.
-``job_files`` converts graphs to a trial's precision, ``step`` differentiates graphs, and ``train``
-generates data.
+Building executes no graph. This module itself writes the files only of trials that time steps.
 """
 
 from __future__ import annotations
@@ -50,10 +47,9 @@ def build_job(
 ) -> Job:
     """Write the files of a trial into ``folder`` and return the job that names them.
 
-    Raises MemoryError if the trial's batches do not fit in ``room_bytes``. Raises ModelError if the
-    graph cannot be read, given fixed shapes or differentiated, if it does not fit the spec, or if
-    it has changed since the trial was planned. Raises CapabilityError if the trial's engine is not
-    installed, or if the machine cannot pin the trial to CPUs as planned.
+    Raises MemoryError if the batches exceed ``room_bytes``. Raises ModelError if the graph is
+    unusable or has changed since planning. Raises CapabilityError if the engine or the planned
+    pinning is unavailable.
     """
     # A second BLAS thread would wait in a busy loop between small products, on a CPU on which
     # a worker may be loading its libraries.

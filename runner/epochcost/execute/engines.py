@@ -1,11 +1,7 @@
-"""Install serving engines, each in a separate virtual environment.
+"""Install serving engines, each in a separate virtual environment in the user's cache.
 
-An engine needs ONNX Runtime's package for CPUs, which would replace the package for GPUs. So each
-engine gets a separate environment in the user's cache. ``venv`` and ``pip`` of this interpreter
-make the environment in a temporary folder, from the user's package index. The finished environment
-is tested and renamed. So other processes see a complete environment or none, and two processes can
-install at once. The folder's name contains a digest of the engine, the version of Python and the
-versions of the worker's packages.
+Packages come from the user's package index. The folder's name contains a digest of the engine, the
+version of Python and the versions of the worker's packages. Several processes can install at once.
 """
 
 from __future__ import annotations
@@ -125,6 +121,7 @@ def install_engine(engine: str, say: Say) -> Path:
         say(f"{engine}: already installed")
         return present
     say(f"{engine}: fetching {', '.join(requirements(engine))} and their dependencies")
+    # Separate, since an engine's ONNX Runtime for CPUs would replace the package for GPUs.
     with workplace(environments_folder(), _MAKING) as folder:
         environment = folder / "environment"
         _create(environment, engine)
@@ -134,6 +131,7 @@ def install_engine(engine: str, say: Say) -> Path:
         with locked(environments_folder()):
             if find_environment(engine) is None:
                 shutil.rmtree(target, ignore_errors=True)
+                # Renamed last, so that other processes see a complete environment or none.
                 environment.rename(target)
     say(f"{engine}: ready; {target}")
     return target

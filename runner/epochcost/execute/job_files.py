@@ -151,9 +151,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    If a decoder's trial is in int4, its reference has quantised weights, too, but does not round
-    activations. The reference's graph is then written next to ``plain``. The reference of a decoder
-    runs on the CPU, since the CUDA provider has no fp32 kernel for attention with a cache.
+    A decoder's reference runs on the CPU. For int4, it also has quantised weights, but does not
+    round activations; its graph is written next to ``plain``.
     """
     if trial.precision == "fp32":
         return None
@@ -163,6 +162,7 @@ def fp32_reference(
             in_exact_products(graph) if stored else in_few_bits(graph, integer_activations=False)
         )
         path = save_graph(exact, plain.with_name("reference.onnx"))
+        # The CUDA provider has no fp32 kernel for attention with a cache.
         return Reference(graph=path, batches=batches, examples=trial.batch_size, provider="cpu")
     return Reference(
         graph=plain,

@@ -1,8 +1,7 @@
 """Plan a run: choose the trials of the studies that this machine can measure.
 
-Trials that need more memory than the machine has are left out. Trials on CUDA are left out if the
-GPU that an option or the study names cannot be used. ``sizing`` estimates the memory. A model whose
-memory cannot be estimated stays in the plan, and its trial reports the error.
+Trials that need more memory than the machine has are left out. So are trials on CUDA if their GPU
+cannot be used. A trial whose memory cannot be estimated stays in the plan.
 """
 
 from __future__ import annotations
@@ -203,9 +202,8 @@ def _memory_bytes(
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """Plan the trials of a run on this machine, without those that need too much memory.
 
-    Raises InputError if a study, model or machine is unknown, if the spec of the machine
-    contradicts this machine, or if no chosen study measures a requested model. Raises
-    CapabilityError if the user requested CUDA or a GPU that cannot be used.
+    Raises InputError for unknown names, for a spec that contradicts this machine, and for a model
+    without a chosen study. Raises CapabilityError if requested CUDA cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)

@@ -1,10 +1,7 @@
 """Write the files of a trial with requests to a decoder: prompts, and a graph for any length.
 
-Prompts are tokens drawn uniformly from the vocabulary, with lengths from the study's distributions.
-Random tokens suffice, since the time of a language model does not depend on their meaning.
-onnxruntime-genai's engine batches prompts of different lengths and reads the scores at the end of
-each prompt, so the graph must compute the scores of all positions. ``measure`` sends and answers
-the requests.
+Prompts are random tokens, drawn uniformly from the vocabulary. Their lengths follow the study's
+distributions. The graph computes the scores of all positions.
 """
 
 from __future__ import annotations
@@ -43,6 +40,7 @@ def request_files(
     """
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
+    # The engine batches prompts of different lengths and reads scores at the end of each prompt.
     whole = with_all_positions(graph, SCORES, TOKENS)
     plain = save_graph(whole, folder / "decoder.onnx")
     prompts = save_arrays(
@@ -62,6 +60,7 @@ def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, N
         draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)
     )
     return {
+        # The time of a language model does not depend on the meaning of tokens.
         "prompts": draw.integers(0, vocabulary, (PROMPTS, requests.prompt.longest), np.int32),
         "prompt_tokens": prompt_tokens,
         "answer_tokens": np.maximum(answer_tokens, 2),

@@ -1,9 +1,7 @@
 """Run an assignment: build, measure and store one trial after the other.
 
-A trial that fails is an outcome, not an error, and does not stop the others. A full disk stops the
-run, since no later trial could be stored. A sweep measures increasing batch sizes; ``plan.sweep``
-chooses the next size from the results. A size that runs out of memory is an outcome of the sweep.
-Each round is stored before the next begins.
+Each round is stored before the next begins. A trial that fails does not stop the others, but a full
+disk stops the run. A sweep measures increasing batch sizes.
 """
 
 from __future__ import annotations
@@ -63,9 +61,8 @@ _OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
     """Run every trial and return their outcomes in the order of the assignment.
 
-    The trials of sweeps come last, without the sizes that ran out of memory. Raises CapabilityError
-    before the first trial if results cannot be written or another run is writing to the same
-    folder. Raises CapabilityError later if the disk is full; results stored before are kept.
+    The trials of sweeps come last, without sizes that ran out of memory. Raises CapabilityError if
+    results cannot be written, the disk is full, or another run writes to the folder.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)

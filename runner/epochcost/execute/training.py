@@ -1,8 +1,7 @@
 """Run a training once for each seed: connect graphs, data and sessions, and save the state.
 
-A training is identified by a digest of everything that decides its weights and when it ends. Saved
-states and stored results contain this digest. All repeats of a training (one for each seed) on a
-host are in one record. ``train.loop`` has the loop over steps, ``results.trainings`` the record.
+A training's identity is a digest of all that decides its weights and its end, except the seed. A
+record has all repeats of a training on a host.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """The interface between a launch and an engine, and the engine of machines that `ssh` reaches.
 
-An engine controls one target, and needs a folder there. In this folder, each job has a folder
-``jobs/NAME`` with its ``script``, its ``log`` and, after the job's end, its ``exit`` code. So a
-job's state outlives a connection. Engines differ in the scripts that submit and cancel a job and
-print its state.
-
-Each call returns in time or raises `EngineError`. `start` may take the target's ``setup_minutes``,
-`collect` and `tear_down` together ``IDLE_MINUTES``, and any other call a minute.
+A job has a folder ``jobs/NAME`` on the target, with ``script``, ``log`` and finally ``exit``. Calls
+that take too long raise `EngineError`: `start` after ``setup_minutes``, `collect` and `tear_down`
+together after ``IDLE_MINUTES``, others after a minute.
 """
 
 from __future__ import annotations
@@ -72,13 +68,12 @@ _STATES = {
 class Engine:
     """Access to one target; all stations (see ``station``) of the target may share this object.
 
-    This class is for a machine that exists already, and neither starts it nor gives it back. A
-    job's name has letters, digits and hyphens only. If ``held``, the machine is paid from its start
-    to its end, else only while a job runs. Stations set ``is_up`` while they hold the lock
-    ``starting``, so that only one of them starts the target.
+    This class serves a machine that exists already. If ``held``, the machine is paid from start to
+    end, else only during jobs. A job's name has only letters, digits and hyphens.
     """
 
     held: ClassVar[bool] = True
+    # Stations set this under the lock ``starting``, so that only one starts the target.
     is_up = False
     tools: ClassVar[tuple[str, ...]] = ("flock", "setsid", "timeout")
     # Templates in bash: the script of a job, and the scripts that act on a job.

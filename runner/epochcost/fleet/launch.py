@@ -25,10 +25,8 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the cells of a launch on all targets at once; returns the stations at their end.
 
-    A target has a station for each job that it may run at once; ``run`` drives the stations. First,
-    machines that a killed launch left running are given back: by the target's engine, or, if the
-    target has changed, by an engine that ``reach`` makes. A station whose machine was not given
-    back measures nothing, because the ledger must keep the machine's lease.
+    First, machines of a killed launch are given back; if a target has changed, ``reach`` makes its
+    engine. A station whose machine stays up measures nothing. ``run`` drives the stations.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)
@@ -43,6 +41,7 @@ def measure_all(
         if left is None or left.engine.target != lease.target:
             left = Station(name, launch, reach(lease.target))
         left.end(lease)
+        # A station with a problem measures nothing: the ledger must keep its machine's lease.
         stations.setdefault(name, left).problem = left.problem
     run([_in_turn(each) for each in machines.values()])
     return tuple(stations.values())

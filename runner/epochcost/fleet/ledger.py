@@ -1,9 +1,7 @@
 """The money of a launch: the tariffs of its targets, and a file with all machines and bills.
 
-This file, the ledger, is written before a machine or a job is started. So if the launch is killed,
-the next launch can end its machines and jobs. Before a cell (a trial or a sweep) starts, its
-highest possible cost, including retries, is reserved. Bills and reservations together never exceed
-the cap.
+This file, the ledger, is written before a machine or a job starts. Before a cell starts, its
+highest possible cost is reserved. Bills and reservations together never exceed the cap.
 """
 
 from __future__ import annotations

@@ -44,10 +44,8 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     """The target with the lowest hourly price of all machines that have ``accelerator``.
 
-    Only machines in clouds that SkyPilot reaches are considered. The prices are the current prices
-    of ``catalogue``. ``accelerator`` is the name of a chip, such as H100, or of a chip in a form
-    factor, such as H100 SXM5. Raises InputError if no machine with the accelerator has a current
-    price.
+    Only current prices in SkyPilot's clouds count. ``accelerator`` is a chip, such as H100, or a
+    chip with its form factor, such as H100 SXM5. Raises InputError if no machine matches.
     """
     offers: dict[str, list[Target]] = {}
     for price in current_prices(catalogue.prices.values()):

@@ -1,8 +1,7 @@
 """Machines that SkyPilot rents on clouds and Kubernetes.
 
-SkyPilot's program `sky` starts a machine, gives ssh a name for it, and ends it. The ssh engine does
-the rest. A machine ends itself at a fixed time after the start of its last job, whether the machine
-is busy or not. So if the launch is killed, at most this time is billed.
+SkyPilot starts and ends a machine, and ssh reaches it. A machine ends itself at a fixed time after
+the start of its last job, even if it is busy. This limits the bill of a killed launch.
 """
 
 from __future__ import annotations

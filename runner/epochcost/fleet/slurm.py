@@ -1,8 +1,7 @@
 """Slurm as an engine: each cell is a batch job that has a node for itself.
 
 The commands of Slurm run on the login node, or on this machine. The target's folder must be on a
-file system that the nodes share. Slurm says whether a job waits or runs. After a job's end, the
-exit code is in the job's folder, so Slurm's accounting is not needed.
+file system that the nodes share.
 """
 
 from __future__ import annotations

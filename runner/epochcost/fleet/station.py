@@ -1,8 +1,7 @@
 """A station measures cells on a target one by one: it runs a job and collects the results.
 
-A cell is a trial or a sweep. If its machine is lost, it waits to be measured again. After each
-cell, even a failed one, the station ends its job and collects its results. At its own end, it gives
-the machine back.
+A cell is a trial or a sweep. If a cell's machine is lost, the cell waits to be measured again. At
+its end, a station gives its machine back.
 """
 
 from __future__ import annotations
@@ -41,11 +40,9 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` has collected files that are not yet checked. ``waiting`` has the cells that no
-    station has taken. ``options`` are the arguments of `epochcost run` for all cells. ``on_event``
-    gets a station's name, a cell's title, the cell's new state and the reason. ``clock`` returns
-    seconds since 1970, and ``pause`` waits some seconds. ``losses`` counts the lost machines of
-    each cell, by the cell's id.
+    ``folder`` has collected files that are not yet checked. ``options`` are arguments of `epochcost
+    run`. ``on_event`` gets a station's name, a cell's title, the cell's new state and the reason.
+    ``losses`` counts lost machines by cell id.
     """
 
     folder: Path

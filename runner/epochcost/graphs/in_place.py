@@ -1,8 +1,7 @@
 """Find the inputs that a step may overwrite with their values for the next step.
 
-Such an input is carried: an output of each step is the input's value in the next step. The output
-may overwrite the input if every node that reads the input runs before the node that writes the
-output. The caller decides whether input and output share a tensor.
+An output of the step is such an input's next value. The output may overwrite the input if every
+reader of the input runs before the node that writes the output.
 """
 
 from __future__ import annotations
@@ -27,10 +26,8 @@ _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
     """Names of the inputs that a step may overwrite with the values for the next step.
 
-    ``carried`` maps each input to the output, of the same type and static shape, that is the
-    input's value in the next step. The result is right for every order in which a runtime may run
-    the nodes. The result also allows for fusion: a node whose result has a single reader may run as
-    part of that reader.
+    ``carried`` maps each input to its next value, an output of the same type and static shape. The
+    result is right for any order of nodes, and allows for fusion.
     """
     step = _Step(model.graph, tuple(carried.values()))
     return frozenset(before for before, after in carried.items() if step.frees(before, after))

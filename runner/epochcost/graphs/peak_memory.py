@@ -1,9 +1,7 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor occupies memory from the node that computes the tensor to the last node that reads it. If a
-view of the tensor, or a result written over the tensor, is read later, the memory stays occupied
-until then. Nodes run in the runtime's order, after constants are folded. The peak is multiplied by
-a factor for the overhead of the arena allocator. Weights, inputs and outputs do not count.
+A tensor occupies memory until the last node reads it, a view of it, or a result written over it. A
+factor allows for the arena allocator. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations

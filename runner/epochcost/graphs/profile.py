@@ -16,12 +16,10 @@ PASSES_PER_STEP = 3
 class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
-    ``flops`` counts a multiplication and an addition as two operations. ``matrix_flops`` are the
-    operations of matrix products, ``recurrent_flops`` those of recurrences, which run step by step.
-    ``products`` is the number of nodes that count in ``flops``. ``moved`` is how many numbers these
-    nodes read and write, without parameters. ``moved_by_grouped`` is the part of ``moved`` for
-    grouped convolutions. ``moved_by_others`` is how many numbers other nodes read and write, except
-    nodes that a runtime computes without memory traffic.
+    A multiplication and an addition are two ``flops``. ``moved`` is how many numbers the
+    ``products`` nodes with ``flops`` read and write, without parameters. ``moved_by_grouped`` is
+    its part for grouped convolutions. ``moved_by_others`` counts other nodes, except those without
+    memory traffic.
     """
 
     flops: float

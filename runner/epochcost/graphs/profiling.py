@@ -123,9 +123,8 @@ _RAISED = b"!"
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
     """Results of ``calls``, which run in copies of this process; None for a call that crashes.
 
-    Each call returns one line of bytes. A copy makes one call after the other. If a call crashes
-    the copy, a new copy continues with the next call. If a call raises an exception, this process
-    repeats the call, so that the caller gets the exception.
+    Each call must return one line of bytes. If a call raises an exception, this process repeats the
+    call, so that the caller gets the exception.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):

@@ -1,10 +1,7 @@
 """Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
-Matrix products with a parameter become MatMulNBits, which computes each weight as ``(code - zero) *
-scale``. All other nodes stay in fp32. The weights are the same random numbers as in the fp32 graph,
-rounded. Of the 16 codes, 15 are used: they stand for values evenly spaced from minus to plus the
-block's largest magnitude. Each weight is rounded to the nearest of these values. If a graph also
-looks up rows of a parameter, as in tied embeddings, it keeps that parameter in fp32, too.
+A weight is ``(code - zero) * scale``. 15 codes are evenly spaced from minus to plus the block's
+largest magnitude. Products with a parameter become MatMulNBits; other nodes stay in fp32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
-Each parameter becomes a graph input. Trials draw its values at random, with the standard deviation
-of the removed values. If the removed values are all equal, trials use that number. Other constants,
-such as a table of angles, stay.
+Parameters become graph inputs. Trials draw their values with the standard deviation of the removed
+values. If these were all equal, trials use that number. Other constants stay.
 """
 
 from __future__ import annotations

@@ -27,9 +27,8 @@ from epochcost.results.records import Agreement, OutputDifference
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     """Compare ``outputs`` of the trial's first step with the outputs of that step in fp32.
 
-    None if the job has no reference in fp32. The reference starts from the trial's parameters and
-    carried state. Raises JobError if there is no output of floats to compare, or if a number is
-    finite in fp32 but not in the trial.
+    None if the job has no reference. Raises JobError if no output of floats can be compared, or if
+    a number is finite in fp32 but not in the trial.
     """
     if job.reference is None:
         return None
@@ -92,14 +91,14 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
-    Carried state (inputs that get an output of the previous batch) starts at zero. None if the job
-    has no evaluation. The call closes its session, so that timed steps have all memory and threads.
-    Raises JobError for an input without a value and for a loss that is not finite.
+    None if the job has no evaluation. Carried state starts at zero and passes between batches.
+    Raises JobError for an input without a value, and for a loss that is not finite.
     """
     if job.evaluation is None:
         return None
     # No CUDA graph, which needs fixed addresses and only helps timed steps.
     settings = job.session.model_copy(update={"cuda_graph": False})
+    # Closed when this call ends, so that timed steps have all memory and threads.
     session = open_session(job.evaluation.graph, job.provider, settings)
     batches = load_arrays(job.evaluation.batches)
     infos = {info.name: info for info in session.get_inputs()}

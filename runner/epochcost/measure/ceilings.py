@@ -1,10 +1,7 @@
-"""Benchmark of a machine's peak rates ("ceilings").
+"""Benchmark of a machine's peak rates ("ceilings") of matrix products and memory copies.
 
-The process ``python -m epochcost.measure.ceilings WORK`` gets a ``CeilingWork`` as JSON. Like a
-trial it uses ONNX Runtime: it multiplies two matrices, copies memory, and prints a JSON list of
-``Ceiling``. ``ceilings_here`` starts this process unless peak rates of this host are stored, and
-stores the rates with the host's results. ``results.sidecar_faults`` checks rates that other people
-submit.
+The process ``python -m epochcost.measure.ceilings WORK`` gets a ``CeilingWork`` as JSON and prints
+a JSON list of ``Ceiling``. It computes on ONNX Runtime, as a trial does.
 """
 
 from __future__ import annotations
@@ -85,10 +82,9 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 
-    Rates that ``folder`` stores for ``hardware`` are used if they are of this host and runtime, in
-    the current format. Otherwise, or with ``again``, the rates are measured and stored. ``device``
-    is CUDA's number of the GPU. Raises CapabilityError if the rates cannot be measured or stored,
-    or if another run is writing to the same folder.
+    Unless ``again``, rates in ``folder`` are used if they fit host, runtime and format. ``device``
+    is CUDA's number. Raises CapabilityError if measuring or storing fails, or if another run writes
+    to the folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)

@@ -1,11 +1,10 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
-The module asks only if the firmware or the hypervisor names a cloud, so other machines lose no
-time. All requests together take at most ``PATIENCE_SECONDS``. From the answers the module keeps
-only the machine's type, and no identity or key.
+It is asked only if the firmware or the hypervisor names a cloud, for at most ``PATIENCE_SECONDS``.
+No identity is kept.
 
-Sources: EC2's user guide (instance metadata service version 2, instance identity documents), the
-Compute Engine documentation (metadata server), the Azure documentation (Instance Metadata Service).
+Sources: EC2's user guide (instance metadata service version 2), Compute Engine (metadata server),
+Azure (Instance Metadata Service).
 """
 
 from __future__ import annotations

@@ -59,10 +59,8 @@ class ControlGroups:
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
         """Paths of a control file in the process's group and enclosing groups, innermost first.
 
-        In version 2 of control groups, the file's name is ``unified``. In version 1, it is
-        ``legacy``, in the hierarchy ``controller`` (the kernel's admin-guide: cgroup-v2,
-        cgroup-v1). In a container, some of the paths may not exist, since the container's own group
-        is mounted as the root.
+        The file is called ``unified`` in version 2 of control groups, and ``legacy`` in version 1
+        (the kernel's admin-guide: cgroup-v2, cgroup-v1). In a container, some paths may not exist.
         """
         files: list[Path] = []
         for line in (read_text(self.membership) or "").splitlines():

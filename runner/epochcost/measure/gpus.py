@@ -1,13 +1,8 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
-This module uses NVIDIA's management library NVML, any of whose calls may fail. CUDA counts the
-GPUs in CUDA_VISIBLE_DEVICES from 0, and NVML counts all GPUs. CUDA and NVML count in the order of
-the PCI bus (``session.load_cuda_libraries`` sets this order). The rules for CUDA_VISIBLE_DEVICES
-are in the CUDA programming guide, "CUDA environment variables".
-
-Energy comes from the GPU's energy counter (Volta and later). If the counter cannot be read, or does
-not count while the GPU computes, the energy is unknown and the reason is stored. ``watch`` decides
-when to read the counter.
+CUDA counts the GPUs in CUDA_VISIBLE_DEVICES (CUDA programming guide, "CUDA environment variables"),
+NVML all GPUs. Both use the order of the PCI bus. Energy comes from the GPU's counter (Volta and
+later).
 """
 
 from __future__ import annotations

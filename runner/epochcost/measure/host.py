@@ -32,11 +32,9 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    ``at`` is the time of the readings in seconds. ``working``, ``waiting`` and ``steal`` are CPU
-    seconds of the watched CPUs; ``waiting`` includes ``steal``. ``own_seconds`` is the CPU time of
-    the worker and its parent on all CPUs; the parent uses little. ``frozen`` is the number of
-    seconds for which a quota stopped the trial. ``throttled`` counts how often heat lowered a
-    clock. A counter that this system lacks is None.
+    All are seconds, except ``throttled``: how often heat lowered a clock. A missing counter is
+    None. ``waiting`` includes ``steal``. ``own_seconds`` includes the worker's parent. A quota
+    stopped the trial for ``frozen`` seconds.
     """
 
     at: float

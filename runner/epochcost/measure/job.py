@@ -29,10 +29,8 @@ class _Frozen(BaseModel):
 class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
-    Input and output have the same type and static shape. The value is a parameter, the state of an
-    optimizer, or the state of a recurrent layer. If its first value is neither stored nor drawn at
-    random, all its elements start at ``fill``. If ``in_place``, the step may write the output over
-    the input, because every node that reads the input has run by then.
+    Both have the same type and static shape. A first value neither stored nor drawn is filled with
+    ``fill``. If ``in_place``, the output may overwrite the input.
     """
 
     input: str
@@ -44,12 +42,9 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    Sampling ends when the mean is precise: half the width of its 95 % confidence interval, divided
-    by the mean, is at most ``relative_half_width``. A precise mean needs at least
-    ``minimum_samples`` samples, ``minimum_seconds`` seconds and ``minimum_share`` of the budget. A
-    short series would not show how the scheduler or the clock governor changes the speed. Sampling
-    also ends after ``most_samples`` samples, or when ``budget_seconds``, which include the warm-up,
-    are spent.
+    ``relative_half_width`` is half the width of the mean's 95 % confidence interval, divided by the
+    mean. Sampling ends at this precision if all minima are reached, else at ``most_samples`` or
+    ``budget_seconds``, which include the warm-up.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -76,10 +71,9 @@ class WarmUpRule(_Frozen):
 class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
-    ``graph`` has static shapes and the scalar output ``loss``. ``batches`` is an .npz with an array
-    ``[batches, batch, ...]`` for each input that changes between batches; the other inputs are
-    parameters and carried values. Values of ``carried`` start at zero and pass from one held-out
-    batch to the next.
+    ``graph`` has static shapes and the scalar output ``loss``. ``batches`` is an .npz with arrays
+    ``[batches, batch, ...]`` for changing inputs. ``carried`` starts at zero and passes between
+    batches.
     """
 
     graph: Path
@@ -125,20 +119,15 @@ class JobFiles(_Frozen):
 
     ``graph`` is an ONNX file with static shapes: the whole training step, or the model for
     inference. ``batches`` is an .npz with an array ``[pool, batch, ...]`` for each graph input that
-    changes. Each step takes the next batch of the pool, starting again after the last, and copies
-    it to the device within the timed region. ``scalars`` are graph inputs with one value for the
-    whole trial, such as a constant learning rate. ``series`` is an .npz with an array ``[steps,
-    ...]`` for each graph input that follows a schedule, such as a learning rate. Each step takes
-    the next value; steps after the last value keep the last value. ``initial`` is an .npz with the
-    values of some parameters. Other parameters are drawn at random as the metadata of ``graph``
-    says, with the job's seed. A carried value without a stored or drawn value starts as a tensor
-    filled with ``CarriedValue.fill``. In inference, a parameter without a value is an error.
-    ``outputs`` are the names of the outputs to read, such as the loss, without carried values.
-    ``reference`` is the same work in fp32, for comparison. It is None if the trial itself computes
-    in fp32, or if an engine runs ``graph``. ``evaluation`` computes the loss of a training on
-    held-out batches. ``serving`` has the load or the requests that LoadGen sends; None for trials
-    that time steps. If ``serving`` has a load, ``batches`` has arrays ``[examples, ...]``, and
-    ``graph`` is the graph for the largest batch.
+    changes; steps take the batches in turn. ``scalars`` are inputs with one value for the whole
+    trial. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs that follow a schedule;
+    after the end, the last value stays. ``initial`` is an .npz with some parameters. Others are
+    drawn with the job's seed, as the metadata of ``graph`` says. In inference, a parameter without
+    a value is an error. ``outputs`` are the outputs to read, without carried values. ``reference``
+    is the same work in fp32; None if the trial is in fp32 or an engine runs ``graph``.
+
+    ``serving`` is None for trials that time steps. If it has a load, ``batches`` has arrays
+    ``[examples, ...]``, and ``graph`` is for the largest batch.
     """
 
     graph: Path
@@ -156,12 +145,9 @@ class JobFiles(_Frozen):
 class Job(JobFiles):
     """All data that a worker needs for a trial: its files and the settings of its run.
 
-    ``runtime`` is the package that must execute the graph, as ``package==version``. A worker with
-    another package refuses the job. If ``runtime`` is None, any package may execute the graph.
-    ``python`` is the interpreter of the runtime's environment, None for this program's interpreter.
-    ``pinning`` has the worker's CPUs; if it is None, the worker may use all CPUs.
-    ``memory_limit_bytes`` limits the worker's memory on the host, None for no limit.
-    ``precision`` is the precision in which ``graph`` computes.
+    ``runtime`` is the required package as ``package==version``. ``python`` is the interpreter, by
+    default this program's. Without ``pinning``, all CPUs may be used. ``memory_limit_bytes`` limits
+    memory on the host.
     """
 
     mode: Mode

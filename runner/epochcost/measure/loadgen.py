@@ -1,11 +1,8 @@
 """Run MLPerf's LoadGen, a library that sends queries; only this module imports LoadGen.
 
-The module makes LoadGen's settings, runs LoadGen, and reads its files: values of the detail log,
-the summary, and latencies from the trace. The module also searches for the highest rate of arrivals
-at which latencies stay within their bound. LoadGen logs a line ``:::MLLOG {json}`` for each value.
-A trace has an event for each sample. The event's ``complete_ns`` counts from the sample's scheduled
-time (mlcommons/inference, loadgen/logging.cc). ``scenario`` and ``token_scenario`` decide what a
-query means.
+LoadGen's log has lines ``:::MLLOG {json}``. Its trace has an event for each sample, whose
+``complete_ns`` counts from the scheduled time (mlcommons/inference, loadgen/logging.cc). The module
+also searches for the highest rate of arrivals within latency bounds.
 """
 
 from __future__ import annotations
@@ -61,12 +58,10 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """Settings for a run of LoadGen.
 
-    ``queries_per_second`` is the rate of arrivals. In the scenario "offline", LoadGen prepares
-    enough samples for this rate. ``bound_seconds`` is the latency bound of a sample.
-    ``percentile``, a number below 1, is the latency percentile that must keep its bound. If
-    ``token_bound_seconds`` is set, ``bound_seconds`` is the bound of the first token and
-    ``token_bound_seconds`` the bound of every further token. If ``trace`` is set, LoadGen logs
-    every sample. ``examples`` is the number of examples from which LoadGen chooses.
+    ``queries_per_second`` is the rate of arrivals. ``examples`` is the number of examples. The
+    latency at ``percentile``, below 1, must keep its bound. With ``token_bound_seconds``,
+    ``bound_seconds`` is the first token's bound, the other that of each further token. ``trace``
+    logs every sample.
     """
 
     scenario: LoadScenario
@@ -332,10 +327,9 @@ class LoadGenTrial(ABC):
     def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        The search starts at a fixed share of ``capacity`` and tries no rate below ``floor`` (both
-        in samples per second). The first longer run has ``first`` times the rate that was found.
-        After each longer run that exceeds the bound, the rate is multiplied by ``less``. Returns
-        whether a longer run kept the bound.
+        Returns whether a longer run kept the bound. ``capacity`` and the lowest rate ``floor`` are
+        samples per second. Longer runs begin at ``first`` times the found rate, then multiply by
+        ``less``.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
@@ -369,10 +363,8 @@ KeepsBound = Callable[[float], bool]
 def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
     """Search for the highest rate of arrivals that keeps the latency bound.
 
-    The search begins with ``start`` and halves the rate (down to ``floor``) or raises it by a
-    quarter, until a tested rate keeps the bound and a higher one does not. The search then bisects
-    between these rates on a logarithmic scale. Returns the highest rate that kept the bound in a
-    run, or None if latencies exceed the bound even at the rate ``floor``.
+    The search begins at ``start`` and tries no rate below ``floor``. Returns the highest rate that
+    kept the bound in a run, or None if even ``floor`` exceeds the bound.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

@@ -41,10 +41,8 @@ def memory_limit_bytes() -> int:
 def available_memory_bytes() -> int:
     """Bytes that a new process could allocate now without taking memory from others.
 
-    The result is the least of the machine's available memory, the free memory of each control
-    group, and the caller's ``ulimit``. A sixteenth of ``memory_limit_bytes`` is left for other
-    processes, which may grow. The page cache of a group counts as free, since the kernel can drop
-    the cache.
+    Control groups and the caller's ``ulimit`` also limit the result. A sixteenth of
+    ``memory_limit_bytes`` is left for other processes. The page cache of a group counts as free.
     """
     free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()

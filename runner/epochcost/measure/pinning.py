@@ -1,8 +1,7 @@
 """Pin a worker to a part of this machine's CPUs, to emulate a smaller instance of the same family.
 
 A cloud's vCPU is a hardware thread. A smaller instance has fewer cores with all their threads, on a
-single NUMA node if they fit. The kernel's topology shows which threads share a core, and which CPUs
-share a NUMA node.
+single NUMA node if they fit.
 """
 
 from __future__ import annotations
@@ -81,9 +80,8 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """Choose CPUs like those of a smaller instance: whole cores on the fewest NUMA nodes.
 
-    The CPUs are on the first node with enough CPUs, else on the largest nodes. Within a node, cores
-    with more ``allowed`` threads come first. If the topology is unknown, the CPUs with the lowest
-    numbers are chosen. Returns the CPUs in ascending order.
+    Returns ``count`` of the ``allowed`` CPUs, in ascending order. If the topology is unknown, these
+    are the CPUs with the lowest numbers.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])

@@ -1,10 +1,7 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
-The module reads ONNX Runtime's profiles. It decides which nodes may run on the CPU under CUDA, and
-which nodes a CUDA graph may contain. It also decides in which number type nodes with many
-operations (heavy nodes) must compute. The proof is needed because ONNX Runtime may silently compute
-in fp32. For example, if a provider has no fp16 kernel of an operator, ONNX Runtime casts to fp32
-and back around the fp32 kernel.
+The proof is needed because ONNX Runtime may silently compute in fp32, for example if a provider has
+no fp16 kernel of an operator. Nodes with many operations are called heavy nodes.
 """
 
 from __future__ import annotations
@@ -160,8 +157,7 @@ class Declared:
     """Names of the nodes in a training step's graph, by the precision of their inputs.
 
     ``half`` are the nodes, except casts, with an input of half precision. ``wide`` are the heavy
-    nodes that onnxstep added without such an input, such as sums in fp32. ``names`` are all nodes.
-    A node that ran but is not in ``names`` results from a fusion by ONNX Runtime.
+    nodes that onnxstep added without such an input. ``names`` are all nodes.
     """
 
     half: frozenset[str] = frozenset()
@@ -195,10 +191,9 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, every heavy node except those in ``declared.wide``, and every node in
-    ``declared.half``, must have an input in half precision. If a graph has no heavy nodes, this
-    applies to every node that reads floats, except casts. In int4, every matrix product with
-    weights must have quantised weights. TF32 is not checked, because a profile shows it as fp32.
+    In half precision, ``declared.half`` and heavy nodes outside ``declared.wide`` need an input of
+    half precision. Without heavy nodes, all nodes that read floats do, except casts. In int4,
+    products need quantised weights. TF32 is unchecked.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -251,12 +246,12 @@ def _undeclared(
 ) -> list[ExecutedNode]:
     """The nodes that ran in fp32 (``wide``) although the graph does not declare fp32 for them.
 
-    A node that is not in ``declared.names`` is a fusion, and may replace a node of
-    ``declared.wide`` that did not run. The result is therefore empty if all undeclared nodes are
-    fusions, and there are no more of them than nodes of ``declared.wide`` that did not run.
+    The result is empty if these nodes are all fusions, and no more than the nodes of
+    ``declared.wide`` that did not run. A fusion is not in ``declared.names``.
     """
     apart = [node for node in wide if node.name not in declared.wide]
     fused = [node for node in apart if node.name not in declared.names]
+    # A fusion may replace a declared node that did not run.
     replaced = declared.wide.difference(node.name for node in nodes)
     return [] if len(fused) == len(apart) <= len(replaced) else apart
 

@@ -1,8 +1,7 @@
 """Test the runtime in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` runs a session on the GPU and prints a JSON list of what CUDA lacks, empty on success. The
-process is separate because a CUDA context holds GPU memory as long as its process lives. A broken
-driver may also crash the process. ``engine`` prints the software of an engine's environment.
+``cuda`` runs a session on the GPU and prints a JSON list of what CUDA lacks, empty on success.
+``engine`` prints the software of an engine's environment. A broken driver may crash the process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-This module tests CUDA by running a graph, because ONNX Runtime lists CUDA as available even without
-a GPU if its package was built for CUDA. This module works without onnxruntime and reads no facts
-about the machine, because a worker in an engine's environment imports it. ``execute.engines`` makes
-such environments.
+This module works without onnxruntime and reads no facts about the machine, because a worker in an
+engine's environment imports it. It tests CUDA by running a graph.
 """
 
 from __future__ import annotations
@@ -143,6 +141,8 @@ def require_cuda() -> None:
 @functools.cache
 def _missing_for_cuda() -> tuple[str, ...]:
     try:
+        # ONNX Runtime lists CUDA even without a GPU. The test has its own process, because a CUDA
+        # context holds GPU memory as long as its process lives.
         probe = run_module(None, *_PROBE, timeout_seconds=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         return (f"a CUDA driver that answers within {_PROBE_SECONDS} s",)

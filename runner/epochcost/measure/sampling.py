@@ -58,13 +58,13 @@ class _Looks:
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
     """Whether the last third of the steps is as fast as the third before it.
 
-    The medians of the two thirds must agree within ``tolerance``, so that a single slow step does
-    not delay the sampling. Since the thirds grow with the number of steps, they show slow drift (of
-    clocks) as well as a few slow steps at the beginning (allocation, kernel selection).
+    The medians of the two thirds must differ by at most ``tolerance`` times the earlier median.
     """
     third = len(seconds) // 3
     if third == 0:
         return False
+    # Medians, since a single slow step should not delay the sampling. Thirds grow, so they show
+    # slow drift of clocks, and a few slow steps at the beginning.
     earlier = plain_statistics.median(seconds[-2 * third : -third])
     later = plain_statistics.median(seconds[-third:])
     return abs(later - earlier) <= tolerance * earlier

@@ -1,11 +1,7 @@
 """Measure a model under LoadGen: warm the model up, then let LoadGen send queries in a scenario.
 
-The module sets the duration, queries and rate of each run of LoadGen, and serves the model with a
-session for each batch size. Sessions have fixed shapes, as in trials with full batches. Fixed
-shapes let ONNX Runtime plan its memory, and also suit graphs without a symbolic batch dimension. A
-batch between two sizes is padded to the larger size. The model runs on LoadGen's own thread, or on
-another thread that takes batches of waiting samples from a queue. ``loadgen`` searches for the
-highest rate of arrivals.
+The model has a session with fixed shapes for each batch size. A batch between two sizes is padded
+to the larger one. Queries are answered on LoadGen's thread, or on another thread.
 """
 
 from __future__ import annotations
@@ -222,9 +218,8 @@ class _Scenario(LoadGenTrial):
 class ServedModel:
     """A model with a session for each batch size, called with the indices of examples.
 
-    ``placement`` states where the nodes ran at the largest batch size. ``first_outputs`` are the
-    outputs for the first examples at that batch size. Carried state is reset at each call, because
-    requests come from different users. Raises JobError for a graph input without a value.
+    ``placement`` and ``first_outputs`` belong to the largest batch size. Carried state is reset at
+    each call. Raises JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:

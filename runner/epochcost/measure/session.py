@@ -1,11 +1,7 @@
 """Create ONNX Runtime sessions on the requested provider, without a fallback to another one.
 
-The module sets the options of sessions and providers, allocates tensors on a device and copies
-values into tensors. ``stepping`` binds the tensors, ``placement`` proves where nodes ran, and
-``runtime`` checks whether the machine can use CUDA.
-
-ONNX Runtime's Python interface cannot copy bfloat16 from NumPy. Instead, a graph of a single Cast
-reads the values in fp32 and writes them into the tensor.
+The module sets the options of sessions and providers. It also allocates tensors on a device and
+copies values into tensors, even of bfloat16.
 """
 
 from __future__ import annotations
@@ -65,16 +61,13 @@ def open_session(
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` that runs on ``provider`` alone.
 
-    ``weights`` are values of graph inputs that never change. They become constants of the graph,
-    which ONNX Runtime packs for its kernels beforehand, as in a server. The session uses these
-    arrays without a copy, so the caller must keep them. ``profile`` is the path prefix of a profile
-    of the session's runs. Under CUDA, ``strict`` forbids nodes on the CPU. Otherwise ONNX Runtime
-    may use the CPU, and ``placement`` checks later that only shapes were computed there. Raises
-    CapabilityError if the session fell back to another provider, JobError if ONNX Runtime refuses
-    the graph.
+    ``weights`` become constants without a copy; the caller must keep them. ``profile`` is a
+    profile's path prefix. Under CUDA, ``strict`` forbids nodes on the CPU. Raises CapabilityError
+    after a fallback, and JobError for a refused graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
+    # If not strict, ONNX Runtime may use the CPU; ``placement`` later checks this.
     options = _options(settings, provider, profile, strict and provider == "cuda")
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
@@ -130,9 +123,8 @@ def _on_host(array: NDArray[Any]) -> ort.OrtValue:
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input, by the input's name.
 
-    The session reads some inputs, such as shapes, on the cpu, and all others on ``device``. Each
-    input must be bound on the device that reads it: ONNX Runtime copies a value from another device
-    only once, when the value is bound, and ignores later changes.
+    It is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound there:
+    ONNX Runtime ignores later changes of a value on another device.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}
@@ -216,6 +208,7 @@ def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSetting
 def _fill_bfloat16(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
     provider: Provider = "cpu" if value.device_name() == "cpu" else "cuda"
     plain = SessionSettings(threads=settings.threads, device=settings.device)
+    # ONNX Runtime's Python interface cannot copy bfloat16 from NumPy.
     session = open_session(_cast(array.shape).SerializeToString(), provider, plain)
     binding = session.io_binding()
     binding.bind_cpu_input("x", np.ascontiguousarray(array, np.float32))

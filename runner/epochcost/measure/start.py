@@ -1,10 +1,8 @@
 """Start modules of this package in separate processes, with this or another interpreter.
 
-As a script, ``python -I start.py LIBRARY MODULE ARGUMENT…``, this file starts a module under an
-interpreter in which the package is not installed. The script loads the package that contains this
-file, and onnxstep from the folder LIBRARY. The script keeps the parents of these folders off the
-import path: if they are site-packages, imports would find the runtime of epochcost's own
-environment. This file itself uses only the standard library.
+The script ``python -I start.py LIBRARY MODULE ARGUMENT…`` starts a module under an interpreter
+without this package. LIBRARY is the folder of onnxstep. This file itself uses only the standard
+library.
 """
 
 from __future__ import annotations
@@ -27,6 +25,8 @@ def start(library: str, module: str, *arguments: str) -> None:
 
 
 def _load(folder: Path) -> None:
+    # The folder's parent stays off the import path: if it is site-packages, imports would find the
+    # runtime of epochcost's own environment.
     spec = importlib.util.spec_from_file_location(
         folder.name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )

@@ -1,9 +1,7 @@
 """Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
-Carried values, which a step passes to the next step, live in two sets of tensors on the device. A
-step reads one set and writes the other, and the next step swaps the sets, so carried values never
-leave the device. Both sets share the tensors that a step may write in place. The module reads a
-job's arrays, checks them against the graph, binds them and copies them to the device.
+Carried values stay on the device, in two sets of tensors. Each step reads one set and writes the
+other. The sets share the tensors that a step may write in place.
 """
 
 from __future__ import annotations
@@ -64,10 +62,9 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 class StepInputs:
     """Values for the inputs of a graph.
 
-    ``batches`` has a pool ``[pool, batch, ...]`` for each input that changes; each step takes the
-    next batch in turn. ``series`` has an array ``[steps, ...]`` for each input that follows a
-    schedule. Each step takes the next value, and steps after the last value keep the last value.
-    ``constants`` has a value for every other input, including the first value of carried inputs.
+    ``batches`` has arrays ``[pool, batch, ...]``; steps take batches in turn. ``series`` has arrays
+    ``[steps, ...]`` of a schedule; after the end, the last value stays. ``constants`` has all other
+    inputs, and the first values of carried ones.
     """
 
     batches: Mapping[str, Array]
@@ -78,8 +75,7 @@ class StepInputs:
 class Stepper:
     """Run steps of a session: each call copies the next batch, runs a step and waits for its end.
 
-    In inference the step copies every output to the host, as a server must; in training outputs
-    stay on the device. Names, shapes and types of ``inputs`` must be those of the graph.
+    In inference, a step copies every output to the host. ``inputs`` must match the graph, and
     ``session`` must have been opened with ``settings``.
     """
 

@@ -1,10 +1,7 @@
 """Measure a decoder in an engine that receives requests at random times.
 
-LoadGen runs its scenario "server" and measures latencies of tokens. The trial searches for the
-highest rate of requests at which the latencies of first and further tokens keep their bounds. It
-confirms that rate in a longer run, and then measures at percentages of that rate. This module
-decides numbers and rates of requests, ``engine`` runs the engine, and ``loadgen`` runs LoadGen and
-searches for the rate.
+LoadGen runs its scenario "server". The trial finds the highest rate of requests that keeps the
+latency bounds of first and further tokens. It then measures at percentages of that rate.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. The only state that a session does
-not show is that of the random generators for Dropout's masks. On the CPU provider, a Dropout node's
-generator starts at the node's seed and advances by one at each run. So a session that is opened
-after n steps gets seeds that are larger by n. ``train.loop`` decides the inputs, and when to
-evaluate and to stop.
-
-While a GPU computes, a thread reads the next batches, as data loaders of frameworks do. On a CPU a
-batch is read when a step needs it, because a thread would slow the step by more than the reading
-takes.
+A training continues from any step as if it had never stopped. A session does not show the state of
+Dropout's generators. On the CPU provider, this state follows from the number of steps.
 """
 
 from __future__ import annotations
@@ -39,9 +32,9 @@ from onnxstep.graphs.nodes import copied, is_standard
 class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
-    ``fed`` are the inputs that change with each step. ``loss`` is the name of the step's loss
-    output. ``evaluations`` has a graph for each batch size. Each of these graphs has an output with
-    the name "loss", and another output whose name is in the field ``scores``.
+    ``fed`` are the inputs that change with each step. ``loss`` is an output of ``step``.
+    ``evaluations`` has a graph for each batch size, with an output "loss" and one named as
+    ``scores`` says.
     """
 
     step: onnx.ModelProto
@@ -64,10 +57,9 @@ class Evaluated:
 class TrainingSession:
     """Runs the further steps of a training that has already taken ``steps_taken`` steps.
 
-    ``values`` are the parameters and all other carried state after these steps. A carried value
-    that is not in ``values`` starts as a tensor filled with ``CarriedValue.fill``. On a GPU, a
-    profile of the first step, written to ``folder``, proves where the step ran. Raises JobError for
-    an input without a value.
+    ``values`` are parameters and other carried state; missing state starts at
+    ``CarriedValue.fill``. On a GPU, the first step's profile is written to ``folder``. Raises
+    JobError for an input without a value.
     """
 
     def __init__(
@@ -81,6 +73,7 @@ class TrainingSession:
     ) -> None:
         self._graphs, self._values, self._ahead = graphs, dict(values), provider != "cpu"
         self._to_prove = EXECUTION_PROVIDERS[provider] if self._ahead else None
+        # On CPUs, Dropout's generator starts at the node's seed and advances by one at each run.
         step = with_later_masks(graphs.step, steps_taken).SerializeToString()
         profile = folder / "profile" if self._ahead else None
         self._session = open_session(step, provider, settings, profile)
@@ -95,6 +88,7 @@ class TrainingSession:
 
     def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
         """Run a step on each batch; yields the step's loss and its seconds of waiting for data."""
+        # On a CPU, a thread would slow the step by more than the reading takes.
         reader = TimedReader(batches, _READ_AHEAD if self._ahead else 0)
         waited_before = 0.0
         self._stepper.feed_from(reader)

@@ -1,8 +1,7 @@
 """Watch the machine from the parent's process while a worker takes its samples.
 
-Watching adds no work to the worker's timed steps. The parent reads the counters of the host at the
-start and at the end of the sampling. It reads the GPU's state ten times a second. The worker's
-progress says when sampling begins and ends. ``host`` and ``gpus`` interpret the counters.
+The host's counters are read at the start and at the end of the sampling, and the GPU's state ten
+times a second. Watching adds no work to the timed steps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-The worker loads its libraries and waits for a byte on standard input, which says that the job is
-written. Then the worker reads the job, times it and writes the measurement. Standard output has
-only lines of ``job.Message``. The output of libraries goes to standard error. The worker ends when
-its standard input is closed, so that the worker never outlives its parent.
+A byte on standard input says that the job is written. The worker ends when that input is closed.
+Standard output has only lines of ``job.Message``. The output of libraries goes to standard error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Fit a graph to a trial: give sizes to the graph's dimensions, and find its carried state.
 
-Carried state consists of inputs whose value is an output of the previous step. A decoder's graph is
-also checked against the sizes in its spec's ``[decoder]``. Inputs and outputs of the graph must
-have the names that onnxruntime-genai's model builder gives. The check reads no weights, so it works
-without an ONNX file's external data.
+Carried state is inputs whose value is an output of the previous step. A decoder's graph must have
+the names of onnxruntime-genai's model builder, and the sizes in ``[decoder]``. No weights are read.
 """
 
 from __future__ import annotations
@@ -44,10 +42,8 @@ def bind_model(
 ) -> onnx.ModelProto:
     """The model's graph with fixed shapes for ``batch_size`` and, for a decoder, a phase ``work``.
 
-    The sizes of other dimensions come from the spec's ``[dimensions]``. If a single dimension has
-    no size there, it is the batch, whatever its name. Tensors that an exporter merged are separated
-    again, see ``exported.separated``. Raises ModelError if a dimension of the graph has no size, if
-    a size contradicts the graph, or if the spec has a size for a dimension that the graph lacks.
+    Other sizes come from the spec's ``[dimensions]``. If a single dimension has no size there, it
+    is the batch. Raises ModelError for a missing, contradicting or surplus size.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):

@@ -40,9 +40,8 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
-    Measurements stay valid if someone edits any other key: names, notes, sources, batch sizes, the
-    numbers of examples and epochs, and keys for real data. The digest is the same for 1 and 1.0,
-    and for any order of entries whose order has no effect.
+    Changes to other keys, such as notes or batch sizes, keep the digest. So do 1.0 instead of 1,
+    and another order of entries where the order has no effect.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

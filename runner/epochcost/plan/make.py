@@ -37,12 +37,9 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is the installed ONNX Runtime package with its version, and ``producer`` the version
-    of epochcost. ``missing_engines`` has a message for each engine that the studies name and that
-    is not installed. ``no_cuda``, ``no_loadgen`` and ``no_pinning`` are the reasons why this
-    machine cannot run CUDA, run LoadGen or pin a trial to CPUs; None if it can. ``cpus`` is the
-    number of CPUs that a trial may use, and ``gpus`` the number of GPUs that CUDA finds; None if
-    unknown.
+    ``runtime`` is ONNX Runtime's package, ``producer`` epochcost's version. ``missing_engines`` has
+    a message by engine. The fields ``no_…`` are reasons, None if the machine can. ``cpus`` and
+    ``gpus`` are numbers, None if unknown.
     """
 
     hardware: str
@@ -60,10 +57,9 @@ class HostCapabilities:
 class RunRequest:
     """A user's selection for a run, by names; an empty tuple selects everything.
 
-    With ``as_is``, the run measures even if this machine contradicts the spec of ``hardware``.
-    ``device`` is the index of the GPU for all studies; None if each study states its own.
-    ``vcpus``, ``batch_size`` and ``rounds`` replace the values in the studies. ``trials`` are ids
-    of trials or sweeps.
+    ``as_is`` allows a machine that contradicts its spec. ``device`` is the GPU's index; None keeps
+    each study's own. ``vcpus``, ``batch_size`` and ``rounds`` replace the studies' values.
+    ``trials`` also has ids of sweeps.
     """
 
     studies: tuple[str, ...] = ()

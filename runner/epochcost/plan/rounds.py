@@ -1,9 +1,7 @@
 """Decide the order in which a run measures its trials, each in several rounds.
 
-A machine's speed drifts: the machine warms up, other programs come and go, and clocks change. So a
-run measures all trials in several rounds, and each round has its own random order. So the drift
-affects all trials alike. A run with a single round follows the plan's order. Two trials that differ
-only in their number of rounds are the same trial.
+Each round has its own random order, so a drift of the machine's speed affects all trials alike. A
+run with a single round follows the plan's order.
 """
 
 from __future__ import annotations
