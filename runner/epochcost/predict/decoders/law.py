@@ -149,8 +149,8 @@ class Law:
 
     def __call__(self, efficiencies: Vector) -> Vector:
         """Logarithms of the predicted seconds of each step [n]."""
-        # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences never
-        # make it faster.
+        # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences
+        # never make it faster.
         phase, s = _Phases(self, efficiencies), self
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)

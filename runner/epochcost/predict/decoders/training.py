@@ -79,6 +79,7 @@ class Efficiencies(NamedTuple):
 
 _START = Efficiencies(0.6, 0.8, 1e-3, 1.0, 20.0, 1.5, 1.03, 0.5, 0.7, 60.0, 0.15)
 _SPREAD = Efficiencies(0.5, 0.12, 1.0, 0.5, 1.0, 0.4, 0.05, 0.5, 0.6, 0.7, 0.5)
+# No term depends on a device's rates, so a higher peak never makes a training slower.
 _TERMS = (
     Term(0.08, ("bits",)),
     Term(0.06, ("family",), (("tokens", 1.5), ("size", 1.0))),
