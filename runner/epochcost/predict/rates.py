@@ -42,8 +42,8 @@ class Rate:
     """A published rate of a whole machine in examples, runs or epochs a second (see ``unit``).
 
     ``batch`` is a step's examples on one device. ``size`` is a sequence's length or an image's side
-    in pixels, empty if not stated. ``file`` belongs to the source, ``path`` and ``line`` to our
-    table.
+    in pixels, empty if not stated. ``file`` is a file of the source, ``path`` and ``line`` the
+    row's place in our table.
     """
 
     source: str

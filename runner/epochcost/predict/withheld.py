@@ -137,9 +137,9 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
 
-    A row's factor is fitted to rows with other ``names``: of its device if models are withheld, all
-    if sources, else of its ``Rate.edition``. The result is NaN for rows that are not
-    ``predictable``, infinite without a factor.
+    The factor is fitted to rows with other ``names``. If models are withheld, these are of the
+    row's device; if sources, of any; else of its ``Rate.edition``. The result is NaN for rows that
+    are not ``predictable``, and infinite if no row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

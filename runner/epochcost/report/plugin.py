@@ -56,8 +56,8 @@ class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
     ``root`` has ``specs/`` and ``models/``. ``cache`` stores drawn charts and operation counts.
-    ``published`` is the revision of the last published site, for the page of changes. ``templates``
-    is by default ``site_templates`` of the project, or else of the package.
+    ``published`` is the revision of the last published site, for the page of changes. Without
+    ``templates``, the folder is ``site_templates`` of the project, or else of the package.
     """
 
     root = option.Type(str, default=".")

@@ -139,8 +139,8 @@ class Conditions(Record):
     share of CPU time that the hypervisor gave to other machines. For a pinned trial, both cover its
     CPUs and their hardware siblings. ``frozen_seconds`` is the time for which a CPU quota stopped
     the trial. ``throttles`` are the reasons for lowered clocks, empty if none was lowered.
-    ``devices`` are the GPUs' PCI bus addresses, ``device_memory_bytes`` the worker's peak on them.
-    ``unknown`` gives the reason for each None.
+    ``devices`` are the GPUs' PCI bus addresses, ``device_memory_bytes`` the worker's peak memory on
+    these GPUs. ``unknown`` gives the reason for each None.
     """
 
     seconds: FiniteSeconds

@@ -79,8 +79,8 @@ class Pinning(Record):
     """The logical CPUs, by the kernel's numbers, to which all threads of the worker were pinned.
 
     ``siblings`` are the hardware threads of the same cores that the worker did not use. ``cores``
-    and ``numa_nodes`` are numbers, None if unknown. ``threads`` counts ONNX Runtime's threads.
-    Memory, caches and clock are not limited.
+    and ``numa_nodes`` are counts, None if the kernel does not state them. ``threads`` counts ONNX
+    Runtime's threads. Memory, caches and clock are not limited.
     """
 
     emulates: Emulated = "a smaller instance of the same family"

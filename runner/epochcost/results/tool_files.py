@@ -94,7 +94,7 @@ class _Export:
 
         ``form`` is a path of keys with ``{name}`` and ``{statistic}``. ``units`` has a divisor for
         each latency, 1000 for milliseconds. Percentiles for which ``requests`` are too few are left
-        out. If ``requests`` is None, these are all above the median.
+        out. If ``requests`` is None, all above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):

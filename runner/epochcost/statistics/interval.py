@@ -48,8 +48,8 @@ def mean_interval(
 
     The block bootstrap's percentile interval (Politis & Romano 1992; quantiles by Cornish & Fisher
     1938) is scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of
-    consecutive samples of each process, empty for one process. With several, the interval also
-    covers differences between processes. For a single sample it is [0, inf].
+    consecutive samples of each process, empty for one process. With several rounds, the interval
+    also covers differences between processes. The interval of a single sample is [0, inf].
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

@@ -151,8 +151,8 @@ class CpuForm:
 class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
-    At a precision, the matrix units compute ``products`` operations a second, the vector units
-    ``operations``. ``bandwidth`` (memory) and ``link`` (between devices) are bytes a second.
+    At one precision, the matrix units compute ``products`` operations a second, and the vector
+    units ``operations``. ``bandwidth`` (memory) and ``link`` (between devices) are bytes a second.
     ``hops`` counts the links between two devices. ``unpacking`` is 2 if unpacking a quantised
     weight takes twice the usual operations. ``memory`` is in bytes, infinite for processors.
     ``cores`` is the number over all ``sockets``, 0 for a device. Chips with equal ``kind``,

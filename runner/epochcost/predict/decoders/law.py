@@ -53,7 +53,8 @@ class Efficiencies(NamedTuple):
     - ``prompt_layer``, ``start``: seconds for each layer of a prefill, and for each prefill.
     - ``hop``: seconds for each transfer between two devices.
     - ``threads``: seconds that each core of a processor adds to each layer.
-    - ``warm``, ``narrow``: prompt length, and width of the hidden state, for half the matrix rate.
+    - ``warm``, ``narrow``: the prompt length, and the width of the hidden state, at which the
+      matrix units reach half their rate.
     - ``between``: share of other requests' prefills for which an output token waits.
     - ``clock``: a device's seconds of layers and sequences are divided by (vector operations a
       second / 3e13) to this power.

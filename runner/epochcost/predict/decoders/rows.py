@@ -99,7 +99,7 @@ class Line:
 class ServingQuestion:
     """A question about the time of a prefill or a decoding step on some devices or processors.
 
-    For the ``kind`` ``first``, the time is that to read the prompts of all ``sequences`` together.
+    For the ``kind`` ``first``, the time is for reading the prompts of all ``sequences`` together.
     For ``token``, it is the time between tokens of each sequence. If ``interleaved``, the server
     reads later prompts between the tokens. An empty ``edition`` is the software's newest.
     ``cached`` tokens of each prompt need no prefill.
@@ -135,7 +135,7 @@ class TokenRow:
     second.
 
     If the row states only a rate at full load, ``seconds`` is None and the question has one
-    sequence. Otherwise ``tokens_per_second`` is None. Unknown lengths are 0.
+    sequence. If the row states a time, ``tokens_per_second`` is None. Unknown lengths are 0.
     """
 
     line: Line

@@ -2,7 +2,7 @@
 
 ``law`` gives the time from fitted efficiencies. A Gaussian process learns how far published times
 are from the law. Only the law depends on bandwidth, memory and the number of sequences.
-Accelerators and CPUs have separate processes.
+Accelerators and CPUs have separate Gaussian processes.
 """
 
 from __future__ import annotations

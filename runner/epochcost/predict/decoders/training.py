@@ -99,7 +99,7 @@ class TrainingQuestion:
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens. The backward
     pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores
-    only a part of the weights.
+    only a part of the weights. An empty ``software`` means any.
     """
 
     form: DecoderForm
