@@ -77,10 +77,10 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    ``cache`` and ``power`` weigh these features of a device; other features weigh 1. Fields with
-    ``length`` are length scales, those with ``linear`` deviations of slopes over features (of the
-    graph in ``graph_linear``, else of the device). Fields with ``group`` are for one chip with one
-    memory size.
+    ``cache`` and ``power`` weigh these features of a device. Fields with ``length`` are length
+    scales, those with ``linear`` deviations of slopes over features (of the graph in
+    ``graph_linear``, else of the device). Fields with ``group`` are for one chip with one memory
+    size.
     """
 
     level: float = 6.0

@@ -73,8 +73,8 @@ class Environment(Record):
 
     ``fingerprint`` is a hash of CPU, cores, memory and GPUs. ``cpu_quota`` (CPUs) and
     ``memory_limit_bytes`` are limits of the control groups, None without a limit. ``revision`` is
-    the commit of the code that measured, ``modified`` says whether it had uncommitted changes.
-    ``unknown`` gives the reason for each None.
+    the measuring code's commit, ``modified`` whether it had uncommitted changes. ``unknown`` gives
+    the reason for each None.
     """
 
     fingerprint: HexDigits

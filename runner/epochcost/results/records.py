@@ -99,10 +99,9 @@ class Pinning(Record):
 class OutputDifference(Record):
     """The difference between an output in the trial's precision and the output in fp32.
 
-    ``maximum_absolute`` is the largest difference of an element. ``relative_to_norm`` divides the
-    Euclidean norm of the differences by that of the fp32 output, None if that is zero.
-    ``largest_changed`` is the share of rows (along the last axis) whose largest element is at
-    another position, None for rows of one element.
+    ``relative_to_norm`` divides the Euclidean norm of the differences by that of the fp32 output,
+    None if that is zero. ``largest_changed`` is the share of rows (along the last axis) whose
+    largest element is at another position, None for rows of one element.
     """
 
     output: str

@@ -52,8 +52,8 @@ class TokenRun(Record):
 
     ``first`` describes the times from a request's arrival to its first token, ``further`` the mean
     times of each answer's further tokens. ``read`` and ``written`` count tokens in prompts and
-    answers. The lists have one time for each request, in order of arrival. They are empty in runs
-    with the purpose "search".
+    answers. The lists have a time for each request in order of arrival, none if the run's purpose
+    is "search".
     """
 
     first: Latency

@@ -72,10 +72,9 @@ class ResultsCheck:
 class _Project:
     """The project against which results are checked, and facts about the results checked so far.
 
-    ``named``: the user named each file. ``summarised``: statistics of every result are computed.
-    ``works``: digests of a model's ONNX file and spec, by model and mode. ``first``: the first
-    result with the same samples, by their digest. ``hosts``: numbers of results by host, and by
-    machine id.
+    ``named``: the user named each file. ``works``: digests of a model's ONNX file and spec, by
+    model and mode. ``first``: the first result with the same samples, by their digest. ``hosts``:
+    numbers of results by host, and by machine id.
     """
 
     # Results are not stored, so that a check of a hundred thousand results fits in memory.

@@ -1,8 +1,7 @@
 """Intervals for the mean of dependent step times, and for the ratio of two means.
 
 The mean's interval is asymmetric if there are bursts of slow steps or rare long steps. A circular
-block bootstrap gives its shape, ``correlated_noise`` its width. Two measurements differ if the
-interval of their ratio excludes 1 and the change is large enough to matter.
+block bootstrap gives its shape, ``correlated_noise`` its width.
 """
 
 from __future__ import annotations

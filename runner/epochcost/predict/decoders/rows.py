@@ -99,10 +99,9 @@ class Line:
 class ServingQuestion:
     """A question about the time of a prefill or a decoding step on some devices or processors.
 
-    For the ``kind`` ``first``, the time is for reading the prompts of all ``sequences`` together.
-    For ``token``, it is the time between tokens of each sequence. If ``interleaved``, the server
-    reads later prompts between the tokens. An empty ``edition`` is the software's newest.
-    ``cached`` tokens of each prompt need no prefill.
+    The time is for reading all prompts together (``kind`` ``first``), or between the tokens of a
+    sequence (``token``). If ``interleaved``, the server reads later prompts between the tokens. An
+    empty ``edition`` is the newest. ``cached`` tokens of each prompt need no prefill.
     """
 
     form: DecoderForm

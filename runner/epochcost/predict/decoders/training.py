@@ -3,8 +3,8 @@
 The law is a formula for the time of a step, fitted to published trainings. A Gaussian process
 learns how far trainings depart from the law.
 
-Sources: two operations for each parameter and token in a forward pass (Kaplan et al. 2020, arXiv
-2001.08361); checkpointing (Chen et al. 2016, arXiv 1604.06174).
+Sources: Kaplan et al. 2020, arXiv 2001.08361 (operations of a forward pass); Chen et al. 2016,
+arXiv 1604.06174 (checkpointing).
 """
 
 from __future__ import annotations

@@ -30,9 +30,8 @@ class TrainingRow:
     """A published training of a language model, with its speed or its peak memory.
 
     ``tokens_per_second`` covers all devices, ``memory_bytes`` one. ``sequence`` is a length in
-    tokens, 0 if unknown. ``batch`` counts sequences as the source does (in a step or on a device).
-    ``checkpointing`` is True if the task states it, else None. ``settings`` is the row's task and
-    note.
+    tokens, 0 if unknown. ``batch`` counts sequences, in a step or on a device. ``checkpointing`` is
+    True if the task states it, else None. ``settings`` is the row's task and note.
     """
 
     line: Line
