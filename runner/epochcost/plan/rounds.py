@@ -74,10 +74,9 @@ def visits(
 ) -> Iterator[Visit]:
     """Yield the measurements of a run, round by round, in the order in which they are taken.
 
-    ``rounds_asked`` maps ids of trials to numbers of rounds. ``rounds_stored`` is called once for
-    each trial and returns how many rounds of the trial are stored and need not be measured again.
-    If all rounds of a trial are stored, only the trial's last round is yielded, so that the run can
-    report the trial.
+    ``rounds_asked`` gives numbers of rounds by trial id. ``rounds_stored`` returns how many rounds
+    of a trial need no new measurement. If all rounds of a trial are stored, only the last is
+    yielded.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
     most = max(rounds.values(), default=1)
@@ -89,6 +88,7 @@ def visits(
                 behind[trial.id] = rounds_stored(trial)
             if behind[trial.id] >= planned:
                 if number == 1:
+                    # So that the run can report the trial.
                     yield Visit(trial, planned, planned)
             elif behind[trial.id] < number <= planned:
                 yield Visit(trial, number, planned)

@@ -18,14 +18,11 @@ PROCESS_BYTES = 104 * 2**20
 class Footprint:
     """Memory of a run of a graph at a batch size; each tensor counts once.
 
-    ``weight_bytes`` is the size of parameters and running statistics, ``fixed_bytes`` that of the
-    parameters and statistics that never change. ``carried_bytes`` is the size of the values that a
-    step changes: trained parameters, running statistics, and states of the optimizer and of
-    recurrent layers. ``in_place_bytes`` is the size of the carried values that the step writes over
-    the old values. ``activation_bytes`` counts intermediate tensors, gradients included.
-    ``exchanged_bytes`` is the size of a batch's inputs, targets and outputs. ``pool_bytes`` is the
-    size of the batches that wait on the host. ``folded_bytes`` is the size of constants that a
-    session computes beforehand.
+    ``weight_bytes`` counts parameters and running statistics, ``fixed_bytes`` those that never
+    change. ``carried_bytes`` counts all values that a step changes, ``in_place_bytes`` those
+    written over the old values. ``activation_bytes`` includes gradients. ``exchanged_bytes`` counts
+    a batch's inputs, targets and outputs, ``pool_bytes`` the batches that wait on the host.
+    ``folded_bytes`` counts constants that a session computes beforehand.
     """
 
     mode: Mode

@@ -97,16 +97,12 @@ _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf
 class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the timed work.
 
-    ``graph_sha256`` is the digest of the ONNX file. ``spec_sha256`` is the digest of the part of
-    the spec that decides the work (``plan.digests.work_sha256``). ``runtime`` is the package and
-    version that executes the work; for requests, the package is an engine. ``producer`` is the
-    version of epochcost, which derives the gradients. ``batch_size`` is the number of examples in
-    a step, or of sequences in a decoder's phase. Under LoadGen, it is the largest number of
-    examples in a run of the model. ``vcpus`` is the number of CPUs that the worker is pinned to,
-    None for all. With ``stored_weights``, parameters are constants of the graph, as in a server;
-    otherwise, they are inputs of the graph. ``former`` has settings that only older versions had.
-    As JSON, a trial is a flat table: the settings of ``session``, ``work`` and ``former`` are keys
-    of the trial.
+    ``batch_size`` counts examples in a step or sequences in a decoder's phase. Under LoadGen, it is
+    the most examples in a run of the model. ``runtime`` is the package and version that executes
+    the work (for requests, an engine), ``producer`` the version of epochcost. ``spec_sha256``
+    covers only what decides the work. ``vcpus`` is None for all CPUs. If ``stored_weights``,
+    parameters are constants of the graph. ``former`` has settings of older versions. As JSON, a
+    trial is a flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

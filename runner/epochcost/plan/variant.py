@@ -1,10 +1,8 @@
 """Variants of trials that a study names: numbers of CPUs and precisions.
 
-Each variant is a separate trial. This module gives the reason why a provider, a mode or a GPU does
-not support a variant. ``plan.make`` excludes variants that the machine does not support. For each
-onnxruntime-gpu package, the module lists the compute capabilities of the supported GPUs. They come
-from the headers of the kernels in the wheels for Linux on x86-64 of 1.19.2, 1.23.2, 1.26.0, and
-each later minor release. See docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
+This module says why a provider, a mode or a GPU does not support a variant. The compute
+capabilities that each onnxruntime-gpu package supports come from the kernels in its wheel for Linux
+on x86-64. See docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 """
 
 from __future__ import annotations
@@ -102,6 +100,8 @@ PINNED_RUNTIME = next(
 # Ranges of compute capabilities, ends included, that each release and the releases after it
 # support. A range without an end includes PTX, which the driver compiles for later GPUs.
 _Ranges = tuple[tuple[float, float], ...]
+# From the headers of the kernels in the wheels for Linux on x86-64 of 1.19.2, 1.23.2, 1.26.0, and
+# each later minor release.
 _KERNELS: tuple[tuple[tuple[int, ...], _Ranges], ...] = (
     ((1, 29), ((7.5, 9.0), (12.0, 12.0))),
     ((1, 27), ((7.5, 9.0), (10.0, 10.0), (12.0, inf))),

@@ -1,15 +1,10 @@
 """Learn with a Gaussian process how observed times differ from a law, a formula for times.
 
-A row is an observation. Its departure is log(observed time / time by the law). Each term of the
-process is a part of the departure that rows with equal labels share: for example, a chip may be
-faster than the law on every model. The more the rows' features (such as model size) differ, the
-less of this part they share. Callers supply the law, the rows and the terms. ``process`` predicts
-rates in examples a second, for which there is no such law.
+A row's departure is log(observed time / time by the law). A term is a part of the departure that
+rows with equal labels share. The more their features differ, the less of the part they share.
 
-Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2. As in
-``process``, a formula predicts each group of rows from all other rows, without a new fit.
-``fitted`` uses Levenberg and Marquardt's method (Marquardt 1963). The loss grows only linearly for
-residuals far above ``softness``.
+Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2;
+Marquardt 1963 for ``fitted``.
 """
 
 from __future__ import annotations
@@ -168,10 +163,9 @@ def fitted(
 ) -> Vector:
     """Fit the parameters [k] of a law to ``observed`` [n]; parameters and values are logarithms.
 
-    ``weights`` [n] are the weights of the observations, 1 by default. ``start`` [k] and
-    ``deviations`` [k] are the means and standard deviations of the parameters' priors. A parameter
-    stays at its start if no data determine it. Residuals far above ``softness`` count linearly
-    instead of squared.
+    ``start`` [k] and ``deviations`` [k] are the means and standard deviations of the parameters'
+    priors. Residuals far above ``softness`` count linearly instead of squared. ``weights`` [n] of
+    the observations are 1 by default.
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights

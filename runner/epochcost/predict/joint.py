@@ -1,13 +1,8 @@
 """Draw samples of the predicted times on several machines, so that shared errors cancel in ratios.
 
-The Gaussian process gives the covariance of all predictions. The error of one job on several
-machines is split into two parts. The mean over the machines is an error of the job and its
-software. The rest is the departure of each machine from this mean. The departures are scaled so
-that 90 % of the intervals of ratios between machines contain the true ratio. The mean is scaled so
-that 90 % of the intervals of single machines contain the true time.
-
-Each draw is a weighted sum of standard normals from a seed. The site publishes the weights instead
-of the draws, and ``site_templates/assets/odds.js`` computes the same draws.
+The error of one job on n machines has two parts: the mean over the machines, and each machine's
+departure from the mean. Departures are scaled so that 90 % of the intervals of ratios contain the
+true ratio, the mean so that 90 % of single machines' intervals contain the true time.
 """
 
 from __future__ import annotations
@@ -131,6 +126,7 @@ def standard_normals(seed: int, count: int) -> Matrix:
     Method: the last step of MurmurHash3 mixes the bits of a counter. Box and Muller's transform
     (1958) makes normals from the mixed bits.
     """
+    # `site_templates/assets/odds.js` computes the same draws.
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)
     uniform = (_mixed(counter).astype(np.float64) + 0.5) / 2**32
     radius, angle = uniform.reshape(count, DRAWS, 2).T

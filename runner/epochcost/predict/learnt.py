@@ -55,13 +55,13 @@ def learnt_rates(
     """Published rates of frameworks without vendor tuning: one for each workload and device.
 
     Each rate's ``software`` is the framework; rates of the framework's versions are merged.
-    Programs that vendors tuned for a device are left out, because they say little about an untuned
-    runtime. ``cache`` is a folder that stores which rows are implausible. Raises InputError for a
-    table that cannot be read.
+    ``cache`` is a folder that stores which rows are implausible. Raises InputError for a table that
+    cannot be read.
     """
     rows = [
         row
         for table in catalogue.tables_of("examples")
+        # Programs that vendors tuned for a device say little about an untuned runtime.
         if not table.tuned
         for row in _plausible_rows(placed_tables(catalogue, [table], devices), devices, cache)
     ]

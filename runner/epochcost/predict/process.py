@@ -1,19 +1,11 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-The logarithm of a rate is a sum: the logarithm of the rate that a roofline model predicts, a level
-of the workload that is the same on every device, and departures. Some departures depend on the
-device's features and are the same for all workloads. Others are the same for all rows of one model,
-one program, one device, or one number of devices. ``Scales`` has their standard deviations.
+A rate's logarithm is the sum of a roofline model's prediction, a level of the workload and
+departures (see ``Scales``). Each group of rows is predicted from the others, without a new fit.
+Those errors calibrate the intervals.
 
-Intervals are calibrated on left-out groups of rows. A formula predicts each group from the others,
-without a new fit (Sundararajan and Keerthi 2001, "Predictive approaches for choosing
-hyperparameters in Gaussian processes", for single points; here for whole groups). The sizes of the
-errors, in predicted standard deviations, give the factor that widens or narrows the intervals
-(cross-conformal prediction: Vovk 2015, "Cross-conformal predictors"). Rows on devices similar to
-the predicted device count more. The rows of a group share a weight, so no large group dominates.
-
-Source: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4.
-``design`` builds the rows and their features; this module works on arrays only.
+Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4;
+Sundararajan and Keerthi 2001 (left-out groups); Vovk 2015 (cross-conformal prediction).
 """
 
 from __future__ import annotations
@@ -47,18 +39,15 @@ _ROWS_THAT_COUNT = 25
 class Design:
     """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
-    ``roofline`` is the logarithm of the rate that a roofline model predicts. ``device_features``
-    [n, 4] are logarithms of a device's peak rate, memory bandwidth, cache and power, each minus the
-    feature's median. ``work_features`` [n, 7] describe the workload's graph, NaN if unknown.
-    ``count`` is the logarithm of the number of devices, ``batch`` the logarithm of the batch size
-    of one device, ``uncertainty`` the standard deviation of each rate's measurement.
+    ``roofline``, ``count`` (devices) and ``batch`` (of one device) are logarithms.
+    ``device_features`` [n, 4] are the logarithms of peak rate, bandwidth, cache and power, each
+    minus its median. ``work_features`` [n, 7] describe the graph, NaN if unknown. ``uncertainty``
+    is a rate's standard deviation.
 
-    The other fields are labels. Two rows have the same number in a field if they agree in all facts
-    of this list. ``work``: the workload and all its settings. ``setting``: source, model, mode,
-    precision, software, task and unit. ``edition``: source, model, mode, task and unit.
-    ``model_mode``: model, mode, and source without its version. ``stack``: source and mode.
-    ``software``: source, mode, software and precision. ``group``: chip and memory size.
-    ``generation``: the chip's generation.
+    Labels are equal in rows that agree in all of these facts. ``work``: all settings. ``setting``:
+    source, model, mode, precision, software, task, unit. ``edition``: source, model, mode, task,
+    unit. ``model_mode``: unversioned source, model, mode. ``stack``: source, mode. ``software``:
+    source, mode, software, precision. ``group``: chip, memory size.
     """
 
     rate: Vector
@@ -88,11 +77,10 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    ``cache`` and ``power`` are the weights of a device's cache and power; its peak rate and
-    bandwidth have the weight 1. Fields with ``length`` in their names are length scales. Fields
-    with ``linear`` are the deviations of slopes: ``graph_linear`` over features of the graph, the
-    others over features of the device. Fields with ``group`` are those of effects that one chip
-    with one memory size has.
+    ``cache`` and ``power`` weigh these features of a device. Fields with ``length`` are length
+    scales, those with ``linear`` deviations of slopes over features (of the graph in
+    ``graph_linear``, else of the device). Fields with ``group`` are for one chip with one memory
+    size.
     """
 
     level: float = 6.0
@@ -204,9 +192,9 @@ def held_out(
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
     """Predict the rows of each group from all rows outside the group.
 
-    Yield the rows, their errors (observed − predicted) and the covariance of these errors.
-    ``departures`` [n] are the observed values of a process with mean 0, and ``inverse`` [n, n] is
-    the inverse of their covariance, noise included. A group is an array of the indices of its rows.
+    Yield the rows' indices, their errors (observed − predicted) and these errors' covariance.
+    ``departures`` [n] are observed values of a process with mean 0, ``inverse`` [n, n] the inverse
+    of their covariance, noise included.
     """
     weighted = inverse @ departures
     for rows in groups:
@@ -302,6 +290,7 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
         places = predictable(design, group)
         rows += group[places].tolist()
         deviations += (np.abs(errors) / np.sqrt(np.diag(spread)))[places].tolist()
+        # The rows of a group share a weight, so that no large group dominates.
         weights += [min(1.0, _ROWS_THAT_COUNT / len(group)) / len(places)] * len(places)
         count += 1
     return Calibration(np.array(deviations), np.array(weights), design.device_features[rows], count)

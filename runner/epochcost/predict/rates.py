@@ -41,9 +41,9 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 class Rate:
     """A published rate of a whole machine in examples, runs or epochs a second (see ``unit``).
 
-    ``batch`` is a step's examples on one device, None if the source does not state it. ``size`` is
-    the length of a sequence or the side of an image in pixels, empty if not stated. ``file`` is a
-    file of the source. ``path`` and ``line`` are the row's place in our table.
+    ``batch`` is a step's examples on one device. ``size`` is a sequence's length or an image's side
+    in pixels, empty if not stated. ``file`` is a file of the source, ``path`` and ``line`` the
+    row's place in our table.
     """
 
     source: str

@@ -1,10 +1,8 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares the rates of one workload on two accelerators. Both rates are predicted from the
-rows that are not withheld. With today's prices, a ratio states which accelerator is cheaper, and
-with which probability. All pairs of accelerators have the same weight, so that a pair with many
-workloads does not dominate. If sources are withheld, a pair has this weight for each source that
-has rates of both accelerators.
+A ratio compares the rates of one workload on two accelerators, both predicted from the other rows.
+All pairs of accelerators have the same weight. If sources are withheld, a pair has this weight for
+each source.
 """
 
 from __future__ import annotations
@@ -54,12 +52,11 @@ class Stated:
 class RatioErrors:
     """Calibration of predicted ratios between two accelerators.
 
-    ``coverage`` is the share of 90 % ranges that contain the published ratio. All other fields
-    except ``ratios`` cover only the ``priced`` ratios, whose accelerators both have a price. For
-    each, the prediction chooses the accelerator that seems cheaper. ``brier`` is the mean squared
-    error of the predicted probabilities that a choice is right. If every probability were the share
-    of right choices, this error would be ``base_rate_brier``. The regret is how much more the
-    chosen accelerator costs than the cheaper one. ``reliability`` groups choices by probability.
+    ``coverage`` is the share of 90 % ranges that contain the published ratio. The fields from
+    ``priced`` on cover ratios between two accelerators with prices. ``brier`` is the mean squared
+    error of predicted probabilities that a choice is right. ``base_rate_brier`` would be this error
+    if each probability were the share of right choices. The regret is how much more the chosen
+    accelerator costs than the cheaper one.
     """
 
     ratios: int
@@ -101,9 +98,9 @@ def _ratios(
 ) -> Iterator[Matrix]:
     """Yield, for each pair of accelerators, an array [k, 4] with a row for each of its k ratios.
 
-    All rows of ``together`` labels are withheld at a time. The columns are a ratio's weight, the
-    error of its logarithm (true − predicted), the predicted standard deviation of this error, and
-    the logarithm of the predicted ratio of costs (NaN without prices).
+    The columns are a ratio's weight, the error of its logarithm (true − predicted), this error's
+    predicted standard deviation, and the logarithm of the predicted ratio of costs (NaN without
+    prices). The rows of ``together`` labels are withheld at a time.
     """
     together_withheld = itertools.combinations(np.unique(labels), together)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)

@@ -60,10 +60,9 @@ class Tried:
 class Errors:
     """Errors of ``rows`` forecasts, each in percent of the smaller of true and predicted time.
 
-    ``refused`` is the number of rows without a forecast. ``coverage`` is the share of intervals
-    that contain the published rate, ``half_width`` the median of √(high end / low end). The
-    ``roofline`` fields are errors of a roofline model on the rows that it can predict, None if
-    there are no such rows.
+    ``refused`` counts rows without a forecast. ``coverage`` is the share of intervals with the
+    published rate, ``half_width`` the median of √(high end / low end). The ``roofline`` errors
+    cover the rows that a roofline model can predict.
     """
 
     rows: int
@@ -138,10 +137,9 @@ def _forecastable(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
 
-    A row's factor is fitted to rows with other ``names``: if models are withheld, to those of the
-    same device; if sources are withheld, to all; otherwise to those of the same ``Rate.edition``.
-    The result is NaN for rows that are not ``predictable``, and infinite if no row determines the
-    factor.
+    The factor is fitted to rows with other ``names``. If models are withheld, these are of the
+    row's device; if sources, of any; else of its ``Rate.edition``. The result is NaN for rows that
+    are not ``predictable``, and infinite if no row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -1,8 +1,7 @@
 """Write the site's answers as static JSON for programs: `api/v1/` and its JSON Schema.
 
-Within a version, documents gain keys but lose none. A breaking change gets a new version. The
-answers are the same as on the pages: every machine that can do a job, at its cheapest price plan.
-The module `dataset` writes the table of all results.
+Within a version, documents gain keys but lose none. The answers are those of the pages: every
+machine that can do a job, at its cheapest price plan.
 """
 
 from __future__ import annotations

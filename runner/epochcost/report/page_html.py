@@ -1,16 +1,11 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-In HTML, a link to a page of the site is the path of the page's source in the docs folder:
-``href="site:machines/a.md"``. After the Markdown has become HTML, this module replaces the path by
-an address.
+Links name the source of a page: ``href="site:machines/a.md"``.
 
-Charts and their tables are inserted into finished pages, so that the search does not index them. A
-page contains ``<div class="ec-plot" data-ec-figure="ID"></div>``, into which the static SVG and, in
-a ``<template>``, the spec of the interactive chart are inserted. With ``data-ec-later``, only the
-spec is inserted, for a collapsed section that only a script opens. The table of the chart's data is
-inserted into ``<div class="ec-table" data-ec-table="ID"></div>``.
+Into ``<div class="ec-plot" data-ec-figure="ID"></div>`` go a chart's SVG and the spec of the
+interactive chart. With ``data-ec-later``, only the spec is inserted.
 
-This module also writes each chart as SVG and as a page to embed.
+Into ``<div class="ec-table" data-ec-table="ID"></div>`` goes the table of the chart's data.
 """
 
 from __future__ import annotations

@@ -55,10 +55,9 @@ _BOOST_OF_RECORDS = 0.1
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` is the folder with ``specs/`` and ``models/``. ``cache`` stores drawn charts and
-    operation counts of graphs. ``published`` is the revision of the last published site, with
-    which the page of changes compares the new site. Without ``templates``, the plugin uses the
-    folder ``site_templates`` of the project, or else of the package.
+    ``root`` has ``specs/`` and ``models/``. ``cache`` stores drawn charts and operation counts.
+    ``published`` is the revision of the last published site, for the page of changes. Without
+    ``templates``, the folder is ``site_templates`` of the project, or else of the package.
     """
 
     root = option.Type(str, default=".")

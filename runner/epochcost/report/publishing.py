@@ -1,16 +1,8 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
-A browser runs scripts of a published file on the site's own origin. Only the theme's pages have a
-content security policy. A symbolic link may lead to any file on the building machine. So files of
-the docs folder are published only if their kind or their name is allowed, and never through a link.
-
-The content security policy allows only files of the site itself, and the theme's inline scripts, by
-their hashes. The policy is the same on all pages, because during instant navigation the first
-page's policy stays in force. Vega's own interpreter computes its expressions, so the policy need
-not allow ``eval``. Inline styles are allowed, because tables, SVG and Vega's tooltips use them.
-
-A site is built in a neighbouring folder and moved into place at the end, so a build that fails or
-is killed leaves the earlier site unchanged. The next build removes the remains of a killed build.
+A file of the docs folder is published only if its kind or name is allowed, never through a symbolic
+link. Pages run only the site's own scripts, and the theme's inline scripts by hash. A build that
+fails leaves the earlier site unchanged.
 """
 
 from __future__ import annotations
@@ -30,6 +22,8 @@ from epochcost.results.files import locked, workplace
 
 # A placeholder until every inline script of the site is known.
 _PLACE = "{script-hashes}"
+# Without `eval`, because Vega's own interpreter computes its expressions. With inline styles,
+# because tables, SVG and Vega's tooltips use them.
 POLICY_DRAFT = (
     f"default-src 'self'; script-src 'self' {_PLACE}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'"
@@ -49,6 +43,7 @@ def script_hashes(page: str) -> set[str]:
 
 def write_policy(folder: Path, hashes: Iterable[str]) -> None:
     """Put the hashes of all inline scripts into the policy of every page in a folder."""
+    # One policy for all pages: during instant navigation, the first page's policy stays in force.
     sources = " ".join(sorted(hashes)).encode()
     for path in folder.rglob("*.html"):
         page = path.read_bytes()

@@ -1,10 +1,8 @@
 """Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
-For a decoder with measured times, the script has the formulas of `analysis.tokens` for each
-measured number of sequences. For a decoder with predicted times, there is a file for each
-precision. For each kind of device, number of devices and software, the file has the coefficients of
-the time to read a prompt, and the times to decode a token for 1, 2, 4, … sequences. From these, a
-program that all decoders share computes the cost by the formula of `predict.decoders`.
+For a decoder with measured times, a script has formulas for each measured number of sequences. For
+a decoder with predicted times, a file for each precision has coefficients of the time to read a
+prompt, and times to decode a token.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """The measured peak rates ("ceilings") of a machine in multiplying matrices and copying memory.
 
-This module defines the record, its versioned JSON form and its file. Each host and execution
-provider has a file, ``<hardware>/ceilings/<provider>-<host>.json``, and a new measurement replaces
-the file. Only raw times are stored. Readers compute the rates from them.
-
-History of CEILINGS_VERSION:
-1  first form.
-2  Added: small pieces of work that were timed for predictions. They are ignored today.
-3  Added: the precision of a product, and peak rates of GPUs. Older files have rates of fp32 only.
+Each host and execution provider has a file, ``<hardware>/ceilings/<provider>-<host>.json``, which a
+new measurement replaces. Only raw times are stored. Readers compute the rates from them.
 """
 
 from __future__ import annotations
@@ -24,6 +18,10 @@ from epochcost.results.fields import Count, FiniteSeconds, Former, Record, Times
 from epochcost.results.store import HostSidecar, load_sidecars
 from epochcost.specs.study import Precision, Provider
 
+# History of CEILINGS_VERSION:
+# 1  first form.
+# 2  Added: small pieces of work that were timed for predictions. They are ignored today.
+# 3  Added: the precision of a product, and peak rates of GPUs. Older files have rates of fp32 only.
 CEILINGS_VERSION = 3
 _FEWEST_TIMES = 3
 _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]

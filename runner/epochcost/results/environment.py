@@ -71,11 +71,10 @@ class Instance(Record):
 class Environment(Record):
     """The machine and its software during a measurement; unknown values are None, never zero.
 
-    ``fingerprint`` is a hash of CPU, cores, memory and GPUs. Results with different fingerprints
-    are never combined. ``cpu_quota`` (CPUs) and ``memory_limit_bytes`` are the limits that the
-    control groups set, None without a limit. ``revision`` is the commit of the code that measured,
-    and ``modified`` says whether that code had uncommitted changes. ``timer_step_seconds`` is the
-    smallest observed step of the timer. ``unknown`` gives the reason for each field that is None.
+    ``fingerprint`` is a hash of CPU, cores, memory and GPUs. ``cpu_quota`` (CPUs) and
+    ``memory_limit_bytes`` are limits of the control groups, None without a limit. ``revision`` is
+    the measuring code's commit, ``modified`` whether it had uncommitted changes. ``unknown`` gives
+    the reason for each None.
     """
 
     fingerprint: HexDigits
@@ -136,14 +135,12 @@ def fingerprint(
 class Conditions(Record):
     """Conditions on the machine while the samples were taken, and the trial's device memory.
 
-    ``others_cpus`` is the number of CPUs that other programs kept busy on average. ``steal_share``
-    is the share of all CPU time that the hypervisor gave to other machines. For a pinned trial,
-    both numbers cover only the trial's CPUs and their hardware siblings. ``frozen_seconds`` is the
-    time for which a CPU quota stopped the trial's control group. ``throttles`` are the reasons why
-    the CPU or the GPU lowered its clocks; empty if no clock was lowered. ``devices`` are the PCI
-    bus addresses of the GPUs that the trial used. ``device_memory_bytes`` is the worker's peak
-    memory on these GPUs, as ``device_memory_meter`` measured it. ``unknown`` has the reason for
-    each field that is None.
+    ``others_cpus`` is how many CPUs other programs kept busy on average. ``steal_share`` is the
+    share of CPU time that the hypervisor gave to other machines. For a pinned trial, both cover its
+    CPUs and their hardware siblings. ``frozen_seconds`` is the time for which a CPU quota stopped
+    the trial. ``throttles`` are the reasons for lowered clocks, empty if none was lowered.
+    ``devices`` are the GPUs' PCI bus addresses, ``device_memory_bytes`` the worker's peak memory on
+    these GPUs. ``unknown`` gives the reason for each None.
     """
 
     seconds: FiniteSeconds

@@ -27,10 +27,9 @@ def write_atomically(
 ) -> None:
     """Write ``data`` to ``path`` so that a reader sees either the old file or the whole new file.
 
-    The function writes and syncs a temporary file in the folder of ``path`` and then renames it.
     The new file gets the permissions of the file that it replaces. If the disk is full or the
-    folder cannot be written, the function raises CapabilityError, or the error that ``refusal``
-    makes. An existing file then stays unchanged.
+    folder cannot be written, raises CapabilityError, or the error that ``refusal`` makes. The old
+    file then stays unchanged.
     """
     try:
         _write_and_replace(path, data)

@@ -1,8 +1,8 @@
 """A cache of computed values, with a file for each value.
 
-A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx. So
-a value is never reused after the inputs or the code have changed. The cache ignores damaged files,
-stores nothing in a folder that cannot be written, and may be deleted at any time.
+A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx.
+Damaged files are ignored. Nothing is stored in a folder that cannot be written. The cache may be
+deleted at any time.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
 """Check whether this machine can be the declared machine, and bound a machine's FLOP/s.
 
-A result that is stored under another machine's name would always get a wrong price. So before
-measuring, this module compares the spec with facts from the kernel, drivers and the cloud's
-metadata service. A fact is compared only if both the spec and the machine state it.
-
-An upper bound of a machine's FLOP/s detects measured times that are too short to be true. The
-operations are counted from the model's graph, never taken from the result. Only those of the
-forward pass count, even for training, because they are unavoidable. The bound comes from the
-machine's spec, or else from the fastest chip on the market. What a result states about its host can
-only lower the bound.
+A fact is compared only if both the spec and the machine state it. The upper bound of FLOP/s detects
+measured times that are too short to be true. Only the operations of the forward pass count, even
+for training.
 """
 
 from __future__ import annotations
@@ -148,9 +142,8 @@ def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 def same_chip(driver_name: str, spec_name: str) -> bool:
     """Whether a GPU's name in its driver and a name in a spec mean the same chip.
 
-    The names mean the same chip if the model number is a word in both. Form factors and memory
-    sizes are not compared, since they are spelled in many ways: ``NVIDIA A100-SXM4-40GB`` is an
-    ``A100 SXM4 (40 GB)``, and an ``NVIDIA L40S`` is no ``L4``.
+    The model number must be a word in both: ``NVIDIA A100-SXM4-40GB`` is an ``A100 SXM4 (40 GB)``,
+    an ``NVIDIA L40S`` is no ``L4``. Form factors and memory sizes are not compared.
     """
     numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
     return not numbers or numbers[0] in _parts(driver_name)

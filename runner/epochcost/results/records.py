@@ -1,27 +1,8 @@
 """Records of a measurement: raw samples, the reason why sampling ended, and conditions.
 
-Statistics are never stored. Readers compute them from the samples. ``environment`` has the records
-of the machine, ``served`` the records of LoadGen. ``parse_result`` and ``serialise_result`` convert
-results from and to the bytes of their files.
-
-History of FORMAT_VERSION:
-1  first form: trial, measurement with raw samples in seconds, environment.
-2  Added to the environment: the cloud's `instance`, instead of `instance_type`, which was always
-   null; parts of the processor, GPU settings, container, limits, revision. `virtualisation` names
-   the hypervisor even in a container. Added to the measurement: conditions and
-   energy of the sampling phase, runs of LoadGen, rounds, and whole epochs. Added otherwise: the
-   trial's load and the CPUs that it was pinned to, contradictions to the declared machine, and
-   hashes of spec files.
-3  Added: the machine's pace, read between the samples.
-4  Removed from the measurement: whole epochs, and the machine's pace. Removed from the environment:
-   the container, an instance's place, the load, and clocks, sockets and memory checks of CPU and
-   GPUs. These parts of earlier files are ignored. Removed from the trial: other runtimes, and
-   settings of graph optimisation, spinning, denormals and input copies. A trial with such a setting
-   differs from today's trials. Files of trials in int8 are no longer read.
-
-Whoever changes a record raises the version and adds a line above. New fields are optional and
-removed fields have the type ``Former``, so that one parser reads the files of all versions. Stored
-files are never edited.
+Statistics are never stored. Readers compute them from the samples. ``parse_result`` and
+``serialise_result`` convert results from and to the bytes of their files. Stored files are never
+edited.
 """
 
 from __future__ import annotations
@@ -58,6 +39,22 @@ from epochcost.results.served import ServingRecord
 from epochcost.specs.study import Provider
 from epochcost.units import rounded
 
+# History of FORMAT_VERSION:
+# 1  first form: trial, measurement with raw samples in seconds, environment.
+# 2  Added to the environment: the cloud's `instance`, instead of `instance_type`, which was always
+#    null; parts of the processor, GPU settings, container, limits, revision. `virtualisation` names
+#    the hypervisor even in a container. Added to the measurement: conditions and
+#    energy of the sampling phase, runs of LoadGen, rounds, and whole epochs. Added otherwise: the
+#    trial's load and the CPUs that it was pinned to, contradictions to the declared machine, and
+#    hashes of spec files.
+# 3  Added: the machine's pace, read between the samples.
+# 4  Removed from the measurement: whole epochs, and the machine's pace. Removed from the
+#    environment: the container, an instance's place, the load, and clocks, sockets and memory
+#    checks of CPU and GPUs. These parts of earlier files are ignored. Removed from the trial: other
+#    runtimes, and settings of graph optimisation, spinning, denormals and input copies. A trial
+#    with such a setting differs from today's trials. Files of trials in int8 are no longer read.
+# Whoever changes a record raises the version and adds a line above. New fields are optional and
+# removed fields have the type ``Former``, so that one parser reads the files of all versions.
 FORMAT_VERSION = 4
 _NUMBERS_ON_LINES = re.compile(r"\[\n\s*([-+.\deE]+(?:,\n\s*[-+.\deE]+)*)\n\s*\]")
 # "loadgen": LoadGen decided when the scenario ended. "rounds": each round was precise enough, but
@@ -81,10 +78,9 @@ class Placement(Record):
 class Pinning(Record):
     """The logical CPUs, by the kernel's numbers, to which all threads of the worker were pinned.
 
-    ``siblings`` are the hardware threads of these CPUs' cores that the worker did not use.
-    ``cores`` and ``numa_nodes`` are the numbers of cores and NUMA nodes of these CPUs. Values that
-    the kernel does not state are None or empty. ``threads`` is the number of ONNX Runtime's
-    threads. Pinning does not limit memory, caches and clock.
+    ``siblings`` are the hardware threads of the same cores that the worker did not use. ``cores``
+    and ``numa_nodes`` are counts, None if the kernel does not state them. ``threads`` counts ONNX
+    Runtime's threads. Memory, caches and clock are not limited.
     """
 
     emulates: Emulated = "a smaller instance of the same family"
@@ -103,10 +99,9 @@ class Pinning(Record):
 class OutputDifference(Record):
     """The difference between an output in the trial's precision and the output in fp32.
 
-    ``maximum_absolute`` is the largest difference of an element. ``relative_to_norm`` is the
-    Euclidean norm of the differences divided by the norm of the output in fp32; None if the norm in
-    fp32 is zero. Rows are along the last axis: ``largest_changed`` is the share of rows whose
-    largest element is at another position than in fp32; None for rows of one element.
+    ``relative_to_norm`` divides the Euclidean norm of the differences by that of the fp32 output,
+    None if that is zero. ``largest_changed`` is the share of rows (along the last axis) whose
+    largest element is at another position, None for rows of one element.
     """
 
     output: str
@@ -163,15 +158,12 @@ class Round(Record):
 class Measurement(Record):
     """Raw times of a trial's steps, in order: of the warm-up, and of the samples.
 
-    There are at least two samples, or none if LoadGen measured latencies (``served``).
-    ``held_out_loss_before`` and ``held_out_loss_after`` are losses before and after the steps of a
-    training. ``peak_memory_bytes`` is the peak memory of the worker's process. ``conditions`` and
-    ``energy`` cover only the sampling phase; None if they were not read. ``agreement`` compares the
-    outputs with those in fp32 if the trial has another precision. ``rounds`` is empty if one
-    process took all samples. With several rounds, lists of times, and sums such as
-    ``wall_seconds``, cover all rounds. Losses and placement are then from the last round.
-    ``pinning`` is None if the worker could run on every CPU. A result stores the worker's
-    ``software`` in ``environment``.
+    There are at least two samples, or none if LoadGen measured latencies (``served``). The losses
+    are those before and after a training's steps. ``peak_memory_bytes`` is that of the worker's
+    process. ``conditions`` and ``energy`` cover only the sampling phase. ``agreement`` compares
+    outputs with fp32. ``rounds`` is empty if one process took all samples. Otherwise, times and
+    sums cover all rounds, losses and placement only the last. ``pinning`` is None if the worker
+    could run on every CPU.
     """
 
     started_at: Timestamp
@@ -225,8 +217,8 @@ class Result(Record):
     """A trial's measurement on a machine, and all data that are needed to check it.
 
     ``contradictions`` are differences between the machine and the spec of ``hardware`` that the
-    user accepted. ``spec_files`` maps ``kind/id`` of the model and the machine to the SHA-256 of
-    their TOML files at the time of the measurement. The trial has the SHA-256 of the ONNX file.
+    user accepted. ``spec_files`` maps ``kind/id`` of model and machine to the SHA-256 of their TOML
+    files.
     """
 
     format_version: Count

@@ -50,10 +50,10 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
-    ``first`` describes the times from a request's arrival to its first token. ``further`` describes
-    the mean times of each answer's further tokens. ``read`` and ``written`` are the numbers of
-    tokens in prompts and answers. Both lists of nanoseconds have one time for each request, in the
-    order of arrival; they are empty in runs with the purpose "search".
+    ``first`` describes the times from a request's arrival to its first token, ``further`` the mean
+    times of each answer's further tokens. ``read`` and ``written`` count tokens in prompts and
+    answers. The lists have a time for each request in order of arrival, none if the run's purpose
+    is "search".
     """
 
     first: Latency
@@ -98,11 +98,10 @@ class TokenRun(Record):
 class LoadGenRun(Record):
     """The record of a run of LoadGen.
 
-    A run with the purpose "capacity" sends all samples at once. ``asked_samples_per_second`` is the
-    rate of arrivals, and ``kept_bound`` says whether latencies stayed within their bound. Both
-    fields are None in scenarios other than "server". ``samples_per_second`` is the rate at which
-    samples were completed. ``valid`` says whether LoadGen accepts the run, and ``summary`` is the
-    text of LoadGen's summary.
+    ``asked_samples_per_second`` is the rate of arrivals, ``samples_per_second`` that of completion.
+    ``kept_bound`` says whether latencies stayed within their bound. Both the rate of arrivals and
+    ``kept_bound`` are None in scenarios other than "server". ``valid`` says whether LoadGen accepts
+    the run.
     """
 
     purpose: Purpose
@@ -121,11 +120,10 @@ class LoadGenRun(Record):
 class ServingRecord(Record):
     """All runs of a trial under LoadGen, in order.
 
-    ``reported`` is the index of the run that gives the result; None if latencies exceeded their
-    bound at every rate. ``latencies_nanoseconds`` are the latencies of the reported run in
-    LoadGen's order, or empty if they are too many for a result file. ``detail_log`` is LoadGen's
-    log of the reported run, or else of the last run, compressed with gzip and encoded in base64.
-    ``start_seconds`` is the time that a serving engine took to load its model and become ready.
+    ``reported`` is the index of the run that gives the result, None if latencies exceeded their
+    bound at every rate. ``latencies_nanoseconds`` are that run's latencies, empty if too many.
+    ``detail_log`` is LoadGen's log of that run, or else of the last run, in gzip and base64.
+    ``start_seconds`` is a serving engine's time to become ready.
     """
 
     loadgen: str

@@ -80,10 +80,9 @@ class BatchLimit(HostSidecar):
 class Payment(Sidecar):
     """The hourly price of a machine while a trial or sweep ran on it.
 
-    ``price`` is the id of a price's spec. ``hourly`` comes from that spec or, if ``engine_price``,
-    from the launch engine's quote. ``seconds`` is the paid time of the job. ``startup_seconds`` is
-    the time from the request of the machine to the first step, None if the machine was running
-    already.
+    ``price`` is the id of a price's spec. ``hourly`` comes from this spec or, if ``engine_price``,
+    from the launch engine's quote. ``seconds`` is the paid time. ``startup_seconds`` ends at the
+    first step, None if the machine was running already.
     """
 
     folder: ClassVar[str] = "payments"

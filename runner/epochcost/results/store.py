@@ -1,10 +1,8 @@
 """The folder of results: ``<hardware>/<model>-<mode>-<provider>-b<batch>-<trial>-<host>.json``.
 
-``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. If a
-trial is measured again on a host, the new file atomically replaces the old file. Results of other
-hosts stay. Other records of a machine, called sidecars, are in subfolders: ``ceilings``,
-``limits``, ``trainings``, ``reported`` and ``payments``. A process that writes holds the lock of
-``results.files``.
+``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. A
+repeated trial on a host replaces its file. Other records of a machine, called sidecars, are in
+subfolders such as ``ceilings``.
 """
 
 from __future__ import annotations

@@ -72,13 +72,12 @@ class ResultsCheck:
 class _Project:
     """The project against which results are checked, and facts about the results checked so far.
 
-    ``named`` says whether the user named the files one by one. If ``summarised``, statistics of
-    every result are computed, which doubles the time. ``works`` maps a model and a mode to the
-    digests of the model's ONNX file and spec. ``first`` maps a digest of samples to the first
-    result with these samples. ``hosts`` counts results by host, and also by the machine's id. The
-    results themselves are not stored, so that a check of a hundred thousand results fits in memory.
+    ``named``: the user named each file. ``works``: digests of a model's ONNX file and spec, by
+    model and mode. ``first``: the first result with the same samples, by their digest. ``hosts``:
+    numbers of results by host, and by machine id.
     """
 
+    # Results are not stored, so that a check of a hundred thousand results fits in memory.
     catalogue: Catalogue
     now: dt.datetime
     named: bool
@@ -114,10 +113,9 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all files below ``root``.
 
-    A file that the user names is a submission, which must have been measured with the current ONNX
-    file and spec of its model. In a whole folder, results of an older ONNX file or spec only get a
-    remark, and statistics are computed only if ``summarised``. Raises InputError for a path without
-    a result file.
+    A file in ``paths`` must have been measured with the current ONNX file and spec of its model. In
+    a whole folder, an older result only gets a remark. Statistics are computed for ``paths``, or if
+    ``summarised``. Raises InputError for a path without a result file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

@@ -1,9 +1,8 @@
 """Read the JSON files that serving benchmarks write; there is a function for each tool.
 
 The tools are vLLM (``bench serve --save-result``), GuideLLM (``benchmarks.json``), AIPerf
-(``profile_export_aiperf.json``) and InferenceX (the aggregate ``agg_….json``), in the formats of
-November 2026. The clients of SGLang and InferenceX also write vLLM's format. A file's tool is
-recognised by the keys in the file, not by the file's name.
+(``profile_export_aiperf.json``) and InferenceX (``agg_….json``), in the formats of November 2026.
+The keys in a file show its tool.
 """
 
 from __future__ import annotations
@@ -93,10 +92,9 @@ class _Export:
     ) -> _Figures:
         """Times in seconds to the first token, between tokens, and of a whole request.
 
-        ``form`` is a path of keys with the placeholders ``{name}`` and ``{statistic}``, for items
-        of ``names`` and ``statistics``. ``units`` has a divisor for each latency: 1000 if the file
-        states milliseconds, 1 for seconds. Percentiles for which ``requests`` are too few are left
-        out. If ``requests`` is None, all percentiles above the median are left out.
+        ``form`` is a path of keys with ``{name}`` and ``{statistic}``. ``units`` has a divisor for
+        each latency, 1000 for milliseconds. Percentiles for which ``requests`` are too few are left
+        out. If ``requests`` is None, all above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, unit in zip(_LATENCIES, names, units, strict=True):

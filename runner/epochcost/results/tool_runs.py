@@ -43,13 +43,11 @@ class Latency(Record):
 class ToolRun(Record):
     """A run of a benchmark: the load on a server, and measured values for all GPUs together.
 
-    ``requests`` is the number of answered requests, ``failed`` the number of unanswered requests.
-    ``offered_per_second`` is the rate at which requests arrive. Without this rate, ``at_once``
-    requests are in progress all the time, and each answer starts a new request. Without both
-    numbers, all requests arrive at the start. ``read`` is the number of tokens in prompts,
-    ``written`` the number in answers, and ``seconds`` the duration of the run. All three are None
-    if the file has only rates. ``first`` is the time to the first token, ``token`` the time between
-    two tokens, ``whole`` the time of a whole request.
+    ``requests`` were answered, ``failed`` were not. Requests arrive at the rate
+    ``offered_per_second``. Without it, ``at_once`` requests are always in progress; without both,
+    all arrive at the start. ``read`` and ``written`` count tokens in prompts and answers; like
+    ``seconds``, they are None if the file has only rates. ``first`` is the time to the first token,
+    ``token`` that between tokens, ``whole`` a request's.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]

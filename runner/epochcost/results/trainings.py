@@ -1,11 +1,7 @@
 """Records of real trainings: the learning curve and the times of each repeat.
 
-This module defines the record, its versioned JSON form, and its file in ``<hardware>/trainings/``.
-Each host has a file for each combination of model, data set, batch size and target ("aim"). New
-repeats are added to that file. The file has times but no costs; readers compute costs.
-
-History of TRAININGS_VERSION:
-1  first form.
+Each host has a file in ``<hardware>/trainings/`` for each model, data set, batch size and target
+("aim"). New repeats are added to it. Costs are not stored.
 """
 
 from __future__ import annotations
@@ -32,6 +28,8 @@ from epochcost.results.store import ID_DIGITS, HostSidecar
 from epochcost.specs.study import Provider
 from epochcost.statistics import student_quantile
 
+# History of TRAININGS_VERSION:
+# 1  first form.
 TRAININGS_VERSION = 1
 # Why a training ended: it met its aim, or it ran all epochs of its recipe.
 Ending = Literal["reached", "epochs"]

@@ -1,20 +1,15 @@
 """Half width of the confidence interval of a mean of step times that may drift slowly.
 
-Resampling a series shows only the drift within the series. If the CPU's clock drifts for seconds,
-or if a process got good or bad places in memory, the mean is wrong by more than the samples show.
-The additional error depends on the drift's duration (here called memory), which a short series
-cannot show. So this module tries many durations, weights each by how well it explains the series,
-and returns the half width of the interval of the weighted mixture.
+A short series cannot show how long its drift lasts (``memory``). So many durations are tried, each
+weighted by how well it explains the series.
 
-The series is cut into K blocks of nearly equal length. In the model, the blocks' means y are normal
-with the covariance s² V, where V = R + between · S. For two blocks of the same round, R = (1 -
-share) I + share exp(-lag / memory) and S = 1. For blocks of different rounds, R and S are 0. Here I
-is the identity matrix, and lag the distance of the blocks. S stands for the part of the time that
-differs from process to process. The prior of the mean is flat, and the prior of the scale s is 1/s.
-With the residual sum of squares Q, a choice of (share, memory, between) then has the marginal
-likelihood |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2. The error of the plain mean is Student's t with K -
-1 degrees of freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter
-4).
+The means y of K blocks are normal with the covariance s² V, where V = R + between · S. For two
+blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1. For blocks of
+different rounds, R and S are 0. I is the identity matrix, lag the distance of the blocks. The
+priors are flat for the mean and 1/s for the scale s. The marginal likelihood of (share, memory,
+between) is |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, with Q the residual sum of squares. The mean's
+error is Student's t with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
+Inference in Econometrics, chapter 4).
 """
 
 from __future__ import annotations
@@ -54,13 +49,11 @@ _MOST_STEPS = 100
 class _Choices:
     """All choices of (share, memory, between) for given blocks, along axis 0 of each array.
 
-    ``whitening`` has an array (choices, b, b) for each round of b blocks: the inverse of the
-    Cholesky factor of the round's part of V. Blocks of different rounds have no covariance, and a
-    single product for all rounds would be so large that BLAS would start a second, slower thread.
-    ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. If there is a single
-    round, the component along ``unit`` is removed from ``whitening``. ``weight`` (choices,) is the
-    logarithm of the prior times the likelihood's first two factors. ``variance`` (choices,) is the
-    variance of the plain mean for s = 1.
+    ``whitening`` has an array (choices, b, b) for each round of b blocks: the inverse Cholesky
+    factor of the round's part of V. ``unit`` (choices, K) is the whitened vector of ones, scaled to
+    length 1. For a single round, ``whitening`` lacks the component along ``unit``. ``weight``
+    (choices,) is the logarithm of the prior times the likelihood's first two factors, ``variance``
+    (choices,) the variance of the plain mean for s = 1.
     """
 
     whitening: tuple[Series, ...]
@@ -128,6 +121,7 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 def _choices(blocks: tuple[int, ...]) -> _Choices:
     """All choices, with their matrices, for rounds with these numbers of ``blocks``."""
     total = sum(blocks)
+    # A single product for all rounds would make BLAS start a second, slower thread.
     squares = [_square(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
     information = np.einsum("cj,cj->c", whitened_ones, whitened_ones)

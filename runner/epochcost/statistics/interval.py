@@ -1,9 +1,7 @@
 """Intervals for the mean of dependent step times, and for the ratio of two means.
 
-The interval of the mean is asymmetric if there are bursts of slow steps or rare long steps. A
-circular block bootstrap gives this shape. ``correlated_noise`` gives the interval's width, which
-includes drift that resampling cannot show. Two measurements of the same work on a host differ if
-the interval of their ratio excludes 1 and the change is large enough to matter.
+The mean's interval is asymmetric if there are bursts of slow steps or rare long steps. A circular
+block bootstrap gives its shape, ``correlated_noise`` its width.
 """
 
 from __future__ import annotations
@@ -47,15 +45,10 @@ def mean_interval(
 ) -> Interval:
     """The confidence interval of the mean of an ordered series of positive numbers.
 
-    The result is the percentile interval of the block bootstrap's means (Politis & Romano 1992),
-    scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of consecutive
-    samples of each process; if ``rounds`` is empty, one process took all samples. With several
-    rounds, the interval also covers the differences between processes and between hours. The
-    interval of a single sample is [0, inf].
-
-    No resample is drawn. The skewness s of the means of all resamples follows from the blocks. If z
-    is a quantile of the normal distribution, the same quantile of these means is z + s (z² - 1) / 6
-    standard deviations from the mean (Cornish & Fisher 1938).
+    The block bootstrap's percentile interval (Politis & Romano 1992; quantiles by Cornish & Fisher
+    1938) is scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of
+    consecutive samples of each process, empty for one process. With several rounds, the interval
+    also covers differences between processes. The interval of a single sample is [0, inf].
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -64,6 +57,8 @@ def mean_interval(
     half = half_width(times, rounds or (len(times),), level)
     length = block_length(len(times), autocorrelation_time(times))
     z = NormalDist().inv_cdf((1 + level) / 2)
+    # No resample is drawn: a quantile z of the normal distribution becomes z + s (z² - 1) / 6, with
+    # s the skewness of the means of all resamples.
     uneven = _skewness_of_means(times, length) * (z * z - 1) / (6 * z)
     deviation = _BETWEEN_ROUNDS * mean / math.sqrt(len(rounds)) if len(rounds) > 1 else 0.0
     below, above = (math.hypot(half * part, z * deviation) for part in (1 - uneven, 1 + uneven))
@@ -85,10 +80,8 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
-    The time is one plus twice the sum of autocorrelations. Adjacent lags are added in pairs, up to
-    the first pair whose sum is not positive. A sum that exceeds the sum before is lowered to it.
-    This is the initial monotone sequence estimator of Geyer (1992), which needs no tuning and tends
-    to overestimate.
+    The time is one plus twice the sum of autocorrelations, by the initial monotone sequence
+    estimator of Geyer (1992), which tends to overestimate.
     """
     pairs = _first_pairs(times)
     if pairs is None:
@@ -170,9 +163,8 @@ class Bounded:
 def ratio(above: Bounded, below: Bounded) -> Bounded:
     """The ratio ``above / below`` of two independent estimates, with its interval.
 
-    The method is MOVER (Zou & Donner 2008): each estimate's interval gives its variance, and both
-    variances give the ends of the ratio's interval. The method is applied to logarithms, so that no
-    end is negative. If an interval starts at 0, an end of the ratio's interval is 0 or infinity.
+    The method is MOVER (Zou & Donner 2008), applied to logarithms. If an interval starts at 0, an
+    end of the ratio's interval is 0 or infinity.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))

@@ -1,12 +1,8 @@
 """Load the examples of a data set from verified files, or generate them as its spec says.
 
-Files have the formats in which data sets are published. Members of an archive are found by their
-file name, in whatever folder, and read without unpacking the archive to disk. The spec declares the
-shape and size of a file's contents; readers raise InputError if the file differs.
-
-Generated data sets have a known best result. No model of a Markov chain's text has an expected loss
-below the chain's entropy. A declared share of the images' labels is wrong, in the held-out part
-too. The spec's seed decides all random numbers.
+Members of an archive are found by their file name in any folder, and not unpacked to disk. Readers
+raise InputError if a file's shape or size differs from the spec. The spec's seed decides all random
+numbers.
 """
 
 from __future__ import annotations
@@ -51,9 +47,9 @@ _SPLIT_SEED = 0
 def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -> Examples:
     """The examples of a data set; each example of a text data set has ``length`` characters.
 
-    ``folder`` has a folder for each data set. The label at each position of a text is the next
-    character. If the model predicts one position (``positions`` is 1), only the last label is used.
-    Raises InputError if a file differs from the spec, and CapabilityError if a file is missing.
+    ``folder`` has a folder for each data set. A text's labels are the next characters, only the
+    last if ``positions`` is 1. Raises InputError if a file differs from the spec, and
+    CapabilityError if a file is missing.
     """
     if dataset.generated is not None:
         return _made_up(dataset, dataset.generated, length, positions)

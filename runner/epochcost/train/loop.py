@@ -1,9 +1,7 @@
 """Train a model: take steps, evaluate the model and save the state, until the training ends.
 
-A training that is interrupted and resumed ends with the same weights as an uninterrupted training:
-the inputs of a step depend only on its number, and the saved state contains everything else.
-``measure.training`` runs the sessions, ``state`` writes and reads the file of the state, and
-``pipeline`` prepares the inputs.
+A resumed training ends with the same weights as an uninterrupted training: the inputs of a step
+depend only on its number, and the saved state contains everything else.
 """
 
 from __future__ import annotations

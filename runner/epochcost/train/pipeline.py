@@ -1,8 +1,7 @@
 """Prepare the inputs of a step: shuffle, augment and scale examples, in the graph's shapes.
 
 Seed and step number decide all inputs, so that a resumed training sees the same inputs as before.
-Until they are batched, examples keep the number type of their file, because bytes take a quarter of
-the memory of floats. ``datasets`` reads or generates the examples.
+Until they are batched, examples keep the number type of their file.
 """
 
 from __future__ import annotations

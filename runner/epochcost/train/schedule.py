@@ -1,9 +1,8 @@
 """Compute the learning rate at every step from the schedule in the spec alone.
 
-Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value, so
-that the first step already changes the weights. The schedule ``on-plateau`` changes the rate after
-evaluations, at the end of epochs. A trial is shorter than an epoch, so the rate of a trial with
-this schedule stays the same.
+Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value. The
+schedule ``on-plateau`` changes the rate only at the end of epochs. A trial is shorter than an
+epoch, so its rate stays the same.
 """
 
 from __future__ import annotations

@@ -43,10 +43,9 @@ _ORDINARY_SHARE = 1 / 8
 class CpuGeneration(NamedTuple):
     """Processors whose names match ``pattern``.
 
-    A core computes ``lanes`` fp32 operations in a cycle, with the widest vectors that programs use.
-    ``gigahertz`` is the usual clock with all cores busy, ``cores`` the number of cores of the
-    largest processor. A core reads at most ``core_read`` gigabytes a second from memory. All cores
-    of a processor together read at most ``read`` gigabytes a second.
+    A core computes ``lanes`` fp32 operations in a cycle. ``gigahertz`` is the usual clock with all
+    cores busy, ``cores`` the number of cores of the largest processor. From memory, a core reads at
+    most ``core_read`` gigabytes a second, a processor at most ``read``.
     """
 
     pattern: str
@@ -152,13 +151,12 @@ class CpuForm:
 class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
-    ``products`` counts the operations a second of the matrix units at a precision, ``operations``
-    those of the vector units. ``bandwidth`` is the bytes a second of the memory, ``link`` the bytes
-    a second to another device of the machine. ``hops`` is the number of links between two devices.
-    ``unpacking`` is 2 if unpacking a quantised weight takes twice as many operations as on most
-    chips, else 1. ``memory`` is in bytes, infinite for processors. ``cores`` is the number of cores
-    of all ``sockets``, 0 for a device. Chips with equal ``kind``, ``maker`` or ``generation`` are
-    expected to behave alike.
+    At one precision, the matrix units compute ``products`` operations a second, and the vector
+    units ``operations``. ``bandwidth`` (memory) and ``link`` (between devices) are bytes a second.
+    ``hops`` counts the links between two devices. ``unpacking`` is 2 if unpacking a quantised
+    weight takes twice the usual operations. ``memory`` is in bytes, infinite for processors.
+    ``cores`` is the number over all ``sockets``, 0 for a device. Chips with equal ``kind``,
+    ``maker`` or ``generation`` should behave alike.
     """
 
     name: str

@@ -1,13 +1,8 @@
 """Find implausible published rows: too fast for the chip, slowed by a start-up, or repeated.
 
-To decode a token, a device reads the weights and computes two operations for each parameter. The
-device cannot exceed the bandwidth and the peak rate in its spec. The limits are loose on purpose.
-For example, the chip's cache may contain a part of the weights, and a server may store keys and
-values in eight bits. A model with experts reads only the experts that its (random) routing selects.
-
-The time of a batch grows at least in proportion to the lengths of its prompts and answers. So a
-line through the times of two lengths should give zero or less at length zero. A positive value is
-the time of the program's start, such as the compilation of kernels.
+A row is too fast if it needs more bandwidth or operations a second than its device's spec allows. A
+row was slowed by a start-up if a line through the times of two lengths is far above zero at length
+zero.
 """
 
 from __future__ import annotations
@@ -28,6 +23,7 @@ from epochcost.statistics import group_by
 _FORWARD, _WITH_INPUTS, _WITH_WEIGHTS = 2, 4, 6
 # No real training comes closer to the peak of its devices.
 _MOST_OF_THE_PEAK = 0.8
+# A server may store keys and values in eight bits.
 _LEAST_CACHE_BYTES = 1
 # If this share of a program's rows in a table is impossible, its other rows are doubted too.
 _SHARE_OF_A_TABLE = 0.5
@@ -83,6 +79,8 @@ def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
         if question.interleaved and question.output and row.seconds:
             shape = replace(question, prompt=question.prompt / question.output, output=1.0)
             alike[shape][question.output].append(at)
+    # A batch takes at least in proportion to its lengths, so a line through the times of two
+    # lengths should give zero or less at length zero.
     for places in alike.values():
         for length, longer in pairwise(sorted(places)):
             # Other runs of the longer texts may have no start.

@@ -10,20 +10,11 @@ seconds, and the prefill of n tokens takes
     (2 · active · n + 2 · n² · hidden · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
-The model has ``layers`` layers, ``hidden`` numbers in its hidden state and ``active`` parameters
-that a token uses. It stores ``cache`` bytes for each token of the ``context``. ``split`` devices
-share each layer, and exchange results in the time ``exchange``. ``peak`` is the rate of the matrix
-units, ``operations`` the rate of the vector units, and ``weights read`` a number of bytes.
-
-The other symbols are parameters of the software, fitted to published rows (see `Efficiencies`): e
-and ef are the reached shares of bandwidth and peak, τ and τp the seconds that a layer adds, w the
-operations to unpack a weight, s the seconds that a sequence adds, and t0 the seconds at the start
-of a prefill.
-
-Only the experts that the tokens select are read. Sequences that do not fit into memory together run
-in groups, one after the other. If the server reads prompts of other requests between tokens, each
-token waits for a share of that reading. Whatever the fitted parameters, more bandwidth never makes
-a step slower, and more sequences never make it faster.
+The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
+``context``. ``split`` devices share each layer, and exchange results in the time ``exchange``.
+``peak`` is the rate of the matrix units, ``operations`` that of the vector units. The other symbols
+are fitted (see `Efficiencies`): shares of bandwidth (e) and peak (ef), seconds for a layer (τ, τp),
+a sequence (s) and a start (t0), and operations to unpack a weight (w).
 """
 
 from __future__ import annotations
@@ -54,23 +45,22 @@ _PRODUCTS_AN_OPERATION = 10
 class Efficiencies(NamedTuple):
     """Parameters of the law of serving times for one software package.
 
-    - ``read``, ``products``, ``link``: reached shares of the peak rates of memory, matrix units
-      and links between devices.
-    - ``ordinary``: for every 10 · ``ordinary`` operations of the matrix units, the vector units
-      execute one.
-    - ``weights``: operations of the vector units to unpack a quantised weight.
-    - ``layer``, ``sequence``: seconds for each layer, and each sequence, in a decoding step.
-    - ``prompt_layer``, ``start``: seconds for each layer in a prefill, and for each prefill.
+    - ``read``, ``products``, ``link``: reached shares of the rates of memory, matrix units and
+      links.
+    - ``ordinary``: the vector units execute 1 operation for 10 · ``ordinary`` of the matrix units.
+    - ``weights``: vector operations to unpack a quantised weight.
+    - ``layer``, ``sequence``: seconds that each adds to a decoding step.
+    - ``prompt_layer``, ``start``: seconds for each layer of a prefill, and for each prefill.
     - ``hop``: seconds for each transfer between two devices.
     - ``threads``: seconds that each core of a processor adds to each layer.
-    - ``clock``: on devices, the seconds of layers and sequences are divided by
-      (vector operations a second / 3e13) to this power.
-    - ``warm``, ``narrow``: the prompt length in tokens, and the width of the hidden state, at which
-      the matrix units reach half of their rate.
-    - ``between``: an output token is delayed by this share of the time of other requests' prefills.
+    - ``warm``, ``narrow``: the prompt length, and the width of the hidden state, at which the
+      matrix units reach half their rate.
+    - ``between``: share of other requests' prefills for which an output token waits.
+    - ``clock``: a device's seconds of layers and sequences are divided by (vector operations a
+      second / 3e13) to this power.
     - ``socket``: the bandwidth of n sockets is divided by n to this power.
-    - ``core``: if a processor's clock falls with the number of busy cores, its rate of products is
-      proportional to the peak rate to this power.
+    - ``core``: if a processor's clock falls with busy cores, its rate of products is proportional
+      to the peak rate to this power.
     """
 
     read: float
@@ -160,6 +150,8 @@ class Law:
 
     def __call__(self, efficiencies: Vector) -> Vector:
         """Logarithms of the predicted seconds of each step [n]."""
+        # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences
+        # never make it faster.
         phase, s = _Phases(self, efficiencies), self
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)

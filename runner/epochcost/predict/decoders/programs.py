@@ -1,10 +1,8 @@
 """Fit the efficiencies of ``law`` for each program: a software's edition on one maker's chips.
 
 An edition is a version of the software as one source names it. The fits are hierarchical: the fit
-to a group of rows is the prior of the fits to smaller groups. The first group has all rows on
-processors or NVIDIA's chips. Then each software has a group of its rows among these, and a group of
-its rows for each other maker's chips. The smallest groups are programs. A program with few rows
-stays near the fit of the next larger group. A program with very few rows has no fit of its own.
+to a group of rows is the prior of the fits to smaller groups, the smallest being programs. A
+program with very few rows has no fit of its own.
 """
 
 from __future__ import annotations

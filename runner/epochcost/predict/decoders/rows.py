@@ -99,12 +99,9 @@ class Line:
 class ServingQuestion:
     """A question about the time of a prefill or a decoding step on some devices or processors.
 
-    The model runs on ``count`` devices of one kind, with weights of ``weight_bytes``. If ``kind``
-    is ``first``, the question is the time to read the prompts of ``sequences`` sequences together.
-    If ``kind`` is ``token``, the question is the time between tokens of each sequence, in answers
-    of ``output`` tokens. If ``interleaved``, the server reads prompts of later requests between the
-    tokens. ``edition`` is a version of the software as published rows name it, the newest if empty.
-    ``cached`` tokens of each prompt need no prefill.
+    The time is for reading all prompts together (``kind`` ``first``), or between the tokens of a
+    sequence (``token``). If ``interleaved``, the server reads later prompts between the tokens. An
+    empty ``edition`` is the newest. ``cached`` tokens of each prompt need no prefill.
     """
 
     form: DecoderForm
@@ -132,14 +129,12 @@ class ServingQuestion:
 class TokenRow:
     """A published serving measurement: the ``seconds`` that answer its ``question``.
 
-    If the question is ``interleaved``, ``seconds`` includes the time to read the prompt: it is
-    ``(first + (output - 1) * token) / output``, with ``first`` the seconds to the first token of a
-    request and ``token`` the seconds between two tokens. So ``sequences / seconds`` is the
-    throughput in tokens a second.
+    If the question is ``interleaved``, ``seconds`` is a request's time for each output token, the
+    time to read the prompt included. So ``sequences / seconds`` is the throughput in tokens a
+    second.
 
-    If the row states a rate at full load, the number of sequences is unknown: ``seconds`` is None
-    and the question has one sequence. If the row states a time, ``tokens_per_second`` is None.
-    Unknown lengths of prompts and outputs are 0.
+    If the row states only a rate at full load, ``seconds`` is None and the question has one
+    sequence. If the row states a time, ``tokens_per_second`` is None. Unknown lengths are 0.
     """
 
     line: Line

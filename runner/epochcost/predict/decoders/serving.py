@@ -1,10 +1,8 @@
 """Forecast the seconds to the first token and between tokens for any model on any machine.
 
-``law`` gives the time from efficiencies fitted for each software. A Gaussian process learns how far
-published times are from the law for each software, chip generation, chip, model, precision and
-number of devices. No term of the process depends on bandwidth, memory or the number of sequences,
-so the law alone decides how times change with these. Accelerators and CPUs have separate Gaussian
-processes.
+``law`` gives the time from fitted efficiencies. A Gaussian process learns how far published times
+are from the law. Only the law depends on bandwidth, memory and the number of sequences.
+Accelerators and CPUs have separate Gaussian processes.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """Forecast the seconds per token in which devices train a language model, with intervals.
 
-The law is a formula for the time of a step. It adds the times to multiply, to read the weights, to
-unpack quantised weights, and to start each layer's kernels. The exchange of sharded weights
-overlaps all of these except the start of kernels. The law's parameters, such as the reached share
-of the peak rate, are fitted to published trainings. A Gaussian process learns how far trainings
-with the same software, chip or model depart from the law. No term of the process depends on a
-device's rates, so a higher peak never makes a training slower.
+The law is a formula for the time of a step, fitted to published trainings. A Gaussian process
+learns how far trainings depart from the law.
 
-A forward pass takes two operations for each parameter and token (Kaplan et al. 2020, arXiv
-2001.08361). Attention adds operations that grow with the sequence length. A backward pass counts as
-two forward passes, or as one if the weights are frozen. Checkpointing repeats the forward pass
-(Chen et al. 2016, arXiv 1604.06174).
+Sources: Kaplan et al. 2020, arXiv 2001.08361 (operations of a forward pass); Chen et al. 2016,
+arXiv 1604.06174 (checkpointing).
 """
 
 from __future__ import annotations
@@ -62,12 +56,11 @@ class Efficiencies(NamedTuple):
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
-    - ``experts``: factor on the computing time of models with experts.
-    - ``doubling``: factor on the computing time for each doubling of the number of devices.
+    - ``experts``, ``doubling``: factors on the computing time of models with experts, and for each
+      doubling of the number of devices.
     - ``attention``: efficiency of attention relative to products.
     - ``link``: reached share of a link's rate.
-    - ``traffic``: bytes of memory traffic for each number of the residual stream and each
-      vocabulary score.
+    - ``traffic``: bytes moved for each number of the residual stream and each vocabulary score.
     - ``balance``: exponent of ``Amounts.balance`` in the time of products.
     """
 
@@ -86,6 +79,7 @@ class Efficiencies(NamedTuple):
 
 _START = Efficiencies(0.6, 0.8, 1e-3, 1.0, 20.0, 1.5, 1.03, 0.5, 0.7, 60.0, 0.15)
 _SPREAD = Efficiencies(0.5, 0.12, 1.0, 0.5, 1.0, 0.4, 0.05, 0.5, 0.6, 0.7, 0.5)
+# No term depends on a device's rates, so a higher peak never makes a training slower.
 _TERMS = (
     Term(0.08, ("bits",)),
     Term(0.06, ("family",), (("tokens", 1.5), ("size", 1.0))),
@@ -103,10 +97,9 @@ _TERMS = (
 class TrainingQuestion:
     """A question about the rate at which ``count`` devices of one kind train a model.
 
-    Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens.
-    ``recomputed`` is the share of the forward pass that the backward pass repeats. If ``sharded``,
-    each device stores only a part of the weights. ``software`` is the family of the training
-    software, or empty for any.
+    Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens. The backward
+    pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores
+    only a part of the weights. An empty ``software`` means any.
     """
 
     form: DecoderForm
@@ -196,15 +189,14 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Amounts of work from which the law computes the seconds of a token.
 
-    Seconds on one device at its full rates: ``products`` for matrix products, ``attention`` for
-    attention at the rate √(150 · bandwidth · peak rate in 16 bits), ``read`` to read the weights,
-    ``unpacked`` to read a byte for each quantised weight, ``numbers`` to read a byte for each
-    activation, ``moved`` to move the weights over the link.
+    Seconds on one device at its full rates: ``products``; ``attention`` at the rate √(150 ·
+    bandwidth · peak rate in 16 bits); ``read`` for the weights; ``unpacked`` and ``numbers`` to
+    read a byte for each quantised weight and each activation; ``moved`` to send the weights over
+    the link.
 
-    ``layers`` counts passes through layers; with compiled software a pass counts as 0.3.
-    ``balance`` is peak / bandwidth, divided by the same ratio of an A100. ``few_bits`` is 1 if
-    products are in fewer than 16 bits, else 0. ``experts`` is 1 if the model has experts, else 0.
-    ``devices`` is the number of devices, ``doublings`` its logarithm to base 2.
+    ``layers`` counts passes through layers, 0.3 each in compiled software. ``balance`` is peak /
+    bandwidth divided by that of an A100. ``few_bits`` (fewer than 16) and ``experts`` are 1 or 0.
+    ``doublings`` is log2 of ``devices``.
     """
 
     products: float

@@ -29,10 +29,9 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 class TrainingRow:
     """A published training of a language model, with its speed or its peak memory.
 
-    ``tokens_per_second`` is the rate of all devices together, ``memory_bytes`` the peak memory of
-    one device. ``sequence`` is the length of a sequence in tokens, 0 if unknown. ``batch`` is the
-    number of sequences as the source counts them (in a step or on a device). ``checkpointing`` is
-    True if the row's task states it, else None. ``settings`` is the row's task and note.
+    ``tokens_per_second`` covers all devices, ``memory_bytes`` one. ``sequence`` is a length in
+    tokens, 0 if unknown. ``batch`` counts sequences, in a step or on a device. ``checkpointing`` is
+    True if the task states it, else None. ``settings`` is the row's task and note.
     """
 
     line: Line

@@ -1,8 +1,7 @@
 """Chart a job's cost on each machine: against its time, and relative to the cheapest machine.
 
-The shape of a mark says how the machine's time is known: measured, published, predicted or
-estimated. Machines that no other beats in both time and cost (the frontier) have a colour. These,
-the cheapest and the measured machines have a name if there is room.
+A mark's shape says how the time is known: measured, published, predicted or estimated. Coloured
+machines are those that no other beats in both time and cost.
 """
 
 from __future__ import annotations

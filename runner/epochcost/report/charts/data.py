@@ -28,9 +28,9 @@ _MOST_DRAWN = 5
 class Shown:
     """Declares how a field is shown: with which title, in which form, and where.
 
-    If ``place`` is "chart", tables omit the field; if it is "table", the drawing omits it. In
-    files, the column's name ends with the unit of the ``form``. Without ``bounds``, tables show
-    only the mean of an interval. Tables show numbers with at most ``digits`` digits.
+    Tables omit fields with the ``place`` "chart", drawings those with "table". Column names in
+    files end with the unit of ``form``. Without ``bounds``, tables show only an interval's mean.
+    ``digits`` is the most digits in tables.
     """
 
     title: str

@@ -1,11 +1,8 @@
 """Define the look of all charts: a Vega-Lite config, shapes of marks, and colours.
 
-A palette is a list of colours, published as CSS variables. Specs and SVGs contain only the
-variables, so one drawing serves light and dark pages and print. The eight colours of series have
-hues near those of Okabe and Ito's palette. They were searched to differ as much as possible with
-usual, protan, deutan and tritan vision, which tests simulate. The CIEDE2000 distance of any two is
-at least 15. The contrast to the background is at least 3:1 (WCAG 2.2, success criterion 1.4.11).
-`standalone_svg` adds colours and a background to a drawing that is used outside the site's pages.
+Colours are CSS variables, so one drawing serves light and dark pages and print. Any two colours of
+series differ by a CIEDE2000 distance of at least 15, also with protan, deutan and tritan vision.
+Their contrast to the background is at least 3:1.
 """
 
 from __future__ import annotations
@@ -118,6 +115,8 @@ def error_bars(
     return [base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
 
 
+# Hues near those of Okabe and Ito's palette, searched to differ as much as possible. The contrast
+# follows WCAG 2.2, success criterion 1.4.11.
 LIGHT_SERIES = (
     "#4b78ff", "#872d00", "#006969", "#c378a5", "#78785a", "#4ba500", "#3c2d2d", "#1e1ea5",
 )  # fmt: skip

@@ -1,10 +1,8 @@
 """Make the page "Calculator", on which the browser computes the cost of a job of any size.
 
-The site publishes scripts with the times of each workload, and with a program that computes the
-bill under each price plan. The browser computes the rest (`calculator.js` with `bill.js` and
-`odds.js`). Times are seconds of an epoch or of a batch of inferences. The browser draws random
-times to find how likely a machine is the cheapest. For each time, the scripts have the seed of its
-random numbers and, if it is predicted, the weights of these numbers in their sum.
+The site publishes scripts with the times of each workload, in seconds of an epoch or of a batch of
+inferences. Another script computes the bill under each price plan. The browser does the rest
+(`calculator.js` with `bill.js` and `odds.js`).
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
     If only a published table has the model, values about the model are None. ``gpu_memory`` is in
-    GiB, by machine. ``without`` has the machines without a time for the model, by reason, and
-    ``untimed`` is their number. ``tested`` has the errors of predictions of known times.
+    GiB, by machine. ``without`` has the machines without a time for the model, by reason,
+    ``untimed`` their number.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
