@@ -1,9 +1,7 @@
 """Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
 
-On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA, ONNX
-Runtime fuses no elementwise operators, so the time is proportional to the number of passes. So on
-CUDA, BatchNormalization multiplies and adds in one pass, and LayerNormalization returns mean and
-inverse standard deviation of each plane (a channel of an image). A product with a column of ones
+On the CPU, depthwise convolutions compute them for large images. On CUDA, BatchNormalization
+multiplies and adds, and LayerNormalization computes statistics. A product with a column of ones
 sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
 """
 

@@ -1,12 +1,8 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-For inference the parameters become half. For training they stay fp32 (master weights), and each
-step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
-decoder's cache becomes half. All other fp32 values become fp16 or bf16, except values of the
-operators in ``WIDE`` (for training: ``WIDE_IN_TRAINING``) and angles (arguments of sines and
-cosines) that depend on no float input. In bf16, operators without a CUDA kernel in ONNX Runtime
-also stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a provider
-has kernels for fp16.
+In training, parameters stay fp32 and each step casts them. Data inputs and outputs, operators in
+``WIDE`` or ``WIDE_IN_TRAINING``, and angles that depend on no float input also stay fp32. In bf16,
+so do operators without a CUDA kernel.
 """
 
 from __future__ import annotations
