@@ -6,6 +6,7 @@ Error:
     ├── InputError             exit 1   an argument has a wrong value
     │   └── ModelError         exit 1   an ONNX file cannot be used
     └── CapabilityError        exit 3   something required is missing
+
 """
 
 from __future__ import annotations

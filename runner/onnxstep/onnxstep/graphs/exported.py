@@ -119,8 +119,6 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
     unless all numbers are equal. A file that was not traced has none.
     """
     if not is_traced(model):
-        # Tensors read by different operators are probably shared on purpose, such as an embedding
-        # and a tied last layer.
         return {}
     graph = model.graph
     floats = {
@@ -137,6 +135,8 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
         else:
             for read in node.input:
                 readers[read].add(node.op_type)
+    # Tensors read by different operators are probably shared on purpose, such as an embedding
+    # and a tied last layer.
     return {
         name: source
         for name, source in copies.items()

@@ -122,10 +122,9 @@ def in_half_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Parameters become half, so a run need
-    not cast them. Inputs and outputs in ``cache`` (input name to output name) and the inputs
-    ``scales`` also become half. All other float inputs and outputs stay fp32. Constants beyond the
-    range of the type are clipped. Raises ModelError for a graph with branches or loops.
+    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Float inputs and outputs stay fp32,
+    except those in ``cache`` (input to output) and ``scales``. Constants beyond the type's range
+    are clipped. Raises ModelError for branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
