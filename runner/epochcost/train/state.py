@@ -1,8 +1,7 @@
 """Write and read the state of a training, and export its weights.
 
 A state contains everything on which the next step depends. The step's number decides the next
-examples and all random draws. The file is a zip of arrays and a JSON document. It is replaced as a
-whole or not at all.
+examples and all random draws. The file is a zip of arrays and JSON, always replaced as a whole.
 """
 
 from __future__ import annotations

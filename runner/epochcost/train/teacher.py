@@ -1,8 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
 Latent factors z ~ N(0, I) [examples, directions] become inputs through fixed random layers and
-noise. Targets depend on z, or on the tokens of a text (see ``_source_field``). The seed, the
-target's shape and its number of classes decide how.
+noise. Targets depend on z, or on tokens (see ``_source_field``), as seed, target shape and number
+of classes decide.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class InputField:
 class TargetField:
     """A graph input that holds the targets of a loss; ``shape`` is the shape of one example.
 
-    Integers are class indices, and floats are 0 or 1. Without ``classes``, values are numbers in
-    ``low <= value < high``. ``ignored_share`` of the positions have the label ``IGNORED``. If
-    ``merged``, the graph joins the batch axis and the example's first axis.
+    Integers are class indices, floats are 0 or 1. Without ``classes``, ``low <= value < high``.
+    ``ignored_share`` of the labels are ``IGNORED``. ``merged``: the graph joins batch axis and
+    first axis.
     """
 
     name: str
@@ -110,8 +110,8 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one of their example's latent factors.
 
-    Each token of the vocabulary stands for a factor and a sign. Most positions have a token for a
-    random factor, with its sign in the example. Other positions have any token.
+    Each token of the vocabulary stands for a factor and a sign. Most positions have the token of a
+    random factor and its sign. Other positions have any token.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -203,9 +203,8 @@ def _ignore_some(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    An input fits if its leading axes are the target's positions. For a target with one position, an
-    input fits if there are more than ``_MOST_TOPICS`` classes. The fitting input with the largest
-    vocabulary is chosen.
+    An input fits if its leading axes are the target's positions. A target of one position needs
+    more than ``_MOST_TOPICS`` classes instead. Of fitting inputs, the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None

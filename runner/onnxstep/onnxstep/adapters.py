@@ -1,8 +1,7 @@
 """Low-rank adapters (LoRA) for matrix products with weights (Hu et al. 2021, arXiv 2106.09685).
 
-An adapter changes y = x W into y = x W + (x A) B · alpha / rank. A [inner, rank] is drawn as in
-PyTorch's ``peft``. B [rank, features] starts at zero. With ``wrt=ADAPTERS`` a training step trains
-only A and B.
+An adapter changes y = x W into y = x W + (x A) B · alpha / rank. A [inner, rank] starts as in
+PyTorch's ``peft``, B [rank, features] at zero. ``wrt=ADAPTERS`` trains only A and B.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ def with_adapters(
 ) -> onnx.ModelProto:
     """Return a copy of the model with an adapter at each product whose weight matches a pattern.
 
-    Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
-    ``alpha`` defaults to ``rank``. New parameters have the weight's name plus ``.lora_A`` or
-    ``.lora_B``. Raises ModelError if ``rank`` is below 1 or if a pattern matches no weight.
+    Products are MatMul, Gemm and MatMulNBits. ``patterns`` are names or shell patterns. ``alpha``
+    defaults to ``rank``. Parameters are named ``<weight>.lora_A`` and ``.lora_B``. Raises
+    ModelError if ``rank`` is below 1 or a pattern matches nothing.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")

@@ -36,9 +36,9 @@ def pull_back(
 ) -> dict[str, Value]:
     """Add the gradient nodes to ``op``; return the cotangents of the values ``names``.
 
-    ``nodes`` are in topological order. ``cotangents`` are those of outputs. A value on which no
-    such output depends is left out. Raises ModelError for an invalid node or an operator without a
-    rule, and CapabilityError if constants would exceed this machine's memory.
+    ``nodes`` are in topological order. Values on which no output in ``cotangents`` depends are left
+    out. Raises ModelError for an invalid node or an operator without a rule, CapabilityError for
+    constants larger than memory.
     """
     # A tuple keeps the order. The order of a set differs between processes and would change the
     # graph.

@@ -38,9 +38,8 @@ def convolve(
 ) -> Value | None:
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    Returns None if there are no kernels for blocks, if channels do not fill whole blocks, if a
-    convolution is grouped but not depthwise, or if a padding is negative. Also returns None if a
-    matrix product is faster.
+    Returns None without kernels for blocks, for channels that do not fill blocks, for a grouped
+    convolution that is not depthwise, for negative padding, and where a matrix product is faster.
     """
     fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     is_depthwise = group == x.shape[1] == w.shape[0]

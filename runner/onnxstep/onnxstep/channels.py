@@ -1,8 +1,8 @@
 """Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
 
-On the CPU, depthwise convolutions compute them for large images. On CUDA, BatchNormalization
-multiplies and adds, and LayerNormalization computes statistics. A product with a column of ones
-sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
+For large images on the CPU, depthwise convolutions replace elementwise operators. On CUDA,
+BatchNormalization and LayerNormalization do. A product with ones sums faster than ReduceSum
+(benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Losses: the nodes that compute a scalar to minimise, and its gradient at the model's output.
 
-Losses are those of torch.nn with ``reduction="mean"``. The last axis of the output contains the
-class scores. Unlike in PyTorch, a negative class index is no error: it counts from the last class.
+Losses are those of torch.nn with ``reduction="mean"``. The output's last axis contains the class
+scores. Class indices are not checked: a negative index counts from the last class.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class LossFunction(Protocol):
 class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
-    ``weights`` multiply the losses by target class. A target ``ignore_index`` does not count.
-    ``label_smoothing`` is the share spread over all classes. Without it the gradient is ``s
-    (softmax(z) - onehot)``, with weight share s.
+    ``weights`` has a factor for each target class. A target ``ignore_index`` does not count.
+    ``label_smoothing`` is the share spread over all classes; without it the gradient is
+    ``(softmax(z) - onehot)`` times the position's share of weights.
     """
 
     weights: tuple[float, ...] | None = None

@@ -104,8 +104,10 @@ class Momentum(Optimizer):
 class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``: v'
-    = momentum · v + d; w' = w - rate · v'. The stored states are s / (1 - rho) and v · √(1 - rho).
+    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
+
+    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. Stored states are s / (1 - rho)
+    and v · √(1 - rho).
     """
 
     rho: float = 0.99
@@ -160,8 +162,9 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Scale each gradient by the ratio of two root mean squares: of past steps and of gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 -
-    rho) · d²; w' = w - rate · d.
+    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
+
+    u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
     """
 
     rho: float = 0.9
@@ -183,9 +186,11 @@ class Adadelta(Optimizer):
 class Adam(Optimizer):
     """Divide the average gradient m by the root of v, the average squared gradient.
 
-    m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². At step t: w' = w - rate / (1 - β₁ᵗ) · m' /
-    (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this AdamW. The stored states are m / (1 - β₁)
-    and v / (1 - β₂).
+    m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g²;
+
+    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t.
+
+    ``decoupled`` makes this AdamW. Stored states are m / (1 - β₁) and v / (1 - β₂).
     """
 
     beta1: float = 0.9

@@ -20,23 +20,23 @@ class StepOptions:
 
     ``output`` is the model output of a single loss (default: the only float output).
 
-    ``freeze``, ``wrt`` and ``no_weight_decay`` are parameter names or shell patterns. ``freeze``:
-    tensors that do not change, including running statistics. ``wrt``: train only these, which may
-    be constants or buffers.
+    ``freeze``, ``wrt`` and ``no_weight_decay`` are names or shell patterns. ``freeze``: parameters
+    that do not change; a BatchNormalization with frozen running statistics uses these. ``wrt``:
+    train only these tensors, which may be constants or buffers.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
     ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. ``micro_batches``
-    is the number of runs before each update. ``carry`` maps an input to the output that feeds it in
-    the next step; it starts at zeros and passes no gradient.
+    runs are averaged for each update. ``carry`` maps an input, at first zeros, to the output that
+    feeds it in the next step, without gradient.
 
-    ``provider`` is the execution provider whose own operators the graph may use; None means
-    portable operators only. ``blocked_convolutions`` uses the CPU provider's kernels for blocks of
-    channels (x86-64). ``resumable`` keeps ONNX Runtime's Dropout on the CPU, so that a new session
-    can draw the masks of any later run.
+    The graph may use operators that only ``provider`` has; None means portable operators only.
+    ``blocked_convolutions`` uses the CPU provider's kernels for blocks of channels, which x86-64
+    builds have. ``resumable``: on the CPU, a new session can draw the Dropout masks of any later
+    run.
 
-    ``precision`` fp16 or bf16 computes in half precision; weights, loss and update stay float32.
-    ``loss_scaling`` defaults to that of PyTorch's GradScaler for fp16, else none. ``rematerialise``
-    "sqrt" saves memory by recomputing activations.
+    With ``precision`` fp16 or bf16, weights, loss and update stay float32. ``loss_scaling``
+    defaults to PyTorch's GradScaler for fp16, else none. ``rematerialise`` "sqrt" saves memory by
+    recomputing activations.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

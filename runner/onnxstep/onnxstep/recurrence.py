@@ -58,8 +58,8 @@ class Activation:
 class DirectionInputs(NamedTuple):
     """Inputs of one direction of a recurrent node with G gates and H hidden units.
 
-    Shapes for T steps and B sequences: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``bias``
-    [G·H], ``h0`` and ``c0`` [B, H]. ``bias`` is the sum of the biases of x Wᵀ and h Rᵀ.
+    For T steps and B sequences: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``bias`` [G·H],
+    ``h0`` and ``c0`` [B, H]. ``bias`` sums the biases of x Wᵀ and h Rᵀ.
     """
 
     x: Value
@@ -74,8 +74,8 @@ class DirectionInputs(NamedTuple):
 class Direction:
     """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
 
-    Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``biases`` [G·H] of x Wᵀ and h Rᵀ (or
-    empty), ``h`` and ``h_before`` [T·B, H], ``c0`` [B, H]. For each step, ``dh`` and ``dc`` are the
+    ``x`` is [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``h`` and ``h_before`` [T·B, H], ``c0`` [B,
+    H]. ``biases`` [G·H] are those of x Wᵀ and h Rᵀ, or none. ``dh`` and ``dc`` are each step's
     gradients [B, H] from the node's outputs; None means zero.
     """
 

@@ -63,8 +63,8 @@ _DEFAULTS = StepOptions()
 class Accumulation:
     """Graph for every micro-batch but the last: add the micro-batch's gradients to the sums.
 
-    Inputs are those of the step, without learning rate and optimizer state. The graph updates
-    running statistics, but not the loss scale. ``carried`` are the sums and running statistics.
+    Its inputs are those of the step, except learning rate and optimizer state. It updates running
+    statistics, but not the loss scale. ``carried`` are the sums and running statistics.
     """
 
     model: onnx.ModelProto
@@ -76,9 +76,9 @@ class Accumulation:
 class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are data inputs. ``frozen`` are parameters that are fed unchanged. ``targets`` has
-    one entry for each loss term. ``learning_rate`` is a float32 scalar. ``carried`` are the values
-    passed to the next step. ``accumulation`` is for every micro-batch but the last.
+    ``inputs`` are data inputs. ``frozen`` are parameters fed unchanged. ``targets`` has None for a
+    loss term without target. ``learning_rate`` is a float32 scalar. ``carried`` passes to the next
+    step. ``accumulation`` is for all micro-batches but the last.
     """
 
     model: onnx.ModelProto
@@ -187,8 +187,8 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     """Build the training step of a model; ``first_values`` returns the tensors to feed first.
 
     Parameters without influence on the loss are not trained. Warns with ModelWarning if the file
-    leaves unclear which tensors are trained. Raises ModelError for unknown names, dimensions
-    without size, operators without gradient, or nothing to train.
+    leaves unclear what to train. Raises ModelError for unknown names, missing sizes, operators
+    without gradient, or nothing to train.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
@@ -268,9 +268,9 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    The targets, parameters and running statistics are additional inputs, and ``loss`` is an output.
-    ``batch_statistics`` makes BatchNormalization use the batch's statistics unless frozen. Other
-    arguments are as in ``StepOptions``, and errors as in ``training_step``.
+    Targets, parameters and running statistics are inputs, and ``loss`` is an output. With
+    ``batch_statistics``, BatchNormalization whose statistics are not frozen uses those of the
+    batch. Other arguments are as in ``StepOptions``, errors as in ``training_step``.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))

@@ -1,7 +1,7 @@
 """LSTM layers unrolled over time on the CPU, so that their gates are saved for the backward pass.
 
-On CUDA this would start too many kernels (benchmarks/rules/kept_gates.py has the CPU's times). The
-gates are i, o, f and the candidate c, as in ONNX. ``rules.recurrent`` has the equations.
+Unrolling is faster on the CPU (benchmarks/rules/kept_gates.py), not on CUDA. The gates have ONNX's
+order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
 """
 
 from __future__ import annotations

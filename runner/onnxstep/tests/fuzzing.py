@@ -2,9 +2,8 @@
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
-FIRST is the number of the first mutation. Every second mutation changes an attribute in a model of
-``gradient_cases``; the others damage a file. A file may take ten seconds of CPU time and one
-gibibyte.
+FIRST is the number of the first mutation. A file may take ten seconds of CPU time and one gibibyte
+of additional memory, and may open files only in the model's folder.
 """
 
 from __future__ import annotations

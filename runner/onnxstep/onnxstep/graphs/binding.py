@@ -67,11 +67,11 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. Only a dimension that some
-    inputs lack may be 0; inputs with it become empty constants. ``varying`` are stored tensors that
-    are not constants. ``plain_sequences`` replaces reads of sequences by reads of their tensors.
-    Raises ModelError for an unknown name, a missing or invalid size, contradicting shapes, or a
-    shape that depends on data.
+    ``sizes`` covers ``symbolic_dimensions(model)``; 0 is allowed only if some inputs lack the
+    dimension, and makes the others empty constants. ``varying`` are stored tensors that are not
+    constants. ``plain_sequences`` replaces reads of sequences by reads of their tensors. Raises
+    ModelError for unknown names, missing or invalid sizes, contradicting shapes, and shapes that
+    depend on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)

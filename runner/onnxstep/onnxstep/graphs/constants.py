@@ -1,8 +1,7 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter says which they are. In other files, a tensor is a constant if it is used
-as a bound or exponent, if only shapes or angles depend on it, or if it is multiplied or added and
-its numbers look typed.
+PyTorch's dynamo exporter says which these are. In other files, they are bounds and exponents,
+tensors on which only shapes or angles depend, and factors or summands whose numbers look typed.
 """
 
 from __future__ import annotations
@@ -166,9 +165,9 @@ class _Uses:
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
         """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
-        A use is a node that also reads data (values that depend on the graph's inputs). Behind
-        other nodes, the readers of their outputs are examined. For a single number (``alone``), any
-        computing node is a use.
+        A use is a node that also reads data (values that depend on graph inputs). Behind other
+        nodes, their readers are examined. If ``alone`` (a single number), computing without data
+        also counts.
         """
         waiting, visited = [name], {name}
         while waiting:

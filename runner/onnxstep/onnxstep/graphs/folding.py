@@ -1,6 +1,6 @@
 """Constant folding: replace nodes that depend only on shapes and constants by constants.
 
-Shapes that exporters compute at run time are constant once the dimensions are bound. An If with a
+Shapes that nodes compute at run time are constant once the dimensions are bound. An If with a
 constant condition is replaced by its branch. The caller says which float initializers are
 constants.
 """

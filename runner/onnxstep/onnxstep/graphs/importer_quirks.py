@@ -114,9 +114,9 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without type or shape the type and shape that onnx infers, in place.
 
-    A shape may stay unknown until the dimensions are bound. Declarations of intermediate values
-    without a type are removed. ``check`` validates the model. Raises ModelError if ``check`` does,
-    if an output's type stays unknown, or if an input lacks type or shape.
+    Shapes may stay unknown. Declarations of intermediate values without a type are removed.
+    ``check`` validates the model. Raises ModelError if it does, if an output's type stays unknown,
+    or if an input lacks type or shape.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])

@@ -1,10 +1,10 @@
 """Draw the first values of parameters from the distributions that a file without weights lists.
 
-The metadata of the file lists them as JSON:
+The file's metadata has JSON:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
 
-The generator is Philox 4x64, with the parameter's seed and the run's seed as key. The last bit of
+The generator is Philox 4x64, keyed by the parameter's seed and the run's. The last bit of
 ``normal`` may differ between math libraries.
 """
 

@@ -1,7 +1,7 @@
 """Rewrite nodes for which onnx infers another shape than runtimes compute.
 
-They are pooling nodes with ``ceil_mode`` before opset 22 or with ``auto_pad`` besides ``pads``,
-STFT nodes that are one-sided by default, and Einsum nodes that broadcast a label of length 1.
+They are pooling nodes with ``ceil_mode`` (before opset 22) or ``auto_pad``, STFT nodes that are
+one-sided by default, and Einsum nodes that broadcast a label of length 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-In training, parameters stay fp32 and each step casts them. Data inputs and outputs, operators in
-``WIDE`` or ``WIDE_IN_TRAINING``, and angles that depend on no float input also stay fp32. In bf16,
-so do operators without a CUDA kernel.
+In training, parameters stay fp32. Other fp32 values are data inputs and outputs (but not a
+decoder's cache), operators in ``WIDE`` or ``WIDE_IN_TRAINING``, angles that depend on no float
+input, and in bf16 operators without a CUDA kernel.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def in_half_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Float inputs and outputs stay fp32,
-    except those in ``cache`` (input to output) and ``scales``. Constants beyond the type's range
-    are clipped. Raises ModelError for branches or loops.
+    Parameters, the inputs ``scales``, and inputs and outputs in ``cache`` (input to output) become
+    ``elem_type``. Other float inputs and outputs stay fp32. Constants beyond the type's range are
+    clipped. Raises ModelError for branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}

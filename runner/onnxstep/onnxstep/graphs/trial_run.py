@@ -37,8 +37,8 @@ _copy = _Copy()
 def require_end(call: Callable[[], object], call_name: str) -> None:
     """Raise ModelError if a copy of this process crashes or exceeds its limits during ``call``.
 
-    The limits apply to memory and CPU time. ``call_name`` is for messages. An exception in the copy
-    is ignored. Raises MemoryError if the copy crashes while this process has a memory limit.
+    The limits are on memory and CPU time. ``call_name`` is for messages. Exceptions in the copy are
+    ignored. Raises MemoryError if the copy crashes while this process has a memory limit.
     """
     if not can_copy():
         return

@@ -35,9 +35,9 @@ def prepare(
 ) -> onnx.ModelProto:
     """Copy of a model in which every operator is known and every shape is static.
 
-    ``mode`` converts for training or inference, ``fused`` to a provider's operators and ``rounded``
-    to mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError
-    for a dimension without size or an opset that cannot be upgraded.
+    ``mode`` converts for training or inference, ``fused`` to a provider's operators, ``rounded`` to
+    mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError for
+    dimensions without size and failed upgrades.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):

@@ -35,7 +35,7 @@ _LARGEST_CONSTANT = 2**18
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
+    """Gradient of the convolution Y = X * W + b.
 
     Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
@@ -104,7 +104,10 @@ def _is_product(view: Window) -> bool:
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW with respect to a convolution's kernels, by the first method that fits."""
+    """Gradient dW with respect to a convolution's kernels, by the first method that fits.
+
+    Shapes: x [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
+    """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
         return dw

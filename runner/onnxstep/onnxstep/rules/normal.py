@@ -2,7 +2,7 @@
 
 For y = x̂ · scale + bias, with x̂ = (x - mean) · r and inverse deviation r: dx = r (g - mean(g) -
 x̂ · mean(g x̂)), with g = dy · scale. GroupNormalization and MeanVarianceNormalization are
-differentiated through their function bodies.
+differentiated as function bodies.
 """
 
 from __future__ import annotations
