@@ -1,8 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
 Latent factors z ~ N(0, I) [examples, directions] become inputs through fixed random layers and
-noise. Targets depend on z, or on tokens (see ``_source_field``), as seed, target shape and number
-of classes decide.
+noise. Targets depend on z, or on tokens (see ``_source_field``). The seed, the target's shape and
+its number of classes decide how.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class InputField:
 class TargetField:
     """A graph input that holds the targets of a loss; ``shape`` is the shape of one example.
 
-    Integers are class indices, floats are 0 or 1. Without ``classes``, ``low <= value < high``.
-    ``ignored_share`` of the labels are ``IGNORED``. ``merged``: the graph joins batch axis and
-    first axis.
+    Integers are class indices, floats are 0 or 1. If ``classes`` is None, values are numbers in
+    ``low <= value < high``. ``ignored_share`` of the labels are ``IGNORED``. If ``merged``, the
+    graph joins the batch axis and the first axis.
     """
 
     name: str

@@ -49,9 +49,9 @@ def with_adapters(
 ) -> onnx.ModelProto:
     """Return a copy of the model with an adapter at each product whose weight matches a pattern.
 
-    Products are MatMul, Gemm and MatMulNBits. ``patterns`` are names or shell patterns. ``alpha``
-    defaults to ``rank``. Parameters are named ``<weight>.lora_A`` and ``.lora_B``. Raises
-    ModelError if ``rank`` is below 1 or a pattern matches nothing.
+    Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
+    ``alpha`` defaults to ``rank``. New parameters are named ``<weight>.lora_A`` and ``.lora_B``.
+    Raises ModelError if ``rank`` is below 1 or if a pattern matches no weight.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")

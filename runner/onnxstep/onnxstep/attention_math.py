@@ -19,10 +19,10 @@ from onnxstep.builder import Value, ascending
 class Attention:
     """Inputs of attention with H query heads and K key heads.
 
-    Each key head serves H / K consecutive query heads. ``q`` is [B, H, L, E], ``k`` [B, K, S, E]
-    and ``v`` [B, K, S, F]. ``cap`` c turns a score s into c · tanh(s / c); 0 means no cap.
-    ``allowed`` (bool) is True for a query's usable keys, at least one. ``allowed`` and ``bias``
-    broadcast to [B, H, L, S].
+    Each key head serves H / K consecutive query heads. For B sequences, L queries and S keys, ``q``
+    is [B, H, L, E], ``k`` [B, K, S, E] and ``v`` [B, K, S, F]. ``allowed`` (bool) is True for a
+    query's usable keys, at least one. ``allowed`` and ``bias`` broadcast to [B, H, L, S]. ``cap`` c
+    turns a score s into c · tanh(s / c); 0 means no cap.
     """
 
     q: Value

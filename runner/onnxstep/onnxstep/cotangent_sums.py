@@ -1,7 +1,7 @@
 """Sums of cotangents: over broadcast axes, over a value's readers, and over the rows of a table.
 
-A cotangent is the gradient of the loss with respect to a value. A table's cotangent is zero except
-in the looked-up rows. ScatterND can add only from opset 16 on.
+A cotangent is the gradient of the loss with respect to a value. Looking up rows of a table gives it
+a cotangent that is zero in all other rows. ScatterND can add only from opset 16 on.
 """
 
 from __future__ import annotations

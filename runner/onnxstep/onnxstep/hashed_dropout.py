@@ -1,8 +1,8 @@
 """Dropout whose mask is a hash of the element's position.
 
 ONNX Runtime's Dropout draws on one CPU thread, and a replayed CUDA graph repeats its masks. Here
-each run draws 32 bits for every row and column. An element stays if the product of its two numbers
-modulo 2³² is small.
+each run draws 32 bits for every row and column. If the product of an element's two numbers modulo
+2³² is below a limit, the element stays.
 """
 
 from __future__ import annotations

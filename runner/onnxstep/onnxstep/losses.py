@@ -91,8 +91,8 @@ class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
     ``weights`` has a factor for each target class. A target ``ignore_index`` does not count.
-    ``label_smoothing`` is the share spread over all classes; without it the gradient is
-    ``(softmax(z) - onehot)`` times the position's share of weights.
+    ``label_smoothing`` is the share of the target spread over all classes. Without it, the gradient
+    is ``softmax(z) - onehot`` times the position's share of the weights.
     """
 
     weights: tuple[float, ...] | None = None

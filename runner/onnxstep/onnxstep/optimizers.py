@@ -162,9 +162,8 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Scale each gradient by the ratio of two root mean squares: of past steps and of gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g;
-
-    u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
+    s averages squared gradients, u squared steps: s' = rho · s + (1 - rho) · g²; d = √((u +
+    epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
     """
 
     rho: float = 0.9

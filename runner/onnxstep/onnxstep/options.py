@@ -25,18 +25,18 @@ class StepOptions:
     train only these tensors, which may be constants or buffers.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
-    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. ``micro_batches``
-    runs are averaged for each update. ``carry`` maps an input, at first zeros, to the output that
-    feeds it in the next step, without gradient.
+    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. The gradients of
+    ``micro_batches`` runs are averaged for each update. ``carry`` maps an input to the output that
+    feeds it in the next step. The input starts at zeros, and no gradient flows between steps.
 
     The graph may use operators that only ``provider`` has; None means portable operators only.
-    ``blocked_convolutions`` uses the CPU provider's kernels for blocks of channels, which x86-64
-    builds have. ``resumable``: on the CPU, a new session can draw the Dropout masks of any later
-    run.
+    ``blocked_convolutions`` uses the CPU provider's kernels for blocks of channels, which ONNX
+    Runtime's x86-64 builds have. ``resumable`` keeps ONNX Runtime's Dropout on the CPU, so that a
+    new session can draw the masks of any later run.
 
-    With ``precision`` fp16 or bf16, weights, loss and update stay float32. ``loss_scaling``
-    defaults to PyTorch's GradScaler for fp16, else none. ``rematerialise`` "sqrt" saves memory by
-    recomputing activations.
+    With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
+    update are float32. ``loss_scaling`` defaults to that of PyTorch's GradScaler for fp16, else
+    none. With ``rematerialise`` "sqrt", the step saves memory by recomputing activations.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

@@ -125,8 +125,8 @@ Cotangents = Value | Sequence[Value | None]
 class Rule(Protocol):
     """A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs.
 
-    Of ``dy``, one for each float output, at least one is a value; None means no influence on the
-    loss. A result may have its operand's broadcast shape: the caller sums it.
+    ``dy`` has an entry for each float output; None if the loss does not depend on it. At least one
+    is a value. A result may have its operand's broadcast shape: the caller sums it.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:

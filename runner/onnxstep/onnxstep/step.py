@@ -77,8 +77,8 @@ class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
     ``inputs`` are data inputs. ``frozen`` are parameters fed unchanged. ``targets`` has None for a
-    loss term without target. ``learning_rate`` is a float32 scalar. ``carried`` passes to the next
-    step. ``accumulation`` is for all micro-batches but the last.
+    loss term without target. ``learning_rate`` is a float32 scalar. ``carried`` are the values
+    passed to the next step. ``accumulation`` is for all micro-batches but the last.
     """
 
     model: onnx.ModelProto
@@ -187,8 +187,8 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     """Build the training step of a model; ``first_values`` returns the tensors to feed first.
 
     Parameters without influence on the loss are not trained. Warns with ModelWarning if the file
-    leaves unclear what to train. Raises ModelError for unknown names, missing sizes, operators
-    without gradient, or nothing to train.
+    leaves unclear what to train. Raises ModelError for unknown names, dimensions without a size,
+    operators without a gradient, or nothing to train.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)

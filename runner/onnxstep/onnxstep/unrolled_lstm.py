@@ -1,7 +1,7 @@
 """LSTM layers unrolled over time on the CPU, so that their gates are saved for the backward pass.
 
-Unrolling is faster on the CPU (benchmarks/rules/kept_gates.py), not on CUDA. The gates have ONNX's
-order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
+Unrolling is faster on the CPU (benchmarks/rules/kept_gates.py); CUDA would start too many kernels.
+The gates have ONNX's order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
 """
 
 from __future__ import annotations

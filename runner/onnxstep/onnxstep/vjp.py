@@ -21,10 +21,10 @@ def vjp_graph(
 ) -> onnx.ModelProto:
     """Return a model that also computes gradients, without training mode, loss or optimizer.
 
-    Each float output ``y`` gets an input ``y_cotangent``, a scalar's gradient with respect to
-    ``y``. Each float tensor in ``wrt`` (names or shell patterns) gets an output
-    ``<name>_gradient``. Raises ModelError for unknown names, missing sizes, and operators without
-    gradient.
+    Each float output ``y`` gets an input ``y_cotangent``: the gradient of some scalar with respect
+    to ``y``. Each float tensor in ``wrt`` (names or shell patterns) gets an output
+    ``<name>_gradient``. Raises ModelError for unknown names, dimensions without a size, and
+    operators without a gradient.
     """
     chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))

@@ -1,7 +1,7 @@
 """Check the gradients of operators against finite differences along random directions.
 
 For a model f, direction v and cotangents u: v · VJP(u) = d/dt u · f(x + t v) at t = 0. The right
-side is a central difference in float64, the left `vjp_graph` in float64 and float32.
+side is a central difference in float64. The left side is `vjp_graph`, in float64 and float32.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Case:
     """An operator with attributes and inputs, as a case for the gradient check.
 
     ``shapes`` has the differentiated inputs, ``fixed`` the constants, ``inputs`` the order of all.
-    ``low`` and ``high`` bound random inputs. ``exact_opset`` replaces ``opset`` in float64. The
-    flaws say why an evaluator cannot run the gradient graph. ``output_shape`` is for a first output
-    whose shape depends on data. ``outputs`` is a count or names ("" if omitted).
+    ``low`` and ``high`` bound random inputs. ``exact_opset`` replaces ``opset`` in float64.
+    ``reference_flaw`` and ``runtime_flaw`` say why an evaluator cannot run the gradient graph.
+    ``output_shape`` is for a first output whose shape depends on data. ``outputs`` is a count or
+    names ("" if omitted).
     """
 
     op_type: str

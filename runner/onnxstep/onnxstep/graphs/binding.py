@@ -67,8 +67,8 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` covers ``symbolic_dimensions(model)``; 0 is allowed only if some inputs lack the
-    dimension, and makes the others empty constants. ``varying`` are stored tensors that are not
+    ``sizes`` covers ``symbolic_dimensions(model)``. If only some inputs have a dimension, its size
+    may be 0; these inputs become empty constants. ``varying`` are stored tensors that are not
     constants. ``plain_sequences`` replaces reads of sequences by reads of their tensors. Raises
     ModelError for unknown names, missing or invalid sizes, contradicting shapes, and shapes that
     depend on data.

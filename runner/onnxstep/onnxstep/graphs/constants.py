@@ -166,8 +166,8 @@ class _Uses:
         """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
         A use is a node that also reads data (values that depend on graph inputs). Behind other
-        nodes, their readers are examined. If ``alone`` (a single number), computing without data
-        also counts.
+        nodes, the readers of their outputs are examined. If the tensor is a single number
+        (``alone``), a node that computes with it is also a use.
         """
         waiting, visited = [name], {name}
         while waiting:

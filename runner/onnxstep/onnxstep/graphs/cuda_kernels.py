@@ -95,9 +95,9 @@ class KernelCheck:
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
-    A function without a kernel counts by its body, as in ONNX Runtime. Skipped are nodes that
-    depend only on constants, and nodes on integers and booleans of at most one dimension and 1,024
-    bytes.
+    A function without a kernel counts by its body, as in ONNX Runtime. Nodes that depend only on
+    constants are skipped. So are nodes that read and write only integers and booleans of at most
+    one dimension and 1,024 bytes.
     """
     judged = list(_judged(model))
     functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}

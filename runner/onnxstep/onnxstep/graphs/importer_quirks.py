@@ -115,8 +115,8 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
     """Give outputs without type or shape the type and shape that onnx infers, in place.
 
     Shapes may stay unknown. Declarations of intermediate values without a type are removed.
-    ``check`` validates the model. Raises ModelError if it does, if an output's type stays unknown,
-    or if an input lacks type or shape.
+    ``check`` validates the model. Raises ModelError if ``check`` does, if an output's type stays
+    unknown, or if an input lacks type or shape.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])

@@ -1,6 +1,6 @@
 """Draw the first values of parameters from the distributions that a file without weights lists.
 
-The file's metadata has JSON:
+They are JSON in the file's metadata:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
 

@@ -1,8 +1,8 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-In training, parameters stay fp32. Other fp32 values are data inputs and outputs (but not a
-decoder's cache), operators in ``WIDE`` or ``WIDE_IN_TRAINING``, angles that depend on no float
-input, and in bf16 operators without a CUDA kernel.
+In training, parameters stay fp32. Data inputs and outputs (except a decoder's cache), operators in
+``WIDE`` or ``WIDE_IN_TRAINING``, and angles that depend on no float input also stay fp32. In bf16,
+so do operators without a CUDA kernel.
 """
 
 from __future__ import annotations

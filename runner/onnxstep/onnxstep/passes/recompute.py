@@ -246,9 +246,9 @@ _FINER = 1.2
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
     """Indices of the nodes before which to cut, in order; empty if no cut saves memory.
 
-    A cut before node p stores ``alive[p]`` bytes. Node p writes ``inside[p]`` bytes for the
-    backward pass. All cuts plus the largest segment take the fewest bytes (Chen et al., "Training
-    deep nets with sublinear memory cost", 2016).
+    A cut before node p stores ``alive[p]`` bytes. The backward pass reads ``inside[p]`` bytes that
+    node p writes. The cuts minimise the stored bytes plus the largest segment's (Chen et al.,
+    "Training deep nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _candidates(alive, before)

@@ -93,9 +93,9 @@ def train_on_batches(
 ) -> Forward:
     """Convert BatchNormalization nodes from inference form to training form.
 
-    A node stays if ``frozen`` names its statistics or its own input yields them. ``carried`` names
-    possible running statistics. Raises ModelError for a statistic neither in ``carried`` nor
-    computed, and for a channel with a single value.
+    A node keeps its form if ``frozen`` names its statistics, or if the graph computes them from the
+    node's own input. ``carried`` names possible running statistics. Raises ModelError for a
+    statistic neither in ``carried`` nor computed, and for a channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []

@@ -43,7 +43,8 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     view = window(node, w.shape[2:])
     group = _group(node)
     d_bias = _bias_cotangent(dy) if len(node.inputs) == _WITH_BIAS else None
-    # If dY is a gradient times a factor for each channel, the factor multiplies W and dW instead.
+    # If dY is a gradient times a factor for each channel, this gradient replaces dY, and the factor
+    # multiplies W and dW.
     dy, factor = op.factors.get(dy.name, (dy, None))
     if factor is not None:
         factor = op.Reshape(factor, op.integers(-1, *[1] * (w.rank - 1))).cast(w.elem_type)
