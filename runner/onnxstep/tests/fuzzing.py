@@ -2,8 +2,9 @@
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
-FIRST is the number of the first mutation, COUNT that of all. A file may take ten seconds of CPU
-time and one gibibyte of additional memory, and may open files only in the model's folder.
+FIRST is the number of the first mutation, COUNT the number of mutations. A file may take ten
+seconds of CPU time and one gibibyte of additional memory. Only files in the model's folder may be
+opened.
 """
 
 from __future__ import annotations

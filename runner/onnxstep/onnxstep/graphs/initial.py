@@ -79,9 +79,9 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
             list(pool.map(fill, begins))
 
 
-@dataclass(frozen=True)
 # NumPy guarantees the sequence of the generator's words, but may change the floats of its
 # Generator. So this module computes the floats itself.
+@dataclass(frozen=True)
 class _Words:
     """The random words for a parameter, which can be read from any index."""
 

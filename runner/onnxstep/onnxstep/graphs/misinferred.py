@@ -86,8 +86,8 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
         return False
     attributes = node_attributes(node)
     if node.op_type not in _POOLS:
-        # Inference takes a label's length from the first operand that has the label. It assumes that
-        # an STFT is two-sided by default.
+        # Inference takes a label's length from the first operand that has the label. It assumes
+        # that an STFT is two-sided by default.
         return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in attributes)
     padding, dilated = (
         attributes.get("auto_pad", _GIVEN),
