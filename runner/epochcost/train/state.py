@@ -1,9 +1,7 @@
 """Write and read the state of a training, and export its weights.
 
-The state contains everything on which the next step depends: the weights, the optimizer's state,
-the results of evaluations so far, and the step's number. This number decides which examples come
-next, and every random draw. A state's file is a zip of arrays and a JSON document. It is replaced
-as a whole or not at all.
+A state contains everything on which the next step depends. The step's number decides the next
+examples and all random draws. The file is a zip of arrays and JSON, always replaced as a whole.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
-Latent factors z ~ N(0, I), [examples, directions], become the inputs through fixed random layers
-and noise, so each input carries information about z. The targets depend on z, except in two cases.
-If a target has a class for each position of a text (as in a language model), each class depends on
-the token at its position. If a target has a single class for a whole text, out of more than
-``_MOST_TOPICS`` classes, the class depends on the last token. The seed, the target's shape and its
-number of classes decide how the target depends on z or the tokens. So targets with equal shapes and
-numbers of classes depend on them in the same way. ``train.batches`` decides which batches are
-drawn.
+Latent factors z ~ N(0, I) [examples, directions] become inputs through fixed random layers and
+noise. Targets depend on z, or on tokens (see ``_source_field``). The seed, the target's shape and
+its number of classes decide how.
 """
 
 from __future__ import annotations
@@ -51,10 +46,9 @@ class InputField:
 class TargetField:
     """A graph input that holds the targets of a loss; ``shape`` is the shape of one example.
 
-    ``classes`` is the number of classes. An array of integers contains class indices, and an array
-    of floats contains 0 or 1. If ``classes`` is None, values are numbers in ``low <= value <
-    high``. ``ignored_share`` of the positions have the label ``IGNORED``. If ``merged``, the graph
-    joins the batch axis and the first axis of an example into one axis.
+    Integers are class indices, floats are 0 or 1. If ``classes`` is None, values are numbers in
+    ``low <= value < high``. ``ignored_share`` of the labels are ``IGNORED``. If ``merged``, the
+    graph joins the batch axis and the first axis.
     """
 
     name: str
@@ -116,10 +110,8 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of one of their example's latent factors.
 
-    Each token of the vocabulary stands for a factor and a sign. For each position of a text, a
-    factor is drawn at random. At most positions, the token stands for this factor and its sign in
-    the example. At other positions, it is any token. So bags of words, convolutions, recurrences
-    and attention can all learn from the texts.
+    Each token of the vocabulary stands for a factor and a sign. Most positions have the token of a
+    random factor and its sign. Other positions have any token.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -211,14 +203,13 @@ def _ignore_some(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    An input fits if its leading axes are the target's positions. If the target has one position and
-    more than ``_MOST_TOPICS`` classes, every input fits. If several inputs fit, the input with the
-    largest vocabulary is chosen. Among equal vocabularies, the last input is chosen, because a
-    decoder's inputs follow its encoder's.
+    An input fits if its leading axes are the target's positions. A target of one position needs
+    more than ``_MOST_TOPICS`` classes instead. Of fitting inputs, the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None
     fitting = [field for field in fields if field.kind == "tokens" and _fits(target, field)]
+    # Of equal vocabularies, the last is chosen, because a decoder's inputs follow its encoder's.
     return max(fitting[::-1], key=lambda field: field.high, default=None)
 
 

@@ -2,8 +2,7 @@
 
 ``vjp_graph`` builds the graph of a model's gradients. ``training_step`` adds a loss, an optimizer
 and training mode. ``evaluation_graph`` returns the model with its loss. The package needs only onnx
-and numpy. Python imports the modules below when a public name is first used, so importing
-``onnxstep.errors`` is fast.
+and numpy.
 """
 
 from __future__ import annotations
@@ -84,6 +83,7 @@ __all__ = [
 ]
 
 
+# Modules are imported when a public name is first used, so importing onnxstep.errors is fast.
 def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:

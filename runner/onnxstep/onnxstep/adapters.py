@@ -1,9 +1,7 @@
 """Low-rank adapters (LoRA) for matrix products with weights (Hu et al. 2021, arXiv 2106.09685).
 
-An adapter changes the product y = x W of a chosen weight W into y = x W + (x A) B · alpha / rank.
-The matrix A [inner, rank] is drawn as in PyTorch's ``peft``. The matrix B [rank, features] starts
-at zero. With ``wrt=ADAPTERS`` a training step trains only A and B. W may be stored as floats, or
-quantized for MatMulNBits or DequantizeLinear.
+An adapter changes y = x W into y = x W + (x A) B · alpha / rank. A [inner, rank] starts as in
+PyTorch's ``peft``, B [rank, features] at zero. ``wrt=ADAPTERS`` trains only A and B.
 """
 
 from __future__ import annotations
@@ -51,11 +49,9 @@ def with_adapters(
 ) -> onnx.ModelProto:
     """Return a copy of the model with an adapter at each product whose weight matches a pattern.
 
-    Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names of weights or shell
-    patterns such as ``*.q_proj.*``. The adapter's result is scaled by ``alpha`` / ``rank``, and
-    ``alpha`` defaults to ``rank``. The adapter's matrices A and B become parameters with the
-    weight's name plus ``.lora_A`` or ``.lora_B``. ``seed`` is the seed of the random A. Raises
-    ModelError if ``rank`` is below 1 or if a pattern matches no weight of a product.
+    Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
+    ``alpha`` defaults to ``rank``. New parameters are named ``<weight>.lora_A`` and ``.lora_B``.
+    Raises ModelError if ``rank`` is below 1 or if a pattern matches no weight.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")

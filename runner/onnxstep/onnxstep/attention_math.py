@@ -1,13 +1,9 @@
 """Dot-product attention with several heads and a causal mask, and its gradients.
 
-For queries q, keys k and values v, the scores are s = q kᵀ · scale. A cap c turns s into
-a = c tanh(s / c); without a cap, a = s. The weights are p = softmax(a + bias), and the result is y
-= p v. The gradients of the loss are written dy for y, and so on:
+The scores are s = q kᵀ · scale. With a cap c, a = c tanh(s / c), else a = s. Then p = softmax(a +
+bias) and y = p v. With loss gradients written dy for y, and so on:
 
 dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a / c)²), dq = ds k · scale, dk = dsᵀ q · scale.
-
-The backward pass recomputes only p. The sum Σ dy y runs over the numbers of a head, which is
-cheaper than over the keys.
 """
 
 from __future__ import annotations
@@ -24,10 +20,9 @@ class Attention:
     """Inputs of attention with H query heads and K key heads.
 
     Each key head serves H / K consecutive query heads. For B sequences, L queries and S keys, ``q``
-    is [B, H, L, E], ``k`` [B, K, S, E] and ``v`` [B, K, S, F]. A ``cap`` c limits a score s to c ·
-    tanh(s / c); 0 means no limit. ``bias`` (float) is added to the scores. ``allowed`` (bool) is
-    True for the keys that a query may use; each query needs at least one. ``bias`` and ``allowed``
-    broadcast to [B, H, L, S].
+    is [B, H, L, E], ``k`` [B, K, S, E] and ``v`` [B, K, S, F]. ``allowed`` (bool) is True for a
+    query's usable keys, at least one. ``allowed`` and ``bias`` broadcast to [B, H, L, S]. ``cap`` c
+    turns a score s into c · tanh(s / c); 0 means no cap.
     """
 
     q: Value
@@ -65,6 +60,7 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
     scores = scores if of.bias is None else scores + of.bias
     forbidden = op.scalar(-np.inf, scores.elem_type)
     p = op.Softmax(op.Where(of.allowed, scores, forbidden), axis=-1)
+    # The sum of dy y runs over the numbers of a head, which is cheaper than a sum over the keys.
     d_biased = p * (_product(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
     d_product = (d_biased if unit is None else d_biased * (1.0 - unit * unit)) * of.scale
     return AttentionCotangents(

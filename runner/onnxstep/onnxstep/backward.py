@@ -36,11 +36,9 @@ def pull_back(
 ) -> dict[str, Value]:
     """Add the gradient nodes to ``op``; return the cotangents of the values ``names``.
 
-    ``nodes`` are the forward nodes in topological order. ``cotangents`` maps output names to their
-    cotangents. The result lacks the names of values on which no output with a cotangent depends.
-    Raises ModelError for an operator without a rule, and for a node whose attributes or inputs its
-    operator does not allow. Raises CapabilityError if a rule needs constants larger than this
-    machine's memory.
+    ``nodes`` are in topological order. Values on which no output in ``cotangents`` depends are left
+    out. Raises ModelError for an invalid node or an operator without a rule, CapabilityError for
+    constants larger than memory.
     """
     # A tuple keeps the order. The order of a set differs between processes and would change the
     # graph.

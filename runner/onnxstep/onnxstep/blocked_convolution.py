@@ -1,10 +1,8 @@
 """Convolution in ONNX Runtime's blocked layout (NCHWc), for weights that change at every step.
 
-ONNX Runtime itself uses this layout only if the weights are constant, but training changes them.
-This module therefore emits the operators of the layout: they reorder the tensors, convolve them and
-reorder the result back. A block has 8 channels on processors with AVX2 and 16 with AVX-512; the
-code here works for both. benchmarks/rules/convolution.py measures which convolutions become faster.
-``rules.convolution`` computes gradients in the plain layout (NCHW).
+ONNX Runtime itself uses this layout only for constant weights. A block has 8 channels on processors
+with AVX2 and 16 with AVX-512; this code works for both. benchmarks/rules/convolution.py measures
+which convolutions become faster.
 """
 
 from __future__ import annotations
@@ -40,14 +38,15 @@ def convolve(
 ) -> Value | None:
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    Returns None if the channels do not fill whole blocks, if the convolution is grouped but not
-    depthwise, if a padding is negative, or if a matrix product is faster. The product is faster for
-    kernels of one element, and for depthwise kernels that are as large as the image.
+    Returns None without kernels for blocks, for channels that do not fill blocks, for a grouped
+    convolution that is not depthwise, for negative padding, and where a matrix product is faster.
     """
     fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     is_depthwise = group == x.shape[1] == w.shape[0]
     fits = x.shape[1] == group * w.shape[1] and (group == 1 or is_depthwise)
     crops = min(view.pads, default=0) < 0
+    # A matrix product is faster for kernels of one element, and for depthwise kernels that are as
+    # large as the image.
     covers_image = group > 1 and view.kernel == x.shape[2:]
     is_product = covers_image or math.prod(view.kernel) == 1
     if crops or is_product or not (has_kernels(x.op, x, w) and fills_blocks and fits):

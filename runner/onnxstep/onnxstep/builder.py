@@ -115,10 +115,9 @@ class Saved:
 class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
-    ``provider`` is the execution provider that will run the graph. Gradient rules may then use
-    operators that only this provider has. With None the graph stays portable.
+    The graph may contain operators that only ``provider`` has. None means portable operators only.
     ``blocked_convolutions`` says that the CPU provider has convolution kernels for blocks of
-    channels, as ONNX Runtime's x86-64 builds do.
+    channels, as in ONNX Runtime's x86-64 builds.
     """
 
     def __init__(

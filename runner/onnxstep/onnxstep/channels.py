@@ -1,10 +1,8 @@
 """Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
 
-On the CPU, depthwise convolutions replace elementwise operators if images are large. On CUDA, ONNX
-Runtime fuses no elementwise operators, so the time is proportional to the number of passes. So on
-CUDA, BatchNormalization multiplies and adds in one pass, and LayerNormalization returns mean and
-inverse standard deviation of each plane (a channel of an image). A product with a column of ones
-sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
+For large images on the CPU, depthwise convolutions replace elementwise operators. On CUDA,
+BatchNormalization and LayerNormalization do. A product with ones sums faster than ReduceSum
+(benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations

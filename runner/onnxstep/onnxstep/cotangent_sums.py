@@ -1,9 +1,7 @@
 """Sums of cotangents: over broadcast axes, over a value's readers, and over the rows of a table.
 
-A cotangent is the gradient of the loss with respect to a value. If a model looks up rows of a table
-(an embedding), the table's gradient is zero except in the looked-up rows. If a tied last layer also
-uses the table, the gradients of these rows are added to the last layer's gradient, without a table
-of zeros. ScatterND can add only from opset 16 on; ``rules.indexing`` covers older opsets.
+A cotangent is the gradient of the loss with respect to a value. Looking up rows of a table gives it
+a cotangent that is zero in all other rows. ScatterND can add only from opset 16 on.
 """
 
 from __future__ import annotations

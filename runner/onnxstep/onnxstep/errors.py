@@ -4,8 +4,8 @@ A message says where the problem is, what was expected, what was there and what 
 
 Error:
     ├── InputError             exit 1   an argument has a wrong value
-    │   └── ModelError         exit 1   an ONNX file that cannot be read, bound or differentiated
-    └── CapabilityError        exit 3   this machine or this package lacks something required
+    │   └── ModelError         exit 1   an ONNX file cannot be used
+    └── CapabilityError        exit 3   something required is missing
 
 """
 

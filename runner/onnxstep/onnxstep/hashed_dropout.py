@@ -1,10 +1,8 @@
 """Dropout whose mask is a hash of the element's position.
 
-ONNX Runtime's Dropout draws its random numbers one by one on one CPU thread, and a replayed CUDA
-graph repeats its masks. Here the tensor is seen as a matrix. Each run draws a number of 32 bits for
-every row and every column. The random numbers of an element's row and column are multiplied
-modulo 2³². The element stays if the product is below a limit. Tests compare these masks with random
-masks: by the share of kept elements, and by the correlation between elements, runs and layers.
+ONNX Runtime's Dropout draws on one CPU thread, and a replayed CUDA graph repeats its masks. Here
+each run draws 32 bits for every row and column. If the product of an element's two numbers modulo
+2³² is below a limit, the element stays.
 """
 
 from __future__ import annotations

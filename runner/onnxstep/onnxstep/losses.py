@@ -1,8 +1,7 @@
 """Losses: the nodes that compute a scalar to minimise, and its gradient at the model's output.
 
-Definitions and settings are those of PyTorch's torch.nn losses with ``reduction="mean"``. The last
-axis of the output contains the class scores. A running step does not check class indices: for a
-negative index PyTorch raises an error, but ONNX counts it from the last class.
+Losses are those of torch.nn with ``reduction="mean"``. The output's last axis contains the class
+scores. Class indices are not checked: a negative index counts from the last class.
 """
 
 from __future__ import annotations
@@ -91,11 +90,9 @@ class LossFunction(Protocol):
 class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
-    ``weights`` has a number for each class, which multiplies the loss where this class is the
-    target. Positions whose target is ``ignore_index`` do not count. ``label_smoothing`` is the
-    share of the target that is spread evenly over all classes. With p = softmax(z) and without
-    smoothing, the gradient at a position is ``s (p - onehot)``. Here s is the position's weight
-    divided by the sum of weights.
+    ``weights`` has a factor for each target class. A target ``ignore_index`` does not count.
+    ``label_smoothing`` is the share of the target spread over all classes. Without it, the gradient
+    is ``softmax(z) - onehot`` times the position's share of the weights.
     """
 
     weights: tuple[float, ...] | None = None

@@ -1,9 +1,7 @@
 """Mixed precision: gradient rules compute in the half type of their inputs, and sum in float32.
 
-``graphs.precision`` rewrites the forward pass. ``MixedBuilder`` adds casts around backward nodes.
-Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: the loss is multiplied by
-a scale before differentiation, and the gradients are divided by this scale. If a gradient is not
-finite, the step changes only the scale, which it carries like optimizer state.
+Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: a scale multiplies the
+loss and divides the gradients. If a gradient is not finite, the step changes only the scale.
 """
 
 from __future__ import annotations
@@ -33,9 +31,8 @@ TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
 class MixedBuilder(Builder):
     """A Builder that emits an operator in float32, between casts, if a half type is unsuitable.
 
-    Half types are unsuitable for the operators in ``precision.WIDE_IN_TRAINING`` and for operators
-    that ONNX does not define for half types. If a float32 value is cast to half and back, the
-    builder reuses the float32 value, so that gradients between such operators are not rounded.
+    It is unsuitable for operators in ``precision.WIDE_IN_TRAINING`` and those that ONNX does not
+    define for it. A cast to half and back yields the original value, unrounded.
     """
 
     def __init__(self, *settings: Any) -> None:

@@ -104,10 +104,10 @@ class Momentum(Optimizer):
 class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``
-    there is a velocity v: v' = momentum · v + d; w' = w - rate · v'. TensorFlow 1 differs: epsilon
-    is under the root, s starts at 1, and v includes the rate. To save a pass over memory, the
-    stored states are s / (1 - rho) and v · √(1 - rho).
+    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
+
+    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. Stored states are s / (1 - rho)
+    and v · √(1 - rho).
     """
 
     rho: float = 0.99
@@ -123,6 +123,8 @@ class RmsProp(Optimizer):
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
+        # The states are scaled to save a pass over memory. TensorFlow 1 differs: epsilon is under
+        # the root, s starts at 1, and v includes the rate.
         square = op.Add(states[0] * self.rho, g * g)
         root = math.sqrt(1 - self.rho)
         direction, rate = g / (op.Sqrt(square) + self.epsilon / root), pace.rate * (1 / root)
@@ -160,8 +162,8 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Scale each gradient by the ratio of two root mean squares: of past steps and of gradients.
 
-    With averages s of squared gradients and u of squared steps: s' = rho · s + (1 - rho) · g²; d =
-    √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
+    s averages squared gradients, u squared steps: s' = rho · s + (1 - rho) · g²; d = √((u +
+    epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
     """
 
     rho: float = 0.9
@@ -183,10 +185,11 @@ class Adadelta(Optimizer):
 class Adam(Optimizer):
     """Divide the average gradient m by the root of v, the average squared gradient.
 
-    m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g². With bias correction, at step t: w' = w - rate
-    / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon). ``decoupled`` makes this AdamW: the decay
-    multiplies the parameter by 1 - rate · weight_decay instead of changing the gradient. To save
-    two passes over memory, the stored states are m / (1 - β₁) and v / (1 - β₂).
+    m' = β₁ m + (1 - β₁) g; v' = β₂ v + (1 - β₂) g²;
+
+    w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t.
+
+    ``decoupled`` makes this AdamW. Stored states are m / (1 - β₁) and v / (1 - β₂).
     """
 
     beta1: float = 0.9
@@ -200,6 +203,7 @@ class Adam(Optimizer):
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit the next values of ``w`` and of its states."""
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
+        # The states are scaled to save two passes over memory.
         first = op.Add(states[0] * self.beta1, g)
         second = op.Add(states[1] * self.beta2, g * g)
         # The quotient is (m' / c₁) / (√v' / c + epsilon), with bias corrections c₁ and c.
@@ -208,6 +212,7 @@ class Adam(Optimizer):
         spread = op.Sqrt(second) + c * self.epsilon
         c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
         length = pace.rate * c / c_1
+        # AdamW's decay multiplies the parameter instead of changing the gradient.
         decayed = (
             w * (1.0 - pace.rate * self.weight_decay) if self.decoupled and self.weight_decay else w
         )

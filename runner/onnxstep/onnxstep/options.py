@@ -18,33 +18,25 @@ from onnxstep.passes.recompute import Rematerialisation
 class StepOptions:
     """Settings of a training step: loss, optimizer, trained parameters and execution provider.
 
-    ``loss`` is a name, a loss function or a list of terms. ``output`` names the model output from
-    which a single loss is computed (default: the only float output). ``optimizer`` is a name or an
-    Optimizer.
+    ``output`` is the model output of a single loss (default: the only float output).
 
-    The next three settings are lists of parameter names or shell patterns. ``freeze``: parameters
-    that do not change; a BatchNormalization with frozen running statistics normalizes with these
-    statistics. ``wrt``: train only these tensors, which may be constants or buffers of the file.
-    ``no_weight_decay``: parameters to which weight decay does not apply.
+    ``freeze``, ``wrt`` and ``no_weight_decay`` are names or shell patterns. ``freeze``: parameters
+    that do not change; a BatchNormalization with frozen running statistics uses these. ``wrt``:
+    train only these tensors, which may be constants or buffers.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
-    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. ``micro_batches``
-    is the number of runs whose gradients are averaged before each update. ``carry`` maps an input
-    to the output that feeds this input in the next step, such as a recurrent state. A carried input
-    starts at zeros, and no gradient flows from one step to the previous step.
+    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. The gradients of
+    ``micro_batches`` runs are averaged for each update. ``carry`` maps an input to the output that
+    feeds it in the next step. The input starts at zeros, and no gradient flows between steps.
 
-    ``provider``: the execution provider that will run the step. The graph may use operators that
-    only this provider has; None allows portable operators only. ``blocked_convolutions``: use the
-    CPU provider's convolution kernels for blocks of channels, which ONNX Runtime's x86-64 builds
-    have. ``resumable``: on the CPU, keep ONNX Runtime's Dropout instead of a faster replacement.
-    The seed of this Dropout goes up by one at each run, so a new session can draw the masks of any
-    later run.
+    The graph may use operators that only ``provider`` has; None means portable operators only.
+    ``blocked_convolutions`` uses the CPU provider's kernels for blocks of channels, which ONNX
+    Runtime's x86-64 builds have. ``resumable`` keeps ONNX Runtime's Dropout on the CPU, so that a
+    new session can draw the masks of any later run.
 
-    With ``precision`` fp16 or bf16, the step computes in half precision, except for operators that
-    ``graphs.precision`` keeps in float32. Weights, loss, sums of gradients and the update are
-    float32. ``loss_scaling`` has the settings of dynamic loss scaling (default: those of PyTorch's
-    GradScaler for fp16, else no scaling). With ``rematerialise`` "sqrt", the step saves memory: it
-    stores part of the activations and recomputes the others in the backward pass.
+    With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
+    update are float32. ``loss_scaling`` defaults to that of PyTorch's GradScaler for fp16, else
+    none. With ``rematerialise`` "sqrt", the step saves memory by recomputing activations.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

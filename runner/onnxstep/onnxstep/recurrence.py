@@ -1,10 +1,8 @@
 """Code that the gradients of LSTM, GRU and RNN share: directions, layouts and sequence lengths.
 
-The gradient of a value is the gradient of the loss with respect to this value. With T time steps
-and B sequences, a gradient rule computes one direction at a time on tensors [T·B, ...]. Their rows
-are in processing order, so that one product covers all steps. For a reverse direction, the time
-steps of each sequence are flipped before and after the computation, within the sequence's length.
-Steps beyond a sequence's end get zero gradients, so the backward steps need no mask.
+Each direction has T steps and B sequences, as rows [T·B, ...] in processing order. In a reverse
+direction, each sequence is flipped within its length. Steps beyond a sequence's end get zero
+gradients.
 """
 
 from __future__ import annotations
@@ -60,9 +58,8 @@ class Activation:
 class DirectionInputs(NamedTuple):
     """Inputs of one direction of a recurrent node with G gates and H hidden units.
 
-    Shapes, with T steps and B sequences: ``x`` is [T·B, I]. The weights are ``w`` [G·H, I] and
-    ``r`` [G·H, H]. ``bias`` [G·H] is the sum of the biases of x Wᵀ and of h Rᵀ. The first states
-    are ``h0`` and ``c0`` [B, H].
+    For T steps and B sequences: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``bias`` [G·H],
+    ``h0`` and ``c0`` [B, H]. ``bias`` sums the biases of x Wᵀ and h Rᵀ.
     """
 
     x: Value
@@ -77,10 +74,9 @@ class DirectionInputs(NamedTuple):
 class Direction:
     """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
 
-    Shapes: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H]. ``biases`` is empty or has the biases
-    [G·H] of x Wᵀ and of h Rᵀ. ``h`` and ``h_before`` [T·B, H] are the hidden states after and
-    before each step. ``c0`` [B, H] is the first cell state. For each step, ``dh`` and ``dc`` have
-    the parts [B, H] of the states' gradients that come from the node's outputs; None means zero.
+    ``x`` is [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``h`` and ``h_before`` [T·B, H], ``c0`` [B,
+    H]. ``biases`` [G·H] are those of x Wᵀ and h Rᵀ, or none. ``dh`` and ``dc`` are each step's
+    gradients [B, H] from the node's outputs; None means zero.
     """
 
     op: Builder

@@ -125,9 +125,8 @@ Cotangents = Value | Sequence[Value | None]
 class Rule(Protocol):
     """A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs.
 
-    ``dy`` are the gradients of the loss with respect to the node's float outputs. An entry is None
-    if the loss does not depend on this output; at least one entry is a value. If an operand was
-    broadcast, its gradient may have the broadcast shape: the caller sums it to the operand's shape.
+    ``dy`` has an entry for each float output; None if the loss does not depend on it. At least one
+    is a value. A result may have its operand's broadcast shape: the caller sums it.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:

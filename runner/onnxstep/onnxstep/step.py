@@ -63,10 +63,8 @@ _DEFAULTS = StepOptions()
 class Accumulation:
     """Graph for every micro-batch but the last: add the micro-batch's gradients to the sums.
 
-    The graph also updates running statistics. It has the inputs of the step except the learning
-    rate and the optimizer state. If there is a loss scale, the graph reads it but does not change
-    it. ``loss`` is the name of the output with the loss. ``carried`` are the sums of gradients and
-    the running statistics.
+    Its inputs are those of the step, except learning rate and optimizer state. It updates running
+    statistics, but not the loss scale. ``carried`` are the sums and running statistics.
     """
 
     model: onnx.ModelProto
@@ -78,12 +76,9 @@ class Accumulation:
 class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are the model's data inputs. ``frozen`` are parameters that the caller feeds and that
-    do not change. ``targets`` has the target input of each loss term, or None for a term without a
-    target. ``learning_rate`` is a float32 scalar input, and ``loss`` is a scalar output.
-    ``carried`` are the values that each step passes to the next. ``trained_set`` lists trained
-    tensors, and untrained tensors with reasons. ``accumulation`` is the graph to run for every
-    micro-batch but the last; None for a single micro-batch.
+    ``inputs`` are data inputs. ``frozen`` are parameters fed unchanged. ``targets`` has None for a
+    loss term without target. ``learning_rate`` is a float32 scalar. ``carried`` are the values
+    passed to the next step. ``accumulation`` is for all micro-batches but the last.
     """
 
     model: onnx.ModelProto
@@ -191,10 +186,9 @@ class _Pulled:
 def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
     """Build the training step of a model; ``first_values`` returns the tensors to feed first.
 
-    Parameters on which the loss does not depend are not trained. Warns with ModelWarning if the
-    file leaves unclear which tensors its author trains. Raises ModelError for unknown names, for
-    dimensions without a size, for operators that cannot be differentiated, and if no parameter
-    would be trained.
+    Parameters without influence on the loss are not trained. Warns with ModelWarning if the file
+    leaves unclear what to train. Raises ModelError for unknown names, dimensions without a size,
+    operators without a gradient, or nothing to train.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
@@ -274,15 +268,13 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    ``loss``, ``output``, ``dimensions`` and ``freeze`` are as in ``StepOptions``. Inputs are the
-    model's inputs, the targets, the parameters and the running statistics, so that a caller can
-    feed trained values. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
-    each BatchNormalization without frozen running statistics uses those of the batch, because
-    running statistics are useful only after some hundred steps. Raises ModelError as
-    ``training_step`` does.
+    Targets, parameters and running statistics are inputs, and ``loss`` is an output. With
+    ``batch_statistics``, BatchNormalization whose statistics are not frozen uses those of the
+    batch. Other arguments are as in ``StepOptions``, errors as in ``training_step``.
     """
     model = separated(model)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
+    # Running statistics are useful only after some hundred steps.
     if batch_statistics:
         tensors = _tensors(model, freeze)
         forward = lower(forward, tensors.statistics, tensors.frozen)

@@ -1,9 +1,7 @@
 """LSTM layers unrolled over time on the CPU, so that their gates are saved for the backward pass.
 
-ONNX Runtime's LSTM returns only its states, and recomputing the gates costs as much as the forward
-pass. An unrolled time step is a matrix product and a few small operators. Unrolling is faster on
-the CPU (benchmarks/rules/kept_gates.py), but on CUDA it would start too many kernels. The gates
-have ONNX's names and order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
+Unrolling is faster on the CPU (benchmarks/rules/kept_gates.py); CUDA would start too many kernels.
+The gates have ONNX's order: i, o, f, and the candidate c. ``rules.recurrent`` has the equations.
 """
 
 from __future__ import annotations

@@ -21,13 +21,10 @@ def vjp_graph(
 ) -> onnx.ModelProto:
     """Return a model that also computes gradients, without training mode, loss or optimizer.
 
-    The graph has all inputs and outputs of ``model``. Each float output ``y`` gets an additional
-    input ``y_cotangent`` of its shape: the gradient of some scalar with respect to ``y``. Each
-    float input or initializer in ``wrt`` (names or shell patterns) gets an output
-    ``<name>_gradient`` of its shape, which is zero if no output depends on this tensor.
-    ``dimensions`` has the sizes of symbolic dimensions. Raises ModelError for unknown names, for
-    dimensions without a size, and for operators that cannot be differentiated. The message for an
-    operator names the node, the operator, its version and the path from a tensor in ``wrt``.
+    Each float output ``y`` gets an input ``y_cotangent``: the gradient of some scalar with respect
+    to ``y``. Each float tensor in ``wrt`` (names or shell patterns) gets an output
+    ``<name>_gradient``. Raises ModelError for unknown names, dimensions without a size, and
+    operators without a gradient.
     """
     chosen = _chosen(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))

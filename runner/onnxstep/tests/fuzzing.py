@@ -2,12 +2,9 @@
 
     PYTHONPATH=runner/onnxstep/tests python -m fuzzing FIRST COUNT
 
-FIRST is the number of the first mutation, and COUNT is the number of mutations. A mutation
-overwrites, removes or repeats bytes, inserts bytes of another file, or changes fields of a message
-that can still be parsed. Every second mutation instead changes an attribute in a model of
-``gradient_cases``. The test runs in its own process, so that a crash is visible. A file may take at
-most ten seconds of CPU time and one gibibyte of additional memory. An audit hook checks that only
-files inside the model's folder are opened.
+FIRST is the number of the first mutation, COUNT the number of mutations. A file may take ten
+seconds of CPU time and one gibibyte of additional memory. Only files in the model's folder may be
+opened.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Check the gradients of operators against finite differences along random directions.
 
-Let f be the model, v a random direction of its input x, and u random cotangents (gradients of a
-scalar with respect to the outputs). The chain rule requires v · VJP(u) = d/dt u · f(x + t v) at t =
-0. The right side is a central difference in float64 on onnx's reference evaluator. The left side is
-the graph of `vjp_graph`, in float64 on the reference evaluator and in float32 on ONNX Runtime.
+For a model f, direction v and cotangents u: v · VJP(u) = d/dt u · f(x + t v) at t = 0. The right
+side is a central difference in float64. The left side is `vjp_graph`, in float64 and float32.
 """
 
 from __future__ import annotations
@@ -35,13 +33,11 @@ STEP = 1e-5
 class Case:
     """An operator with attributes and inputs, as a case for the gradient check.
 
-    ``shapes`` maps each differentiated input to its shape; ``fixed`` has the constant inputs.
-    ``inputs`` is the order of all inputs (default: ``shapes``, then ``fixed``). ``low`` and
-    ``high`` bound the random inputs, to avoid kinks and poles. ``reference_flaw`` says why the
-    reference evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot.
-    ``exact_opset`` replaces ``opset`` in the float64 model. If the shape of the first output
-    depends on data, ``output_shape`` gives this shape. ``outputs`` is the number of outputs or
-    lists their names, with "" for an omitted output.
+    ``shapes`` has the differentiated inputs, ``fixed`` the constants, ``inputs`` the order of all.
+    ``low`` and ``high`` bound random inputs. ``exact_opset`` replaces ``opset`` in float64.
+    ``reference_flaw`` and ``runtime_flaw`` say why an evaluator cannot run the gradient graph.
+    ``output_shape`` is for a first output whose shape depends on data. ``outputs`` is a count or
+    names ("" if omitted).
     """
 
     op_type: str

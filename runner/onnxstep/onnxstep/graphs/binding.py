@@ -67,12 +67,11 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a positive size for each of ``symbolic_dimensions(model)``. If only some inputs
-    have a dimension, such as a decoder's number of past tokens, its size may also be 0. Inputs with
-    a dimension of size 0 become empty constants. ``varying`` names stored tensors that must not be
-    treated as constants. If ``plain_sequences``, nodes that read a sequence are replaced by nodes
-    that read its tensors. Raises ModelError for an unknown name, an invalid size, an unbound
-    dimension, contradicting shapes, and a tensor whose shape depends on data.
+    ``sizes`` covers ``symbolic_dimensions(model)``. If only some inputs have a dimension, its size
+    may be 0; these inputs become empty constants. ``varying`` are stored tensors that are not
+    constants. ``plain_sequences`` replaces reads of sequences by reads of their tensors. Raises
+    ModelError for unknown names, missing or invalid sizes, contradicting shapes, and shapes that
+    depend on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)

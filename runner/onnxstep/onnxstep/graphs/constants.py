@@ -1,10 +1,7 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter writes the kind of each input, and the origin of each tensor that it
-folded. In other files, this module looks at a tensor's numbers and readers. A tensor is no weight
-if it is used as a bound or exponent, or if only shapes and angles depend on it. A tensor that is
-multiplied or added is no weight if a person probably typed its numbers. All other tensors are
-parameters (see ``parameters``).
+PyTorch's dynamo exporter says which these are. In other files, they are bounds and exponents,
+tensors on which only shapes or angles depend, and factors or summands whose numbers look typed.
 """
 
 from __future__ import annotations
@@ -168,9 +165,9 @@ class _Uses:
     def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
         """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
-        Only a node that also reads data (values that depend on the graph's inputs) is a use. Behind
-        any other node, the readers of its outputs are examined. A node that computes with a single
-        number (``alone``) is a use even if it reads no data.
+        A use is a node that also reads data (values that depend on graph inputs). Behind other
+        nodes, the readers of their outputs are examined. If the tensor is a single number
+        (``alone``), a node that computes with it is also a use.
         """
         waiting, visited = [name], {name}
         while waiting:

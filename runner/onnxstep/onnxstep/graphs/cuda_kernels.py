@@ -1,8 +1,8 @@
 """Find the nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
 
-``cuda_kernels.csv``, which ``benchmarks/cuda_stand_in.py`` writes, lists the kernels that the
-released package registers. A kernel fits a node if it covers the version of the node's operator and
-the types of the node's values. Whether a kernel is correct or fast is not checked.
+``cuda_kernels.csv``, which ``benchmarks/cuda_stand_in.py`` writes, lists the released package's
+kernels. A kernel fits by operator version and value types. Whether it is correct or fast is not
+checked.
 """
 
 from __future__ import annotations
@@ -95,10 +95,9 @@ class KernelCheck:
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
-    If an operator without a kernel is a function in ONNX, the function body replaces the node, as
-    in ONNX Runtime. Nodes that depend only on constants are skipped, because they are computed when
-    a session opens. Shape arithmetic is also skipped: nodes that read and write only integers and
-    booleans of at most one dimension and 1,024 bytes.
+    A function without a kernel counts by its body, as in ONNX Runtime. Nodes that depend only on
+    constants are skipped. So are nodes that read and write only integers and booleans of at most
+    one dimension and 1,024 bytes.
     """
     judged = list(_judged(model))
     functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}

@@ -1,8 +1,8 @@
 """Origins of tensors and nodes, from the notes that PyTorch's exporters write into a file.
 
-The tracing exporter merges equal tensors and leaves an Identity node with the name of each removed
-tensor. The dynamo exporter writes the kind of each input and the origin of each folded tensor. Both
-exporters write the module path of each node.
+The tracing exporter merges equal tensors and leaves an Identity node for each removed tensor. The
+dynamo exporter writes each input's kind and each folded tensor's origin. Both write each node's
+module path.
 """
 
 from __future__ import annotations
@@ -115,9 +115,8 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
 
-    In a scripted module, or if parameters share memory, a tensor that the module shares on purpose
-    may have several names. So a name is left out if no type of operator reads both the removed
-    tensor and its replacement (an embedding and a tied last layer), unless all numbers are equal.
+    A name is left out if no type of operator reads both the removed tensor and its replacement,
+    unless all numbers are equal. A file that was not traced has none.
     """
     if not is_traced(model):
         return {}
@@ -136,6 +135,8 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
         else:
             for read in node.input:
                 readers[read].add(node.op_type)
+    # Tensors read by different operators are probably shared on purpose, such as an embedding
+    # and a tied last layer.
     return {
         name: source
         for name, source in copies.items()

@@ -1,9 +1,8 @@
 """Constant folding: replace nodes that depend only on shapes and constants by constants.
 
-Exporters write nodes that compute shapes at run time (Shape, Gather, Concat, Reshape). Once the
-dimensions are bound, these shapes are constant. An If with a constant condition is replaced by its
-branch. Float initializers may be trained, so the caller says which of them are constants.
-``binding`` infers the shapes.
+Shapes that nodes compute at run time are constant once the dimensions are bound. An If with a
+constant condition is replaced by its branch. The caller says which float initializers are
+constants.
 """
 
 from __future__ import annotations

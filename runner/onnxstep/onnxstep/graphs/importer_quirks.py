@@ -114,10 +114,9 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without type or shape the type and shape that onnx infers, in place.
 
-    A shape may stay unknown until the dimensions are bound. Also removes declarations of
-    intermediate values without a type. ``check`` validates the model before onnx's inference, which
-    crashes on invalid nodes. Raises ModelError if ``check`` does, if onnx cannot infer an output's
-    type, or if an input lacks a type or shape.
+    Shapes may stay unknown. Declarations of intermediate values without a type are removed.
+    ``check`` validates the model. Raises ModelError if ``check`` does, if an output's type stays
+    unknown, or if an input lacks type or shape.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
@@ -133,6 +132,7 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
     for value in partial:
         value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         value.type.tensor_type.shape.SetInParent()
+    # onnx's inference crashes on invalid nodes.
     check(model)
     for value, kind in zip(partial, written, strict=True):
         value.type.CopyFrom(kind)

@@ -1,17 +1,11 @@
 """Draw the first values of parameters from the distributions that a file without weights lists.
 
-The metadata of such a file lists the distributions as JSON. This module validates the JSON, and the
-module ``parameters`` compares the list with the graph. Examples of the lists:
+They are JSON in the file's metadata:
 
     epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
-    epochcost.state = {"norm1.running_var": {"distribution": "constant", "scale": 1, "seed": 1}}
 
-The counter-based generator Philox 4x64, with the parameter's seed and the run's seed as key, yields
-64-bit words. NumPy guarantees their sequence, but may change the floats of its ``Generator``. This
-module therefore computes the floats itself. All operations of ``uniform`` and ``constant`` are
-exact or rounded once by IEEE 754. ``normal`` takes a logarithm, a cosine and a sine in float64. The
-last bit of these functions may differ between math libraries, which changes one float32 in
-millions.
+The generator is Philox 4x64, keyed by the parameter's seed and the run's. The last bit of
+``normal`` may differ between math libraries.
 """
 
 from __future__ import annotations
@@ -85,6 +79,8 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
             list(pool.map(fill, begins))
 
 
+# NumPy guarantees the sequence of the generator's words, but may change the floats of its
+# Generator. So this module computes the floats itself.
 @dataclass(frozen=True)
 class _Words:
     """The random words for a parameter, which can be read from any index."""

@@ -1,11 +1,7 @@
 """Rewrite nodes for which onnx infers another shape than runtimes compute.
 
-With ``ceil_mode`` the last window of a pooling node can start in the end padding. PyTorch, ONNX
-Runtime and ONNX since opset 22 omit this window; onnx's inference for older opsets counts it. If a
-pooling node has both ``pads`` and ``auto_pad``, inference uses ``pads``, but ONNX Runtime uses
-``auto_pad``. An STFT is one-sided by default, but inference assumes that it is not. If an
-Einsum label has length 1 in an operand, runtimes broadcast this operand to the label's length in
-other operands. Inference uses the label's length in the first operand that has the label.
+They are pooling nodes with ``ceil_mode`` (before opset 22) or ``auto_pad``, STFT nodes that are
+one-sided by default, and Einsum nodes that broadcast a label of length 1.
 """
 
 from __future__ import annotations
@@ -90,13 +86,17 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
         return False
     attributes = node_attributes(node)
     if node.op_type not in _POOLS:
+        # Inference takes a label's length from the first operand that has the label. It assumes
+        # that an STFT is two-sided by default.
         return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in attributes)
     padding, dilated = (
         attributes.get("auto_pad", _GIVEN),
         any(n != 1 for n in attributes.get("dilations", ())),
     )
+    # Given both, inference uses pads, but ONNX Runtime uses auto_pad.
     if padding != _GIVEN and ("pads" in attributes or (dilated and padding in _SAME)):
         return True
+    # Older inference counts a last window that starts in the end padding; runtimes omit it.
     return bool(attributes.get("ceil_mode")) and opset < _COUNTED_RIGHT
 
 
@@ -148,10 +148,8 @@ def _labels(term: str, rank: int) -> list[str]:
 def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     """Replace a pooling node by nodes for which shape inference and runtimes agree on the shape.
 
-    The new pooling node has explicit pads. If no window needs ``ceil_mode``, the attribute is
-    dropped; otherwise the end padding is reduced. Negative pads become a Slice of the input. A
-    Slice would change the indices of maxima, so a node with negative pads that outputs these
-    indices stays as it is.
+    The new node has explicit pads. Negative pads become a Slice of the input. A node with negative
+    pads that also outputs indices of maxima stays as it is.
     """
     attributes = node_attributes(node)
     axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])
@@ -159,6 +157,7 @@ def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     begins = [axis.begin for axis in axes]
     ends = [axis.exact_end if rounds_up and axis.is_over else axis.end for axis in axes]
     cuts = any(pad < 0 for pad in (*begins, *ends))
+    # A Slice would change the indices of maxima.
     if not axes or (cuts and any(node.output[1:])):
         return [node]
     pads = [max(pad, 0) for pad in (*begins, *ends)]

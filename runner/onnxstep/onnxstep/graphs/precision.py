@@ -1,12 +1,8 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-For inference the parameters become half. For training they stay fp32 (master weights), and each
-step casts them once. Data inputs and outputs keep their types, with casts inside the graph; a
-decoder's cache becomes half. All other fp32 values become fp16 or bf16, except values of the
-operators in ``WIDE`` (for training: ``WIDE_IN_TRAINING``) and angles (arguments of sines and
-cosines) that depend on no float input. In bf16, operators without a CUDA kernel in ONNX Runtime
-also stay fp32; its CPU provider has no bf16 kernels. This module does not check whether a provider
-has kernels for fp16.
+In training, parameters stay fp32. Data inputs and outputs (except a decoder's cache), operators in
+``WIDE`` or ``WIDE_IN_TRAINING``, and angles that depend on no float input also stay fp32. In bf16,
+so do operators without a CUDA kernel.
 """
 
 from __future__ import annotations
@@ -126,10 +122,9 @@ def in_half_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. Parameters become half, so a run need
-    not cast them. Inputs and outputs in ``cache`` (input name to output name) and the inputs
-    ``scales`` also become half. All other float inputs and outputs stay fp32. Constants beyond the
-    range of the type are clipped. Raises ModelError for a graph with branches or loops.
+    Parameters, the inputs ``scales``, and inputs and outputs in ``cache`` (input to output) become
+    ``elem_type``. Other float inputs and outputs stay fp32. Constants beyond the type's range are
+    clipped. Raises ModelError for branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}

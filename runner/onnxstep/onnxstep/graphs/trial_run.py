@@ -1,8 +1,7 @@
 """Try calls of onnx's C++ code on untrusted files first in a copy of the process.
 
-On some graphs, onnx's checker and shape inference loop endlessly or end the process, and they
-ignore signals meanwhile. A forked copy of the process makes the call first, with limits on CPU time
-and memory. Systems without fork make the call directly.
+On some graphs, onnx's checker and shape inference loop endlessly or end the process. The copy has
+limits on CPU time and memory. Systems without fork make no copy.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ _copy = _Copy()
 def require_end(call: Callable[[], object], call_name: str) -> None:
     """Raise ModelError if a copy of this process crashes or exceeds its limits during ``call``.
 
-    The limits apply to memory and CPU time. ``call_name`` names the call in messages. An exception
-    in the copy is ignored, because the caller makes the call again. Raises MemoryError if the copy
-    crashes while this process has a memory limit: onnx crashes if an allocation fails.
+    The limits are on memory and CPU time. ``call_name`` is for messages. Exceptions in the copy are
+    ignored. Raises MemoryError if the copy crashes while this process has a memory limit.
     """
     if not can_copy():
         return
     status = status_of_copy(call)
     crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CRASHES
     if crashed and not _is_memory_unlimited():
+        # onnx crashes if an allocation fails.
         raise MemoryError(f"{call_name} needs more memory than this process may have")
     if status:
         raise ModelError(

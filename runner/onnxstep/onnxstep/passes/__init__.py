@@ -35,10 +35,9 @@ def prepare(
 ) -> onnx.ModelProto:
     """Copy of a model in which every operator is known and every shape is static.
 
-    The pass ``mode`` converts the model for training or inference, ``fused`` introduces operators
-    of a provider, and ``rounded`` introduces mixed precision. ``dimensions`` has the sizes of
-    symbolic dimensions. ``varying`` names stored tensors that are not constants. Raises ModelError
-    if a dimension has no size, or if onnx cannot upgrade an opset older than 16.
+    ``mode`` converts for training or inference, ``fused`` to a provider's operators, ``rounded`` to
+    mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError for
+    dimensions without size and failed upgrades.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):

@@ -1,9 +1,8 @@
 """Rematerialisation: recompute segments of the forward pass in the backward pass, to save memory.
 
-The pass runs after the backward nodes are built. It cuts the forward pass into segments. Every
-segment except the last stores only the values that later segments read. The segment's other values
-are recomputed just before the first backward node that needs them. Random numbers are not drawn
-again, and running statistics are not updated twice. ``cheapest_cuts`` decides where to cut.
+Every segment except the last stores only the values that later segments read. Its other values are
+recomputed before their first use in the backward pass, without new random numbers or updates of
+running statistics.
 """
 
 from __future__ import annotations
@@ -247,10 +246,9 @@ _FINER = 1.2
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
     """Indices of the nodes before which to cut, in order; empty if no cut saves memory.
 
-    ``alive[p]`` is the number of bytes that a cut before node p must store. ``inside[p]`` is the
-    number of bytes that node p writes and the backward pass reads. The cuts minimise the bytes of
-    all cuts plus the bytes of the largest segment. A chain of n equal nodes gets √n segments (Chen
-    et al., "Training deep nets with sublinear memory cost", 2016).
+    A cut before node p stores ``alive[p]`` bytes. The backward pass reads ``inside[p]`` bytes that
+    node p writes. The cuts minimise the stored bytes plus the largest segment's (Chen et al.,
+    "Training deep nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _candidates(alive, before)

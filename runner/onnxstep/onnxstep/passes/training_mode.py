@@ -1,11 +1,8 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
-Dropout is rewritten in the model. BatchNormalization is first converted to inference form in the
-model, and then to training form in the Builder. The training form normalizes by batch statistics
-and passes running statistics to the next step. PyTorch's exporters write a BatchNormalization
-without running statistics as nodes that compute the statistics of the batch; these nodes stay.
-Plain operators compute the training form, because ONNX Runtime's CUDA provider has no kernel for
-it. The training form is differentiated as a single node, by the formula in ``rules.batch_normal``.
+In training, BatchNormalization normalizes by batch statistics and passes running statistics to the
+next step. Nodes that compute a batch's statistics stay as they are. The training form is
+differentiated as a single node.
 """
 
 from __future__ import annotations
@@ -96,11 +93,9 @@ def train_on_batches(
 ) -> Forward:
     """Convert BatchNormalization nodes from inference form to training form.
 
-    ``carried`` names tensors that may be running statistics. A node keeps its inference form if
-    ``frozen`` names one of its statistics, or if the graph computes the statistics from the node's
-    own input. Statistics that the graph computes from other values are not carried to the next
-    step. Raises ModelError for a statistic that is neither in ``carried`` nor computed by the
-    graph, and for a channel with a single value, which has no variance.
+    A node keeps its form if ``frozen`` names its statistics, or if the graph computes them from the
+    node's own input. ``carried`` names possible running statistics. Raises ModelError for a
+    statistic neither in ``carried`` nor computed, and for a channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -179,6 +174,7 @@ def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> V
     return count / latest[counter]
 
 
+# ONNX Runtime's CUDA provider has no kernel for the training form, so plain operators compute it.
 def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) -> Normalized:
     """Emit Y = (X - mean) / √(variance + epsilon) · scale + B, named as the node's output.
 

@@ -1,11 +1,7 @@
 """Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
-onnx's converter changes the meaning of some operators; this module corrects the changes. Upsample
-becomes Resize 10, which uses asymmetric coordinates and rounds them down if an axis grows, up if it
-shrinks. From opset 11 on, attributes of Resize set coordinates and rounding, with other defaults.
-The bounds of Clip 6 are attributes. onnx converts them to float32 inputs, even if Clip's data has
-another type. Hardmax before opset 13 flattens all axes from ``axis`` on into a row; such nodes are
-refused.
+onnx's converter changes the meaning of some operators. This module corrects coordinates and
+rounding of Upsample and Resize, and the type of Clip's bounds. It refuses Hardmax before opset 13.
 """
 
 from __future__ import annotations
@@ -74,6 +70,7 @@ def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
 def _as_meant(
     node: onnx.NodeProto, graph: onnx.GraphProto, types: Mapping[str, int], version: int
 ) -> Iterator[onnx.NodeProto]:
+    # Before opset 13, Hardmax flattens all axes from its axis on into a row.
     if is_standard(node, "Hardmax") and version < _ROWS_ARE_ONE_AXIS:
         raise ModelError(
             f"node {node.name or node.output[0]!r} (Hardmax): Hardmax of opset {version} is not "
@@ -87,6 +84,7 @@ def _as_meant(
         yield node
 
 
+# onnx converts the bounds of Clip 6 to float32 inputs, even if Clip's data has another type.
 def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterator[onnx.NodeProto]:
     kind = types.get(node.input[0], onnx.TensorProto.FLOAT)
     for place, bound in enumerate(node.input):

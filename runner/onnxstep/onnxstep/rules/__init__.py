@@ -1,9 +1,8 @@
 """The derivatives of ONNX operators, with a module for each family of operators.
 
-Importing this package fills the table in ``registry``. A gradient rule gets ``dy``, the gradient of
-the loss with respect to the node's result. The rule returns the gradients with respect to the
-inputs. A docstring such as d(sin x) = cos x dx has the differential of the result; the rule
-multiplies dy by the factor of dx.
+Importing this package fills the table in ``registry``. A rule turns ``dy``, the gradient at the
+result, into gradients at the inputs. For a docstring d(sin x) = cos x dx, the rule returns dy cos
+x.
 """
 
 from onnxstep.rules import (  # noqa: F401

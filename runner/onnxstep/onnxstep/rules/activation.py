@@ -19,13 +19,12 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    On CUDA, Where selects dy or 0. On other providers, dy of float32 is multiplied by a steep
-    HardSigmoid of y, because the CPU runs HardSigmoid on all threads (benchmarks/rules/relu.py).
-    This factor is 0 or 1, except for y between 0 and 2⁻¹²⁷, below all normal numbers.
+    Except on CUDA, a float32 gradient is scaled by less than 1 where 0 < y < 2⁻¹²⁷.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))
     if dy.elem_type == TensorProto.FLOAT:
+        # The CPU runs HardSigmoid on all threads (benchmarks/rules/relu.py).
         return dy * op.HardSigmoid(node.y, alpha=2.0**127, beta=0.0)
     return dy * op.Cast(op.Cast(node.y, to=TensorProto.BOOL), to=dy.elem_type)
 

@@ -29,9 +29,8 @@ def batch_normalization(
 ) -> Cotangents:
     """Gradient of Y = (X - μ) r · scale + B, with r = 1 / √(σ² + ε).
 
-    The mean μ and the variance σ² are inputs of the node or statistics of the batch. The gradients
-    with respect to scale and B are d(scale) = r Σ dY (X - μ) and dB = Σ dY. ``_by_given`` and
-    ``_by_batch`` compute the other gradients. X and Y are [N, C, ...]; all other tensors are [C].
+    μ and σ² are inputs or statistics of the batch. d(scale) = r Σ dY (X - μ) and dB = Σ dY. X and Y
+    are [N, C, ...]; all other tensors are [C].
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
@@ -68,9 +67,9 @@ def _by_batch(
 ) -> Cotangents:
     """Gradients if the node computes μ and σ² from its batch of n values per channel.
 
-    With r = 1 / √(σ² + ε), the gradient is dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n). The
-    running statistics are m · old + (1 - m) · batch, with momentum m. If the loss depends on them,
-    dX also has the term (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)).
+    dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), with r = 1 / √(σ² + ε). The running
+    statistics, m · old + (1 - m) · batch, add (1 - m) / n · (d(running μ) + 2 (X - μ) d(running
+    σ²)).
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)

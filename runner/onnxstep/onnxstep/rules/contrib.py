@@ -67,9 +67,8 @@ def _through_sum(
 ) -> tuple[Value, Value]:
     """Gradients with respect to the sum s and the scale γ of a skip normalization.
 
-    ``dy`` is the gradient of the output y. ``received`` are the gradients of the outputs mean, r
-    (inverse deviation) and s. ``bias`` is the index of the bias, an optional term of s. With x̂ =
-    (s - mean) · r and n elements in a row, dr/ds is -r² x̂ / n.
+    ``received`` are the gradients of mean, r (inverse deviation) and s. ``bias`` is the input index
+    of an optional term of s. With x̂ = (s - mean) · r and n elements in a row, dr/ds is -r² x̂ / n.
     """
     total, added = node.x + node.input(1), node.optional_input(bias)
     total = total if added is None else total + added

@@ -35,16 +35,16 @@ _LARGEST_CONSTANT = 2**18
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of Y = X * W + b; helper functions compute dX and dW in the fastest way.
+    """Gradient of the convolution Y = X * W + b.
 
-    If ``op.factors`` gives dY as a gradient times a factor for each channel, that gradient replaces
-    dY, and the factor multiplies W and dW. Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy
-    [N, M, ...].
+    Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
     group = _group(node)
     d_bias = _bias_cotangent(dy) if len(node.inputs) == _WITH_BIAS else None
+    # If dY is a gradient times a factor for each channel, this gradient replaces dY, and the factor
+    # multiplies W and dW.
     dy, factor = op.factors.get(dy.name, (dy, None))
     if factor is not None:
         factor = op.Reshape(factor, op.integers(-1, *[1] * (w.rank - 1))).cast(w.elem_type)
@@ -107,18 +107,17 @@ def _is_product(view: Window) -> bool:
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW with respect to a convolution's kernels, by the first method that fits.
 
-    The methods are the blocked layout, a matrix product for a kernel of one element, a product for
-    each element of the kernel (on CUDA; benchmarks/rules/convolution.py), and a product with
-    patches of x, which a convolution with one-hot kernels extracts. If these kernels would be too
-    large, x is convolved with dy.
+    Shapes: x [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
         return dw
     if group == 1 and _is_product(view):
         return _by_positions(op, x, w, dy)
+    # benchmarks/rules/convolution.py times the product for each element on CUDA.
     if op.provider == "cuda" and group == 1 and math.prod(view.kernel) <= x.shape[1]:
         return by_elements(op, x, w, dy, view)
+    # The one-hot kernels of by_patches can become too large.
     small = x.shape[1] * math.prod(view.kernel) ** 2 <= _LARGEST_CONSTANT
     return (by_patches if small else by_exchange)(op, x, w, dy, view, group)
 
@@ -169,13 +168,13 @@ def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Val
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
-    A depthwise convolution with one-hot kernels, which runtimes compute fast, cuts out the patches
-    [N, group, C/group · taps, positions]. On CUDA, a dense convolution is faster if ``group`` is 1.
-    It runs in float32, because cuDNN has no fast kernels for it in half precision.
+    A convolution with one-hot kernels cuts out the patches [N, group, C/group · taps, positions].
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
     if op.provider == "cuda" and group == 1:
+        # Here a dense convolution is faster than a depthwise one, but cuDNN has no fast kernels for
+        # it in half precision.
         x, dy = wide(x), wide(dy)
         kernels = dense_one_hot_kernels(x, channels, view.kernel)
         patches = convolve(x, kernels, view, dy.shape[2:], 1)

@@ -78,18 +78,15 @@ def transposed(value: Value) -> Value:
 
 
 def summed_over_rows(a: Value, b: Value) -> Value:
-    """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions.
-
-    The CPU kernel transposes its left operand again for every block of columns, so a single
-    Transpose before the product is faster. For every block of positions, the kernel also passes
-    over the whole result, which is slower for a tall result than for a wide one. So a tall result
-    is computed as (Bᵀ A)ᵀ (benchmarks/rules/weight_products.py).
-    """
+    """Aᵀ B [M, N] for a [K, M] and b [K, N]: the gradient of a weight, summed over K positions."""
     op, positions, (rows, columns) = a.op, a.shape[0], (a.shape[1], b.shape[1])
     if op.provider != "cpu" or min(rows, columns) <= _PANEL or positions < _PANEL:
         return op.Gemm(a, b, transA=1)
+    # For every block of positions, the kernel passes over the whole result. This is slower for a
+    # tall result (benchmarks/rules/weight_products.py).
     if rows >= _TALL * columns and positions >= 2 * _PANEL:
         return materialized_transpose(op.Gemm(materialized_transpose(b), a))
+    # Gemm would transpose its left operand again for every block of columns.
     return op.Gemm(materialized_transpose(a), b)
 
 

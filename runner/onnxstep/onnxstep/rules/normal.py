@@ -1,9 +1,8 @@
 """Gradients of normalization and regularization.
 
-Every normalization computes y = x̂ · scale + bias, with x̂ = (x - mean) · r over some axes and the
-inverse deviation r. The gradient of the loss with respect to x is dx = r (g - mean(g) - x̂ · mean(g
-x̂)), with g = dy · scale. GroupNormalization and MeanVarianceNormalization are differentiated
-through their function bodies in ONNX, because onnx infers no shapes for them.
+For y = x̂ · scale + bias, with x̂ = (x - mean) · r and inverse deviation r: dx = r (g - mean(g) -
+x̂ · mean(g x̂)), with g = dy · scale. GroupNormalization and MeanVarianceNormalization are
+differentiated as function bodies.
 """
 
 from __future__ import annotations

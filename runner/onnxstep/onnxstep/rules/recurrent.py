@@ -1,11 +1,8 @@
 """Gradients of the recurrent layers LSTM, GRU and RNN.
 
-The forward node returns the hidden states of all steps, so a single product over all steps
-recomputes all gates. Only the cell state of an LSTM must be recomputed step by step. A backward
-step is then a product with the recurrent weights R, and a few elementwise products with factors
-that are computed for all steps at once. The gradients of the weights are a single product over all
-steps. In the equations, dz is the gradient of the loss with respect to z. Sequence lengths are at
-least 1.
+A single product over all steps recomputes the gates from the hidden states. Only an LSTM's cell
+state is recomputed step by step. dz is the gradient of the loss with respect to z. Sequence lengths
+are at least 1.
 """
 
 from __future__ import annotations
@@ -53,9 +50,9 @@ def lstm(
 ) -> Cotangents:
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    C and C' are the cell states before and after a step; h and h' are the hidden states. The gates
-    are σ(z) and the candidate is φ(z) with z = x Wᵀ + h Rᵀ + b. The gradients are
-    dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R, and
+    C' and h' are the states after a step. The gates are σ(z), and c = φ(z), with z = x Wᵀ + h Rᵀ +
+    b. Then dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R, and
+
     dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
     """
     saved = op.saved.get(node.y.name)
@@ -143,9 +140,8 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
     """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
 
-    Here dn, dr and dz are the gradients of the arguments of n, r and z: dn = dh' (1 - z) g'(n),
-    dr = dn q f'(r) and dz = dh' (h - n) f'(z). With q = h Rᵀ + b', dq = dn r and
-    dh = dh' z + (dz, dr, dq) R.
+    For the arguments of n, r and z: dn = dh' (1 - z) g'(n), dr = dn q f'(r), dz = dh' (h - n)
+    f'(z). With q = h Rᵀ + b', dq = dn r and dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
     parts = _Parts(run)

@@ -1,8 +1,7 @@
 """Judge a test of the suite: compare the gradient graph of its model with finite differences.
 
-For a model f, a random direction v of its input x and random cotangents u (gradients of a scalar
-with respect to the outputs), the chain rule requires v · VJP(u) = d/dt u · f(x + t v). The right
-side is a central difference in float64.
+For a model f, direction v and cotangents u: v · VJP(u) = d/dt u · f(x + t v). The right side is a
+central difference in float64.
 """
 
 from __future__ import annotations
