@@ -34,7 +34,6 @@ CHARTS: dict[str, Figure] = {
                 ),
             )
         ),
-        job="full training",
     ),
     "rent_or_buy": RentOrBuy(
         **_TEXTS,

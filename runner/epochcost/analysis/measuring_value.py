@@ -124,7 +124,7 @@ class _Rivals:
 
 
 def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """Expected saved regret if measurements reveal errors in predicted ratios of two costs.
+    """The regret that measurements should save by correcting the predicted ratios of two costs.
 
     ``gaps`` has the logarithms of the ratios, ``variances`` the variances of the revealed errors.
     The errors have a logistic distribution, for which the expectation has a closed form.

@@ -105,7 +105,7 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """Read profiles of graphs, by model and size; raises SpecError as ``read_rates`` does."""
+    """Read graphs' profiles, by model and input size; raises SpecError as ``read_rates`` does."""
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
     return dict(read_table(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 

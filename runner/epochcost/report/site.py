@@ -126,7 +126,7 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
 
 
 def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """Yield the address and HTML of a page for each figure, with a link to the figure's page."""
+    """Yield address and HTML of a page to embed each figure, with a link to the figure's page."""
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():

@@ -167,7 +167,7 @@ def _across(square: _Square, unit: Series) -> Series:
 # A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
 def _square(number: int, total: int, rounds: int) -> _Square:
-    """Matrices for a round of ``number`` blocks, out of ``total`` blocks in ``rounds`` rounds."""
+    """Whitening matrices for a round of ``number`` blocks; all ``rounds`` have ``total`` blocks."""
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [

@@ -126,9 +126,9 @@ class SoftmaxCrossEntropy:
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
     def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
-        """For each position, its class, and its weight and count divided by the sum of weights.
+        """For each position: its class, its weight / W and 1 / W, where W is the sum of weights.
 
-        The count is 1. For an ignored position, class, weight and count are 0.
+        All three are 0 for an ignored position.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

@@ -143,7 +143,7 @@ def _count(row: TokenRow) -> int:
 
 
 def _operations(row: TokenRow) -> float:
-    """The fewest operations a second for a row's rate; lookups of embeddings need none."""
+    """A lower bound on the operations per second of a row's rate; embeddings need none."""
     question, form = row.question, row.question.form
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)

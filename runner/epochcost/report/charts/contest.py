@@ -55,15 +55,14 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class CostTime(Figure):
-    """Chart each machine's cost against its time; ``job`` is a phrase such as "full training"."""
+    """Chart each machine's cost against its time."""
 
-    job: str
     scripted = True
 
     def layers(self, alt: Any) -> list[Any]:
         """The frontier (unbeaten machines) with intervals, the marks of all machines, and names."""
-        x = axes.log_axis(alt.X, self.data, "time", f"time of {self.job}")
-        y = axes.log_axis(alt.Y, self.data, "cost", f"cost of {self.job}")
+        x = axes.log_axis(alt.X, self.data, "time", "time")
+        y = axes.log_axis(alt.Y, self.data, "cost", "cost")
         plain = self.marks(alt)
         best, base = plain.transform_filter(_BEST), plain.encode(x=x, y=y)
         line = best.encode(x=x, y=y).mark_line(
@@ -129,7 +128,6 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
         description=_description(contest, job),
         data=data,
         source=_source(contest),
-        job=job,
     )
 
 
