@@ -248,6 +248,20 @@ def test_machines_without_a_time_are_told_by_reason(tmp_path: Path) -> None:
     assert about_model(report, workload)["without"] == expected
 
 
+def test_a_measured_machine_is_compared_with_a_cheaper_one(tmp_path: Path) -> None:
+    """A measured machine of one's own has its ratio, its odds and the energy that the job adds."""
+    project = write_project(tmp_path)
+    price = project / "specs/prices/assumed-local.toml"
+    dear = price.read_text("utf-8").replace("assumed = true", "").replace("per_vcpu = true", "")
+    price.write_text(dear.replace("purchase = 100", "purchase = 10000000"), "utf-8")
+    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    (training,) = (each for each in page.split("<p>") if each.startswith("Training for"))
+    (measured,) = re.findall(r"<li>Measured on (.*?)</li>", html.unescape(training), re.DOTALL)
+    assert re.search(r"This is [\d,]+ times as much \(likely [\d,.]+ to [\d,.]+\)", measured)
+    assert "costs least in 0 of 100" in measured
+    assert "If you own this machine already, the job adds only $0.0" in measured
+
+
 def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:
     """Only the training's cost mentions whole hours; a million inferences cost a share of hours."""
     project = write_project(tmp_path)

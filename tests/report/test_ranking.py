@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.observations import Evidence
 from epochcost.cost import Estimate, Time
 from epochcost.report.ranking import Contender, Contest, LogAxis
 from epochcost.specs.price import Price
+from epochcost.specs.terms import Owned
 
 _PRICE = Price.model_validate(
     {
@@ -54,6 +56,31 @@ def test_who_cannot_win_leads_only_alone() -> None:
     sold, assumed = contender("a", 10, 9), contender("b", 1, 1, answers=False)
     assert Contest("full", (sold, assumed)).cheapest is sold
     assert Contest("full", (assumed,)).cheapest is assumed
+
+
+def test_the_measured_machine_is_named_unless_it_is_the_answer() -> None:
+    """The cheapest measured machine with a list price is named if another machine is cheaper."""
+    guess = contender("a", 10, 1)
+    mine, other = (replace(contender(n, 10, d), mark="measured") for n, d in (("b", 3), ("c", 4)))
+    assumed = replace(contender("d", 10, 2, answers=False), mark="measured, price assumed")
+    assert Contest("full", (guess, mine, other, assumed)).measured is mine
+    assert Contest("full", (mine, other)).measured is None
+    assert Contest("full", (guess,)).measured is None
+
+
+def test_an_owned_machine_adds_only_energy() -> None:
+    """A job of two hours at 400 W, beside 100 W idle, adds 0.6 kWh; a rented machine adds none."""
+    amounts = {"purchase": 1, "years": 4, "utilisation": 1, "power_watts": 400, "idle_watts": 100}
+    owned = Owned(
+        **{key: Decimal(value) for key, value in amounts.items()}, electricity_per_kwh=Decimal("0.5")
+    )
+    rented = contender("a", 7200, 1)
+    mine = replace(rented, price=_PRICE.model_copy(update={"owned": owned}))
+    assert rented.added_energy is None
+    assert mine.added_energy == Decimal("0.3")
+    per_vcpu = owned.model_copy(update={"per_vcpu": True})
+    shared = replace(rented, price=_PRICE.model_copy(update={"owned": per_vcpu}))
+    assert shared.added_energy is None
 
 
 def test_an_axis_holds_its_means_and_cuts_what_reaches_beyond() -> None:

@@ -24,7 +24,7 @@ from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.predict.learnt import placed_tables
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.stability import DISTURBANCES, instabilities
+from epochcost.results.stability import DISTURBANCES, causes_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
@@ -130,8 +130,7 @@ def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 def _is_undisturbed(result: Result) -> bool:
     """Whether no other program or quota slowed the steps, and the confidence interval is finite."""
-    causes = {found.cause for found in instabilities(result.measurement, result.environment)}
-    return math.isfinite(_half_width(result)) and not causes & DISTURBANCES
+    return math.isfinite(_half_width(result)) and not causes_of(result) & DISTURBANCES
 
 
 def _on_cpus(inputs: Inputs) -> Iterator[Result]:

@@ -24,7 +24,7 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.stability import DISTURBANCES, instabilities
+from epochcost.results.stability import DISTURBANCES, causes_of, instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, rounded, seconds
@@ -190,18 +190,13 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    disturbed = sum(map(_is_disturbed, measured))
+    disturbed = sum(bool(causes_of(result) & DISTURBANCES) for result in measured)
     if disturbed:
         say(
-            f"{disturbed} of {len(measured)} results are disturbed, as listed above: on an idle "
-            "machine, the same run without --resume replaces them, and with --resume adds rounds"
+            f"{disturbed} of {len(measured)} results are disturbed, as listed above: without the "
+            "disturbance, the same run replaces them, and `--resume --patience 20` adds rounds"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
-
-
-def _is_disturbed(result: Result) -> bool:
-    causes = {found.cause for found in instabilities(result.measurement, result.environment)}
-    return bool(causes & DISTURBANCES)
 
 
 def _goals(here: Sequence[Row]) -> Iterator[Goal]:

@@ -34,7 +34,7 @@ from epochcost.execute.sizes import OnCounted
 from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
-from epochcost.results.stability import is_disturbed, watched_cpus
+from epochcost.results.stability import causes_of
 from epochcost.units import count_words, seconds
 
 # Building a graph, starting a worker and evaluating add to a trial's budget.
@@ -107,9 +107,7 @@ def _disturbed_words(counted: Result, uncounted: int) -> str:
     """The end of a phrase about a result of which ``uncounted`` rounds do not count; or empty."""
     if uncounted:
         return f", not counting {count_words(uncounted, 'round')} that other programs disturbed"
-    measurement = counted.measurement
-    cpus = watched_cpus(measurement, counted.environment)
-    return ", disturbed by other programs" * is_disturbed(measurement.conditions, cpus)
+    return ", disturbed by other programs" if "others" in causes_of(counted) else ""
 
 
 def kept_words(event: Failed) -> str:

@@ -179,8 +179,8 @@ def markdown(comment: Comment) -> str:
         text += (_TABLE_HEAD + _fitting(above, 0, text) + "\n") if causes else ""
         parts["costs"] = Part((*causes[_ROWS_ABOVE:], *effects), costs.more)
     # Beside a new model, a long list of what changes for others is folded.
-    others = len(parts.get("winners_changed", Part(())).rows) > _ROWS_OPEN
-    closed = {"costs", *(["winners_changed"] if "winners" in parts and others else ())}
+    many = len(parts.get("winners_changed", Part(())).rows) > _ROWS_OPEN
+    closed = {"costs", *(["winners_changed"] if "winners" in parts and many else ())}
     for name in TITLES:
         text += _section(name, parts.get(name, Part(())), text, opened=name not in closed)
     return text

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from epochcost.results.environment import Conditions, Environment, Throttle
-from epochcost.results.records import Measurement, Pinning
+from epochcost.results.records import Measurement, Pinning, Result
 from epochcost.units import seconds
 
 Cause = Literal[
@@ -61,6 +61,12 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
         *(_samples(measurement, environment) if measurement.samples_seconds else ()),
         *_alone(measurement),
     )
+
+
+def causes_of(result: Result) -> frozenset[Cause]:
+    """The causes of a result's instabilities."""
+    found = instabilities(result.measurement, result.environment)
+    return frozenset(instability.cause for instability in found)
 
 
 def watched_cpus(measurement: Measurement, environment: Environment) -> int:
