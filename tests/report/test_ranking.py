@@ -72,7 +72,8 @@ def test_an_owned_machine_adds_only_energy() -> None:
     """A job of two hours at 400 W, beside 100 W idle, adds 0.6 kWh; a rented machine adds none."""
     amounts = {"purchase": 1, "years": 4, "utilisation": 1, "power_watts": 400, "idle_watts": 100}
     owned = Owned(
-        **{key: Decimal(value) for key, value in amounts.items()}, electricity_per_kwh=Decimal("0.5")
+        **{key: Decimal(value) for key, value in amounts.items()},
+        electricity_per_kwh=Decimal("0.5"),
     )
     rented = contender("a", 7200, 1)
     mine = replace(rented, price=_PRICE.model_copy(update={"owned": owned}))
