@@ -63,6 +63,20 @@ def test_the_digest_covers_the_counts_of_graphs(
     assert digest(ROOT) != before
 
 
+def test_the_digest_does_not_cover_docstrings_and_comments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rewritten docstring or comment leaves the digest unchanged; a changed line does not."""
+    module = tmp_path / "profile.py"
+    monkeypatch.setattr(prediction_trust, "_PROFILE", module)
+    digests = []
+    for docstring, factor in (("Twice.", 2), ("Twice\n\n    x.", 2), ("Twice.", 3)):
+        comment = f"    # {docstring[:5]}\n\n"
+        module.write_text(f'def f(x):\n    """{docstring}"""\n{comment}    return {factor} * x\n')
+        digests.append(digest(ROOT))
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
     """Errors survive writing and reading, and the groups of rows add up to all rows."""
     assert read_trust(project / "docs") == trust

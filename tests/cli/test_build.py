@@ -56,6 +56,7 @@ def test_a_folder_with_other_files_is_never_emptied(tmp_path: Path) -> None:
     user_file = tmp_path / "work/thesis.txt"
     user_file.parent.mkdir()
     user_file.write_text("years", encoding="utf-8")
+    (tmp_path / "work/sitemap.xml").touch()  # another program's site
     for folder in ("work", ".", str(user_file)):
         process = epochcost(tmp_path, "build", "--site-dir", folder)
         assert process.returncode == 1, folder

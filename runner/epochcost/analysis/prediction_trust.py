@@ -7,6 +7,7 @@ rows from the data and predicts them.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,14 +144,26 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 
 def digest(root: Path) -> str:
-    """Digest of observations, devices and the code of predictions, without prices."""
+    """Digest of observations, devices and the code of predictions, without prices and comments."""
     content = hashlib.sha256()
     folders = (root / "specs/devices", root / "specs/observations", _CODE)
     files = (path for folder in folders for path in sorted(folder.glob("*.*")))
     for path in (*files, _PROFILE):
         if path.suffix in _DIGESTED:
-            content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+            text = path.read_text("utf-8")
+            counted = _statements(text) if path.suffix == ".py" else text
+            content.update(f"{path.name}\0{counted}\0".encode())
     return content.hexdigest()[:16]
+
+
+def _statements(source: str) -> str:
+    """The lines of a Python module without docstrings, comment lines and blank lines."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            for at in range(node.lineno - 1, node.end_lineno or 0):
+                lines[at] = ""
+    return "\n".join(line for line in lines if line.strip() and line.lstrip()[0] != "#")
 
 
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:

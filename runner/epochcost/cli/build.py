@@ -16,6 +16,8 @@ from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.specs.loader import BUNDLED
 
 _CONFIG = Path("mkdocs.yml")
+# A file that only a site of ours has.
+_SITE_MARK = "api/v1/schema.json"
 # Import name → name for pip.
 _SITE_PACKAGES = {
     "mkdocs": "mkdocs",
@@ -101,12 +103,12 @@ def _config() -> Path:
 
 def _require_new(folder: Path) -> None:
     """Refuse to overwrite a folder that contains anything other than an earlier site."""
-    if not folder.exists() or (folder / "sitemap.xml").is_file():
+    if not folder.exists() or (folder / _SITE_MARK).is_file():
         return
     if not folder.is_dir() or any(folder.iterdir()):
         raise InputError(
-            f"--site-dir: expected a new or empty folder, or one with a former site, because the "
-            f"new site replaces it, got {folder}: name another folder, or remove this one"
+            "--site-dir: expected a new or empty folder, or one with an earlier site of epochcost, "
+            f"because the new site replaces it, got {folder}: name another folder, or remove it"
         )
 
 
