@@ -210,3 +210,14 @@ def test_rounds_are_told(terminal: bool) -> None:
     assert "net training cpu batch 1, round 2 of 2" in text
     assert "4 samples (more follow)" in text
     assert "failed: it broke later (1 round kept)" in text
+
+
+def test_an_added_round_shows_the_remaining_patience() -> None:
+    """A round that is added for precision says so, with the time that may still be spent."""
+    output = io.StringIO()
+    with Display(Console(file=output, width=120, color_system=None)) as display:
+        display(Scheduled((Visit(TRIALS[0], 3, 3, 1),), extra_seconds=840))
+        display(Started(TRIALS[0], 1, 1, 3, 3))
+    line = output.getvalue()
+    assert "round 3 of 3" in line
+    assert "added for precision; 14 min of --patience left)" in line

@@ -110,6 +110,13 @@ def _disturbed_words(counted: Result, uncounted: int) -> str:
     return ", disturbed by other programs" if "others" in causes_of(counted) else ""
 
 
+def _patience_words(extra_seconds: float | None) -> str:
+    """The end of a phrase about an added round, while a run may take ``extra_seconds`` longer."""
+    if extra_seconds is None:
+        return ""
+    return f", added for precision; {seconds(extra_seconds)} of --patience left"
+
+
 def kept_words(event: Failed) -> str:
     """The number of rounds that a failed trial had stored, in brackets; empty for none."""
     many = "s" if event.rounds_kept > 1 else ""
@@ -141,6 +148,7 @@ class Display:
         self._left = TimeLeft(time.monotonic)
         self._live = console.is_terminal
         self._doing = ""
+        self._extra = ""
         self._progress = Progress(
             MofNCompleteColumn(),
             BarColumn(bar_width=20),
@@ -164,6 +172,7 @@ class Display:
         match event:
             case Scheduled():
                 self._left.schedule(event.visits)
+                self._extra = _patience_words(event.extra_seconds)
                 self._progress.update(self._task, total=len(event.visits))
             case Started():
                 self._start(event)
@@ -190,7 +199,7 @@ class Display:
         self._progress.update(self._task, completed=event.number - 1, total=event.total)
         self._describe("building")
         count = f"[{event.number}/{event.total}]"
-        self._say("" if self._live else f"{count} {self._doing} ({self._left.text})")
+        self._say("" if self._live else f"{count} {self._doing} ({self._left.text}{self._extra})")
 
     def _advance(self, event: Advanced) -> None:
         progress, precision = event.progress, ""
@@ -201,7 +210,8 @@ class Display:
 
     def _describe(self, activity: str) -> None:
         description = f"{self._doing}: {activity}"
-        self._progress.update(self._task, description=description, left=self._left.text)
+        left = self._left.text + self._extra
+        self._progress.update(self._task, description=description, left=left)
 
     def _say(self, line: str) -> None:
         if line:

@@ -24,9 +24,14 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: the run will next measure the rounds ``visits``."""
+    """Event: the run will next measure the rounds ``visits``.
+
+    If these rounds are not planned but added for precision, the run may take ``extra_seconds``
+    longer than planned.
+    """
 
     visits: tuple[Visit, ...]
+    extra_seconds: float | None = None
 
 
 @dataclass(frozen=True)

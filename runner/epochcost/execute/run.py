@@ -94,23 +94,25 @@ def _outcomes(run: RunContext) -> dict[str, Outcome]:
     def rounds_done(trial: Trial) -> int:
         return max(run.rounds_done(trial), int(trial.id in swept))
 
-    _visit_all(run, tuple(visits(trials, rounds, rounds_done)), outcomes)
+    planned = tuple(visits(trials, rounds, rounds_done))
+    _visit_all(run, Scheduled(planned), outcomes)
 
     def measured() -> Iterator[Result]:
         return (outcome.result for outcome in outcomes.values() if not isinstance(outcome, Failed))
 
     for visit in run.patience.more_rounds(rounds, measured):
-        _visit_all(run, (visit,), outcomes)
+        _visit_all(run, Scheduled((visit,), run.patience.left_seconds), outcomes)
     order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
     return {identifier: outcomes[identifier] for identifier in order}
 
 
-def _visit_all(run: RunContext, schedule: Sequence[Visit], outcomes: dict[str, Outcome]) -> None:
-    run.on_event(Scheduled(tuple(schedule)))
-    for number, visit in enumerate(schedule, start=1):
+def _visit_all(run: RunContext, schedule: Scheduled, outcomes: dict[str, Outcome]) -> None:
+    run.on_event(schedule)
+    for number, visit in enumerate(schedule.visits, start=1):
         if visit.trial.id in outcomes and not visit.extra:
             continue
-        run.on_event(Started(visit.trial, number, len(schedule), visit.number, visit.rounds))
+        total = len(schedule.visits)
+        run.on_event(Started(visit.trial, number, total, visit.number, visit.rounds))
         happened = run_round(run, visit)
         run.on_event(happened)
         if not isinstance(happened, RoundStored):
