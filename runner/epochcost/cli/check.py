@@ -67,8 +67,11 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     checked = check_specs(paths or [project_to_write() / FOLDER])
     faults = checked.faults
     if not paths:
+        from epochcost.analysis.prediction_trust import stale_fault  # noqa: PLC0415
+
+        stale = stale_fault(Path(), DOCS)
         # MkDocs would follow such a link, and copy files from outside the site.
-        faults = (*faults, *link_faults(DOCS), *_stale_faults())
+        faults = (*faults, *link_faults(DOCS), *filter(None, [stale]))
     if as_json:
         print_json({"files": len(checked.files), "faults": faults, "doubts": checked.doubts})
     else:
@@ -83,14 +86,13 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
 
 def check_specs(paths: Sequence[Path]) -> CheckReport:
     """Check the spec files at these paths; list their faults and implausible prices."""
-    checked = check_paths(paths, _graph_fault)
-    faults = (*checked.faults, *_table_faults(checked.files))
-    doubts = () if checked.faults else _trace_doubts(checked.files)
+    checked = check_paths(paths, _onnx_file_fault)
+    faults = (*checked.faults, *_published_table_faults(checked.files))
+    doubts = () if checked.faults else _spot_trace_doubts(checked.files)
     return CheckReport(checked.files, faults, (*checked.doubts, *doubts))
 
 
-def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
-    """Yield a doubt for each spot trace in which a zone repeats another zone's prices."""
+def _spot_trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
     for file in files:
         if file.parent.name == _REPLAYS:
             trace = file.with_name(tomli.loads(file.read_text("utf-8"))["trace"])
@@ -102,8 +104,7 @@ def _trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
                 yield Fault(display_path(trace), 1, 1, doubt)
 
 
-def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    """For each spec of a published table in ``files``, yield the faults of its CSV table."""
+def _published_table_faults(files: Iterable[Path]) -> Iterator[Fault]:
     tables = [file for file in files if file.parent.name == _OBSERVATIONS]
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415
@@ -112,45 +113,33 @@ def _table_faults(files: Iterable[Path]) -> Iterator[Fault]:
             yield from table_faults(file)
 
 
-def _stale_faults() -> Iterator[Fault]:
-    """Yield a fault if figures that the site quotes were computed from older specs."""
-    from epochcost.analysis.prediction_trust import stale_fault  # noqa: PLC0415
-
-    fault = stale_fault(Path(), DOCS)
-    if fault:
-        yield fault
-
-
-def _graph_fault(path: Path, table: Mapping[str, Any]) -> Finding | None:
-    """Explain why an ONNX file cannot be read or contradicts the spec's [decoder]; else None."""
+def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
     try:
         external_files(path)
-        return next((Finding(*misfit) for misfit in file_misfits(path, table.get("decoder"))), None)
+        return next((Finding(*misfit) for misfit in file_misfits(path, spec.get("decoder"))), None)
     except ModelError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return Finding(("graph",), f"{display_path(path)}: {reason}")
 
 
-def _check_results(root: Path, paths: list[Path], *, as_json: bool) -> None:
-    """Print the faults of results; exit with 1 if there is one."""
+def _check_results(results: Path, paths: list[Path], *, as_json: bool) -> None:
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
-    checked = check_results(own_catalogue(), root, paths, summarised=as_json)
+    checked = check_results(own_catalogue(), results, paths, summarised=as_json)
     if as_json:
         print_json(checked)
     else:
-        _show_results(checked, named=bool(paths))
+        _show_results(checked, with_summaries=bool(paths))
     files, faults = count_words(checked.files, "result"), count_words(len(checked.faults), "fault")
     typer.echo(f"{files} checked, {faults}", err=True)
     if checked.faults:
         raise typer.Exit(1)
 
 
-def _show_results(checked: ResultsCheck, *, named: bool) -> None:
-    """Print faults and remarks; if the user ``named`` files, also summarise each result."""
+def _show_results(checked: ResultsCheck, *, with_summaries: bool) -> None:
     for fault in checked.faults:
         typer.echo(str(fault))
-    for submission in checked.submissions if named else ():
+    for submission in checked.submissions if with_summaries else ():
         title = f"{submission.title} on {submission.hardware}"
         summary = submission.summary
         if summary is None:
@@ -170,7 +159,6 @@ def _show_results(checked: ResultsCheck, *, named: bool) -> None:
 
 
 def _check_budgets(results: Path, *, as_json: bool) -> None:
-    """Print a line for each budget; exit with 1 unless all are kept."""
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 

@@ -20,14 +20,13 @@ Exit codes: 0 done; 1 the input is invalid; 2 the options are invalid or contrad
 
 def commands_page() -> str:
     """Render a Markdown page with purpose, arguments, options and an example of each command."""
-    lines = (line for name in COMMANDS for line in _command(name, load_command(name)))
+    lines = (line for name in COMMANDS for line in _command_lines(name, load_command(name)))
     return "\n".join((_INTRODUCTION, *lines))
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
-    """Yield the Markdown lines of a command, or of each command in a group."""
-    for inner, member in sorted(getattr(command, "commands", {}).items()):
-        yield from _command(f"{name} {inner}", member)
+def _command_lines(name: str, command: Any) -> Iterator[str]:
+    for subname, subcommand in sorted(getattr(command, "commands", {}).items()):
+        yield from _command_lines(f"{name} {subname}", subcommand)
     if hasattr(command, "commands"):
         return
     yield f"## epochcost {name}\n\n{command.help}\n"

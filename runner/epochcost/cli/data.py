@@ -24,11 +24,6 @@ _Folder = Annotated[Path, typer.Option("--data", help="The folder of data sets."
 _FOLDER = Path("data")
 
 
-@app.callback()
-def _data() -> None:
-    """Fetch or import the files of data sets, and list them."""
-
-
 @app.command("fetch")
 def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
     """Fetch a data set's files from their publisher.
@@ -37,11 +32,11 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
     """
     dataset = catalogue_to_read().dataset(name)
     if dataset.generated is not None or (dataset.data is not None and dataset.data.package):
-        typer.echo(f"{name}: {_origin(dataset)}, nothing to fetch")
+        typer.echo(f"{name}: {_origin_words(dataset)}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
     for file in fetch_files(dataset, data, lambda line: typer.echo(line, err=True)):
-        _print_file(name, file)
+        _print_placed_file(name, file)
 
 
 @app.command("import")
@@ -59,7 +54,7 @@ def import_(
     Example: epochcost data import digits digits.csv.gz
     """
     for file in import_files(catalogue_to_read().dataset(name), path, data):
-        _print_file(name, file)
+        _print_placed_file(name, file)
 
 
 @app.command("list")
@@ -74,8 +69,8 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
     print_table(("data set", "here", "size", "licence"), rows)
 
 
-def _origin(dataset: Dataset) -> str:
-    """Describe where the examples are if they need no fetching; empty for other data sets."""
+def _origin_words(dataset: Dataset) -> str:
+    """Empty for examples in files that have to be fetched."""
     if dataset.data is None:
         return "generated from a seed"
     package = (dataset.data.package or "").partition("/")[0]
@@ -84,10 +79,10 @@ def _origin(dataset: Dataset) -> str:
 
 def _present(dataset: Dataset, folder: Path) -> str:
     if dataset.data is None:
-        return _origin(dataset)
+        return _origin_words(dataset)
     files = dataset.data.files
     count = sum(data_path(dataset, file, folder).is_file() for file in files)
-    return (not count and _origin(dataset)) or f"{count} of {len(files)} files"
+    return (not count and _origin_words(dataset)) or f"{count} of {len(files)} files"
 
 
 def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
@@ -99,14 +94,13 @@ def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
     return size, dataset.licence or "unknown"
 
 
-def _print_file(name: str, file: PlacedFile) -> None:
-    """Print a file's path and origin; if the spec lacks the file's hash, print the line to add."""
+def _print_placed_file(dataset_id: str, file: PlacedFile) -> None:
     line = f"{file.path}: {file.origin}, {file.path.stat().st_size:,} bytes"
     if file.declared.sha256 is not None:
         typer.echo(f"{line}, SHA-256 as in the spec")
         return
     typer.echo(
         f"{line}; its spec has no SHA-256. If you trust the file, "
-        f'add below name = "{file.declared.name}" in specs/datasets/{name}.toml:\n'
+        f'add below name = "{file.declared.name}" in specs/datasets/{dataset_id}.toml:\n'
         f'sha256 = "{file.sha256}"'
     )

@@ -76,15 +76,10 @@ def _show_text(difference: Difference) -> None:
 
 def _show_costs(costs: Sequence[ChangedCost]) -> None:
     if costs:
+        rows = [HEADER, *map(cells, costs)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         say("")
-        typer.echo(_table([HEADER, *map(cells, costs)]), nl=False)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as one string, with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "".join(f"{line}\n" for line in lines)
+        typer.echo("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
 
 
 def comment_of(difference: Difference) -> Comment:

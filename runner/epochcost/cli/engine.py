@@ -29,7 +29,7 @@ def engine(
 
     Example: epochcost engine onnxruntime-genai==0.18.0
     """
-    engines = _sound(name) if name else _of_studies(study)
+    engines = _require_engine_names(name) if name else _of_studies(study)
     for each in engines:
         install_engine(each, lambda line: typer.echo(line, err=True))
     if not engines:
@@ -41,8 +41,7 @@ def _of_studies(names: list[str] | None) -> Sequence[str]:
     return engines_of(catalogue.study(name) for name in names or sorted(catalogue.studies))
 
 
-def _sound(names: Sequence[str]) -> Sequence[str]:
-    """Return ``names``; raises InputError unless each is an engine with its version."""
+def _require_engine_names(names: Sequence[str]) -> Sequence[str]:
     for name in names:
         try:
             TypeAdapter(EngineName).validate_python(name)

@@ -87,7 +87,10 @@ def finetune(
     Example: epochcost finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 512
       --epochs 3
     """
-    total, limits = _total(examples, tokens, epochs, tokens_total), limits_of(deadline, budget)
+    total, limits = (
+        _total_tokens(examples, tokens, epochs, tokens_total),
+        limits_of(deadline, budget),
+    )
     demand = TrainingDemand(model, method, total, tokens, precision, rank, machines, limits)
     answer = TuningMarket(inputs_to_read(results)).answer(demand)
     if form == "json":
@@ -96,17 +99,14 @@ def finetune(
         _show(answer, show_all=show_all, wide=wide)
 
 
-def _total(examples: int | None, tokens: int, epochs: int, total: str | None) -> Decimal:
-    """Number of tokens of the training, over all ``epochs``.
-
-    ``tokens`` are those of an example, ``total`` those of an epoch. Raises InputError unless
-    exactly one of ``examples`` and ``total`` is given.
-    """
-    if (examples is None) == (total is None):
+def _total_tokens(
+    examples: int | None, example_tokens: int, epochs: int, epoch_tokens: str | None
+) -> Decimal:
+    if (examples is None) == (epoch_tokens is None):
         raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")
-    if total is not None:
-        return parse_count(total, "tokens-total") * epochs
-    return Decimal((examples or 0) * tokens * epochs)
+    if epoch_tokens is not None:
+        return parse_count(epoch_tokens, "tokens-total") * epochs
+    return Decimal((examples or 0) * example_tokens * epochs)
 
 
 def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
@@ -123,7 +123,7 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     rows = [_row(offer, answer) for offer in listed]
     hidden = len(answer.offers) - len(listed)
     print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
-    say("\n".join(filter(None, _lines(answer, first.capitalize()))))
+    say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
     say("\n".join(left_out_lines(answer.refused, show_all=show_all)))
 
 
@@ -144,12 +144,11 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
     )
 
 
-def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
-    """Yield sentences about the chosen machine, its cost and memory, and published trainings."""
+def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]:
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (
-        f"{best}: {way.hardware.name}, {choice.key.price.plan_words}: "
+        f"{superlative}: {way.hardware.name}, {choice.key.price.plan_words}: "
         f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, "
         f"{1 / forecast.seconds:,.0f} tokens a second (likely {1 / forecast.high:,.0f} to "
         f"{1 / forecast.low:,.0f})."
@@ -171,13 +170,13 @@ def _lines(answer: FinetuneAnswer, best: str) -> Iterator[str]:
         yield f"  {part.name}: {memory(part.bytes)}: {part.how}"
     if answer.demand.machines > 1:
         yield "Assumed: machines exchange weights as fast as devices of one machine do."
-    yield from _published(answer, way)
+    yield from _published_training_lines(answer, way)
 
 
-def _published(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
-    """Yield lines about published trainings on the devices of ``way``, or else on other devices."""
-    same = [row for row in answer.published_on(way) if row.tokens_per_second]
-    rows = same or [row for row in answer.published if row.tokens_per_second]
+def _published_training_lines(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
+    on_same_devices = [row for row in answer.published_on(way) if row.tokens_per_second]
+    # Without a training on the devices of ``way``, trainings on other devices are shown.
+    rows = on_same_devices or [row for row in answer.published if row.tokens_per_second]
     if not rows:
         yield f"Published: no {_METHODS[answer.demand.method]} of this model."
     for row in rows[:_MOST_PUBLISHED]:

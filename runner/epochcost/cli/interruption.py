@@ -60,7 +60,7 @@ def interrupted_by_signals() -> Iterator[Interruption]:
     Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
     """
     interruption = Interruption()
-    with _handled_by(interruption.hear), _quiet_when_lost():
+    with _signals_handled_by(interruption.hear), _without_lost_interrupt_messages():
         yield interruption
     interruption.require_none()
 
@@ -75,14 +75,14 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         heard.append(number)
 
-    with _handled_by(note):
+    with _signals_handled_by(note):
         yield lambda: bool(heard)
 
 
 @contextlib.contextmanager
-def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
-    """Handle the signals that end a run, except those that the caller ignores (nohup)."""
+def _signals_handled_by(handler: Callable[..., None]) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in _ENDINGS}
+    # A signal that the caller ignores (nohup) stays ignored.
     heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
     for number in heeded:
         signal.signal(number, handler)
@@ -94,8 +94,8 @@ def _handled_by(handler: Callable[..., None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet_when_lost() -> Iterator[None]:
-    """In the block, hide the message that Python prints when it loses a KeyboardInterrupt."""
+def _without_lost_interrupt_messages() -> Iterator[None]:
+    # Through this hook, Python prints the exceptions that it loses, such as in a destructor.
     before = sys.unraisablehook
 
     def show(lost: UnraisableHookArgs) -> None:

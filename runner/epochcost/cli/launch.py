@@ -95,20 +95,22 @@ def launch(
         raise UsageError("expected --cheapest with --accelerator and without --target")
     catalogue = own_catalogue()
     if accelerator is not None:
-        targets = [_cheapest(catalogue, accelerator)]
+        targets = [_choose_cheapest_target(catalogue, accelerator)]
     else:
         targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
     if not targets:
         raise InputError(_NO_TARGET)
     request = RunRequest(studies=tuple(study or ()), models=tuple(model or ()), quick=quick)
-    cells = _cells(catalogue, targets, request)
+    cells = _cells_to_measure(catalogue, targets, request)
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)
     most = None if cap is None else parse_decimal(cap, "--cap")
-    engines, problems = _checked(catalogue, targets)
+    engines, problems = _checked_engines(catalogue, targets)
     if plan_by_value:
-        waiting = _by_value(inputs_to_read(results, catalogue), waiting, engines, plan_by_value)
+        waiting = _most_valuable_cells(
+            inputs_to_read(results, catalogue), waiting, engines, plan_by_value
+        )
     _show_plan(engines, waiting, done, most)
     if problems:
         raise EngineError("\n".join(problems))
@@ -130,11 +132,10 @@ def launch(
             ledger=ledger,
             on_event=_show_event,
         )
-        raise typer.Exit(_measure(catalogue, parts, engines, interrupted))
+        raise typer.Exit(_measure_cells(catalogue, parts, engines, interrupted))
 
 
-def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
-    """Find the cheapest target with an accelerator like ``accelerator``; print a differing name."""
+def _choose_cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     target = cheapest_target(catalogue, accelerator)
     form = form_of(catalogue, target)
     if form.casefold() != accelerator.casefold():
@@ -142,26 +143,28 @@ def _cheapest(catalogue: Catalogue, accelerator: str) -> Target:
     return target
 
 
-def _measure(
+def _measure_cells(
     catalogue: Catalogue,
     parts: Launch,
     engines: Sequence[Engine],
     interrupted: Callable[[], bool],
 ) -> int:
-    """Measure the cells (trials or sweeps) and print the outcome; return the exit code."""
+    """Return the exit code."""
     build_payload(parts.folder / "payload")
     stations = measure_all(
         parts, engines, partial(_reach, catalogue), partial(run_all, interrupted)
     )
-    _propose(catalogue, stations)
-    _show_end(stations, parts, _currency(engines))
+    _write_proposed_prices(catalogue, stations)
+    _show_outcome(stations, parts, _currency(engines))
     failed = any(station.failed for station in stations)
     code = 3 if any(station.problem for station in stations) else int(failed)
     return INTERRUPTED if interrupted() else code
 
 
-def _cells(catalogue: Catalogue, targets: Iterable[Target], request: RunRequest) -> list[Cell]:
-    """The trials and sweeps to measure on each kind of machine; raises InputError if none."""
+def _cells_to_measure(
+    catalogue: Catalogue, targets: Iterable[Target], request: RunRequest
+) -> list[Cell]:
+    """A cell is a trial or a sweep to measure on a kind of machine."""
     cells: list[Cell] = []
     reasons: list[str] = []
     for target in {target.kind: target for target in targets}.values():
@@ -179,8 +182,10 @@ def _reach(catalogue: Catalogue, target: Target) -> Engine:
     return ENGINES[target.engine.name](Tariff.of(catalogue, target), payload, catalogue.root)
 
 
-def _checked(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[Engine], list[str]]:
-    """The engines of all targets, checked in parallel, and a line for each unusable target."""
+def _checked_engines(
+    catalogue: Catalogue, targets: Sequence[Target]
+) -> tuple[list[Engine], list[str]]:
+    """Return the engines of all targets, and a line for each unusable target."""
     engines = [_reach(catalogue, target) for target in targets]
     currencies = sorted({engine.tariff.price.currency for engine in engines})
     if len(currencies) > 1:
@@ -189,11 +194,11 @@ def _checked(catalogue: Catalogue, targets: Sequence[Target]) -> tuple[list[Engi
             f"{', '.join(currencies)}: launch them one after the other"
         )
     with ThreadPoolExecutor(len(engines)) as pool:
-        return engines, [problem for problem in pool.map(_problem, engines) if problem]
+        return engines, [problem for problem in pool.map(_target_problem, engines) if problem]
 
 
-def _problem(engine: Engine) -> str:
-    """The reason why an engine's target is unusable; empty if the target is usable."""
+def _target_problem(engine: Engine) -> str:
+    """Empty if the target is usable."""
     for name in engine.target.secrets:
         if name not in os.environ:
             reason = f"secrets: expected the variable {name} in this shell, got none"
@@ -209,15 +214,15 @@ def _currency(engines: Sequence[Engine]) -> str:
     return engines[0].tariff.price.currency
 
 
-def _by_value(
-    inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], most: int
+def _most_valuable_cells(
+    inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], limit: int
 ) -> list[Cell]:
-    """Choose up to ``most`` cells that improve answers most per dollar, and print the reasons."""
-    dollars = _most_of_a_cell(engines)
+    """A cell is valuable if measuring it improves answers much for its cost."""
+    dollars = _highest_cell_costs(engines)
     measurable = {
         MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells
     }
-    values = order_by_value(inputs, list(measurable), most)
+    values = order_by_value(inputs, list(measurable), limit)
     for value in values:
         say(value.sentence(_currency(engines)), err=True)
     if not values:
@@ -225,19 +230,15 @@ def _by_value(
     return [measurable[cell] for value in values for cell in value.cells]
 
 
-def _most_of_a_cell(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:
+def _highest_cell_costs(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:
     """The highest possible cost of a trial or sweep, by machine and execution provider."""
     costs = [(each.target.kind, each.tariff.most()) for each in engines]
     return dict(sorted(costs))  # the highest is the last of its kind
 
 
 def _show_plan(
-    engines: Sequence[Engine], cells: Sequence[Cell], done: int, most: Decimal | None
+    engines: Sequence[Engine], cells: Sequence[Cell], done: int, cap: Decimal | None
 ) -> None:
-    """Print the targets and the highest possible cost of their ``cells``; ``most`` is the cap.
-
-    Targets of the same kind of machine share cells.
-    """
     currency, counts = _currency(engines), Counter(cell.kind for cell in cells)
     rows = []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):
@@ -246,10 +247,11 @@ def _show_plan(
         rows.append((target.id, target.hardware, str(counts[target.kind]), hourly, source, cost))
     header = ("target", "machine", "trials", "an hour", "price", "a trial, at most")
     print_table(header, rows, drop=("price", "machine"))
-    worst = _most_of_a_cell(engines)
+    # Targets of the same kind share cells, so each cell is counted once.
+    worst = _highest_cell_costs(engines)
     bound = sum((count * worst[kind] for kind, count in counts.items()), Decimal(0))
-    capped = most is not None and most < bound
-    amount = money(most if most is not None and capped else bound, currency)
+    capped = cap is not None and cap < bound
+    amount = money(cap if cap is not None and capped else bound, currency)
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
     counted = f"{count_words(len(cells), 'trial')} to measure, {done:,} done already"
     say(f"{counted}: {timing} of timing, at most {amount}{', the cap' if capped else ''}")
@@ -259,8 +261,7 @@ def _show_event(station: str, cell: str, state: str, reason: str) -> None:
     typer.echo(f"{station}: {cell}: {state}{': ' if reason else ''}{reason}", err=True)
 
 
-def _show_end(stations: Sequence[Station], parts: Launch, currency: str) -> None:
-    """Print a table of the targets with the money spent, and the reasons of failures."""
+def _show_outcome(stations: Sequence[Station], parts: Launch, currency: str) -> None:
     rows, total = [], Decimal(0)
     for target, own in group_by(stations, lambda station: station.engine.target.id).items():
         counts = (sum(each.done for each in own), sum(len(each.failed) for each in own))
@@ -276,8 +277,7 @@ def _show_end(stations: Sequence[Station], parts: Launch, currency: str) -> None
             say(f"{station.name}: {reason}", err=True)
 
 
-def _propose(catalogue: Catalogue, stations: Iterable[Station]) -> None:
-    """Write price specs with the paid prices and measured start-up times, for a person's review."""
+def _write_proposed_prices(catalogue: Catalogue, stations: Iterable[Station]) -> None:
     for station in stations:
         price = proposed_price(catalogue, station, dt.datetime.now(dt.UTC).date())
         if price is not None:

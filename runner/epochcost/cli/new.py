@@ -18,7 +18,7 @@ from onnx import ModelProto, TensorProto
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
-from epochcost.results.environment import Environment, Gpu
+from epochcost.results.environment import Gpu
 from epochcost.specs.catalogue import KINDS, current_prices
 from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
@@ -41,18 +41,14 @@ _NOT_COMPARED = f"costs in different currencies are not compared: {CONVERT}"
 _OF_CLASSES = ("softmax_cross_entropy", "nll")
 
 
-@app.callback()
-def _new() -> None:
-    """Write a new spec from options, a machine or a graph."""
+def _with_spec_options(
+    spec_kind: str, *keys: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command: the ``keys`` of a spec become options, explained as the spec's keys.
 
-
-def _with_keys(kind: str, *keys: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command: the ``keys`` of specs of ``kind`` become options of the command.
-
-    An option's help is the key's description. The command's first argument gets the options' values
-    by key.
+    The command gets the options' values by key, as its first argument.
     """
-    properties = schema_of(kind)["properties"]
+    properties = schema_of(spec_kind)["properties"]
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
@@ -82,7 +78,9 @@ def _option(key: str, described: Mapping[str, Any]) -> inspect.Parameter:
 
 
 @app.command()
-@_with_keys("hardware", "id", "name", "provider", "vcpus", "memory_gib", "cpu", "cores", "source")
+@_with_spec_options(
+    "hardware", "id", "name", "provider", "vcpus", "memory_gib", "cpu", "cores", "source"
+)
 def hardware(
     texts: dict[str, str | None],
     *,
@@ -96,15 +94,15 @@ def hardware(
 
     Example: epochcost new hardware --detect --id workstation
     """
-    detected = _detected() if detect else {}
+    detected = _detected_hardware_values() if detect else {}
     facts = {key: str(detected[key]) for key in texts if key in detected}
     values = spec_values("hardware", {key: text or facts.get(key) for key, text in texts.items()})
-    accelerators = detected.get("gpus") if gpu is None else [_known_gpu(gpu, gpus)]
-    _write("hardware", {**values, "accelerators": accelerators})
+    accelerators = detected.get("gpus") if gpu is None else [_gpu_from_catalogue(gpu, gpus)]
+    _write_new_spec("hardware", {**values, "accelerators": accelerators})
 
 
 @app.command()
-@_with_keys(
+@_with_spec_options(
     "prices", "id", "hardware", "plan", "provider", "sku", "region", "amount", "currency",
     "billing", "source", "as_of",
 )  # fmt: skip
@@ -141,7 +139,7 @@ def price(
         "as_of": day,
     }
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
-    if (current := _current(values)) is not None:
+    if (current := _matching_current_price(values)) is not None:
         known = current.model_dump(exclude_defaults=True)
         kept = [key for key in ("sku", "billing") if not texts[key] and key in known]
         values.update((key, known[key]) for key in kept)
@@ -149,14 +147,13 @@ def price(
             typer.echo(f"{' and '.join(kept)}: as in the current price {current.id}", err=True)
     if values["currency"] != "USD":
         typer.echo(f"{values['currency']}: {_NOT_COMPARED}", err=True)
-    _write("prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None})
+    _write_new_spec(
+        "prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None}
+    )
 
 
-def _current(values: Mapping[str, Any]) -> Price | None:
-    """The only current price with the plan and region of ``values``; None for none or several.
-
-    Raises InputError if ``values`` has no region but such a price has one.
-    """
+def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
+    """None if no price or more than one price has the plan and region of ``values``."""
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))
     same = [price for price in current if price.model_dump(include={*plan}) == plan]
@@ -171,7 +168,7 @@ def _current(values: Mapping[str, Any]) -> Price | None:
 
 
 @app.command()
-@_with_keys("models", "id", "name", "task", "example", "source")
+@_with_spec_options("models", "id", "name", "task", "example", "source")
 def model(
     texts: dict[str, str | None],
     *,
@@ -207,26 +204,26 @@ def model(
         )
     defaults = {"id": graph.stem.lower().replace("_", "-"), "name": graph.stem}
     values = spec_values("models", {key: text or defaults.get(key) for key, text in texts.items()})
-    values |= _declared_inputs(loaded, inputs, dim or [], vocabulary or [])
-    values["training"] = _training(loaded, loss, examples_per_epoch, epochs) if loss else None
+    values |= _dimensions_and_inputs(loaded, inputs, dim or [], vocabulary or [])
+    values["training"] = (
+        _placeholder_training(loaded, loss, examples_per_epoch, epochs) if loss else None
+    )
     values["inference"] = {"batch_sizes": [1, 8, 32]}
-    copied = _copied(graph)
+    copied = _copy_to_models(graph)
     try:
-        _write("models", {**values, "graph": graph.name})
+        _write_new_spec("models", {**values, "graph": graph.name})
     except BaseException:
         for file in copied:
             file.unlink()
         raise
 
 
-def _write(kind: str, values: dict[str, Any]) -> None:
-    """Write the spec into the project and print its path; raises as ``new_spec`` does."""
+def _write_new_spec(kind: str, values: dict[str, Any]) -> None:
     path = new_spec(Path.cwd(), kind, values)
     typer.echo(f"{path.relative_to(Path.cwd())} is new: review it, then run epochcost check")
 
 
-def _known_gpu(name: str, count: int) -> dict[str, Any]:
-    """A spec's table of GPUs, with facts from the project's devices, else the bundled devices."""
+def _gpu_from_catalogue(name: str, count: int) -> dict[str, Any]:
     devices = own_catalogue().devices or load_catalogue(BUNDLED).devices
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())
@@ -249,14 +246,14 @@ def _owned_values(options: list[str]) -> dict[str, Any]:
     return {key: typed(text, keys.get(key, {})) for key, text in texts.items()}
 
 
-def _detected() -> dict[str, Any]:
-    """Values of a hardware spec that were detected on this machine, by key."""
+def _detected_hardware_values() -> dict[str, Any]:
     # Imported here: no other command of this file needs the measuring packages.
     from epochcost.measure.environment import detect_environment  # noqa: PLC0415
 
     environment = detect_environment()
     rented = environment.instance
     name = rented.type if rented else (environment.cpu or "unnamed machine")
+    by_model = group_by(environment.gpus, lambda gpu: gpu.name or "unnamed GPU")
     return _without_none(
         id=rented.type.lower() if rented else "this-machine",
         name=name,
@@ -266,18 +263,12 @@ def _detected() -> dict[str, Any]:
         cpu=environment.cpu,
         cores=environment.physical_cores,
         source=f"read on the machine on {dt.datetime.now(dt.UTC).date().isoformat()}",
-        gpus=_gpus(environment) or None,
+        gpus=[_accelerator(model, gpus) for model, gpus in by_model.items()] or None,
     )
 
 
 def _gib(size_bytes: int | None) -> Decimal | None:
     return None if size_bytes is None else round(Decimal(size_bytes) / _GIB, 1)
-
-
-def _gpus(environment: Environment) -> list[dict[str, Any]]:
-    """Make an accelerator table of a spec for each kind of GPU, in the order of detection."""
-    kinds = group_by(environment.gpus, lambda gpu: gpu.name or "unnamed GPU")
-    return [_accelerator(name, gpus) for name, gpus in kinds.items()]
 
 
 def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
@@ -295,16 +286,18 @@ def _without_none(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _declared_inputs(
-    loaded: ModelProto, inputs: Sequence[DataInput], dim: list[str], vocabulary: list[str]
+def _dimensions_and_inputs(
+    loaded: ModelProto,
+    inputs: Sequence[DataInput],
+    dim_options: list[str],
+    vocabulary_options: list[str],
 ) -> dict[str, Any]:
-    """Read dimensions and inputs of a graph for a spec; raises UsageError if sizes are missing."""
-    dimensions = _sizes(loaded, inputs, _whole_numbers("--dim", dim)) or None
-    sizes = _whole_numbers("--vocabulary", vocabulary)
+    dimensions = _dimension_sizes(loaded, inputs, _whole_numbers("--dim", dim_options)) or None
+    sizes = _whole_numbers("--vocabulary", vocabulary_options)
     _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
     return {
         "dimensions": dimensions,
-        "inputs": [_input(data_input, sizes) for data_input in inputs],
+        "inputs": [_input_values(data_input, sizes) for data_input in inputs],
     }
 
 
@@ -316,12 +309,11 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
     return {name: int(size) for name, size in numbers.items()}
 
 
-def _sizes(
+def _dimension_sizes(
     loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
-    """Select from ``sizes`` the size of each symbolic dimension other than the batch dimension."""
-    batches = {data_input.shape[0] for data_input in inputs if data_input.shape}
-    names = [name for name in symbolic_dimensions(loaded) if name not in batches]
+    batch_dimensions = {data_input.shape[0] for data_input in inputs if data_input.shape}
+    names = [name for name in symbolic_dimensions(loaded) if name not in batch_dimensions]
     for name in sizes:
         if name not in names:
             raise InputError(f"--dim: expected one of {', '.join(names) or 'none'}, got {name}")
@@ -335,10 +327,9 @@ def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) 
         raise UsageError(f"missing: {', '.join(missing)}")
 
 
-def _input(data_input: DataInput, sizes: dict[str, int]) -> dict[str, Any]:
-    """Declare an input for a spec: numbers from 0 to 1, or indices of a vocabulary."""
+def _input_values(data_input: DataInput, vocabulary_sizes: dict[str, int]) -> dict[str, Any]:
     if _is_index(data_input):
-        return {"name": data_input.name, "vocabulary": sizes[data_input.name]}
+        return {"name": data_input.name, "vocabulary": vocabulary_sizes[data_input.name]}
     return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
 
 
@@ -346,8 +337,9 @@ def _is_index(data_input: DataInput) -> bool:
     return data_input.elem_type in (TensorProto.INT64, TensorProto.INT32)
 
 
-def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict[str, Any]:
-    """Declare a training by plain gradient descent, as a placeholder for the user's training."""
+def _placeholder_training(
+    loaded: ModelProto, loss: str, examples: int, epochs: int
+) -> dict[str, Any]:
     output = loaded.graph.output[0]
     last = output.type.tensor_type.shape.dim[-1].dim_value
     target = (
@@ -366,11 +358,8 @@ def _training(loaded: ModelProto, loss: str, examples: int, epochs: int) -> dict
     }
 
 
-def _copied(graph: Path) -> list[Path]:
-    """Copy a graph and its external data to models/, unless they are there; return the new copies.
-
-    Raises InputError, and copies nothing, if models/ has a different file of the same name.
-    """
+def _copy_to_models(graph: Path) -> list[Path]:
+    """Copy the graph and its external data; return the files that models/ did not have."""
     copies = [
         (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
     ]

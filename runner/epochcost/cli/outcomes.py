@@ -54,7 +54,7 @@ def show_outcomes(
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{wide} of {count} have fewer samples than the requested precision needs: {more}")
     show_doubts(measured)
-    _show_limits(results, hardware, plan.sweeps)
+    _show_largest_batches(results, hardware, plan.sweeps)
 
 
 def _measured(outcomes: Iterable[Outcome]) -> list[Result]:
@@ -149,8 +149,7 @@ def bound_words(work: Work) -> str:
     return f"keeps {share:.4g} of answers within {seconds(load.bound_seconds)}"
 
 
-def _show_limits(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
-    """Print a line for each sweep: its largest batch, and what ended it."""
+def _show_largest_batches(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
     latest: dict[str, BatchLimit] = {}
     limits = load_sidecars(results, BatchLimit).records.values()
     for limit in sorted(limits, key=lambda limit: limit.ended_at):
@@ -187,7 +186,7 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
         of_model = [row for row in rows if row.observed.workload.id == model]
         here = [row for row in of_model if row.observed.machine.host in hosts and row.current]
         for goal in _goals(here):
-            say("\n".join(_cost_lines(here, of_model, goal)))
+            say("\n".join(_job_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
     disturbed = sum(bool(causes_of(result) & DISTURBANCES) for result in measured)
@@ -207,14 +206,13 @@ def _goals(here: Sequence[Row]) -> Iterator[Goal]:
         yield "million"
 
 
-def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterator[str]:
-    """Yield a job's cost on this machine, then its lowest cost on any machine with a list price."""
-    timed = [(row, time.mean) for row in here if (time := row.time(goal))]
+def _job_cost_lines(rows_here: Sequence[Row], all_rows: Sequence[Row], goal: Goal) -> Iterator[str]:
+    timed = [(row, time.mean) for row in rows_here if (time := row.time(goal))]
     fastest, _ = min(timed, key=lambda pair: pair[1])
     best = next(iter(contenders([row for row, _ in timed], goal)), fastest)
     yield f"  {best.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(best, goal)}"
-    same = [row for row in rows if row.observed.stack == best.observed.stack]
-    listed = contenders([row for row in same if _is_listed(row)], goal)
+    same = [row for row in all_rows if row.observed.stack == best.observed.stack]
+    listed = contenders([row for row in same if _has_list_price(row)], goal)
     if not listed:
         yield "    no time on a machine with a list price is known"
         return
@@ -224,8 +222,7 @@ def _cost_lines(here: Sequence[Row], rows: Sequence[Row], goal: Goal) -> Iterato
     yield f"    cheapest at a list price: {_cost(row, goal)} on {place} ({row.mark})"
 
 
-def _is_listed(row: Row) -> bool:
-    """Whether anyone can rent the row's machine at this price."""
+def _has_list_price(row: Row) -> bool:
     return row.price is not None and not row.price.reservation and row.price.owned is None
 
 

@@ -105,15 +105,14 @@ class Selection:
             quick=self.quick,
             as_is=self.as_is,
             device=self.device,
-            vcpus=_cpu_counts(self.vcpus),
+            vcpus=_parse_vcpus(self.vcpus),
             batch_size=batch_size_of(self.batch_size),
             rounds=self.rounds,
             trials=tuple(self.trial or ()),
         )
 
 
-def _cpu_counts(text: str | None) -> tuple[int, ...]:
-    """Parse ``--vcpus``; raises InputError for an invalid or repeated number of CPUs."""
+def _parse_vcpus(text: str | None) -> tuple[int, ...]:
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -162,7 +161,7 @@ def plan(
     except CapabilityError as error:
         if selection.provider == "cuda":
             elsewhere = plan_elsewhere(catalogue, selection.request())
-            _show_kernels(catalogue, elsewhere, hardware, output)
+            _show_missing_cuda_kernels(catalogue, elsewhere, hardware, output)
             if hardware != AT_HAND and elsewhere.trials and output == "text":
                 _show(elsewhere, catalogue, hardware, wide=wide)
                 say(f"planned from the spec of {hardware}; this machine cannot run it: {error}")
@@ -175,11 +174,12 @@ def plan(
     if verbose:
         studies = map(catalogue.study, selection.study or catalogue.studies)
         models = selection.model or itertools.chain.from_iterable(study.models for study in studies)
-        _show_memory(catalogue, sorted(set(models)))
+        _show_model_memory(catalogue, sorted(set(models)))
 
 
-def _show_kernels(catalogue: Catalogue, plan: Plan, hardware: str, output: str) -> None:
-    """Print which nodes of the plan's CUDA trials have no CUDA kernel."""
+def _show_missing_cuda_kernels(
+    catalogue: Catalogue, plan: Plan, hardware: str, output: str
+) -> None:
     checks = list(check_trials(catalogue, plan.trials))
     if output == "json":
         print_json({"hardware": hardware, "cuda_kernels": [_check_json(c) for c in checks]})
@@ -268,14 +268,13 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
         say("\n".join([f"left out, because {reason}:", *(f"  {work.what}" for work in works)]))
 
 
-def _show_memory(catalogue: Catalogue, names: Sequence[str]) -> None:
-    """Print the memory that the models ``names`` need at each batch size, and if it fits here."""
+def _show_model_memory(catalogue: Catalogue, models: Sequence[str]) -> None:
     room = room_bytes()
     with counting(Console(stderr=True)) as on_counted:
-        sizes = model_sizes(catalogue, names, on_counted)
+        sizes = model_sizes(catalogue, models, on_counted)
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     say(f"\nMemory by batch size; a trial may take here: {limits}")
-    for name in names:
+    for name in models:
         for line in _memory_lines(catalogue.model(name), sizes.get(name), room):
             say(line)
 

@@ -33,11 +33,6 @@ _Accept = Annotated[
 ]
 
 
-@app.callback()
-def _prices() -> None:
-    """Import published price tables as specs."""
-
-
 @app.command("import")
 def import_prices(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="CSV tables of prices.")],
@@ -72,24 +67,22 @@ def import_prices(
     for draft in drafts:
         if draft.doubt:
             typer.echo(f"{'accepted' if accept else 'doubted'}: {draft.path.stem}: {draft.doubt}")
-    _finish([draft for draft in drafts if accept or not draft.doubt], len(drafts), dry_run=dry_run)
+    _write_and_report(
+        [draft for draft in drafts if accept or not draft.doubt], len(drafts), dry_run=dry_run
+    )
 
 
-def _finish(specs: Sequence[NewSpec], drafted: int, *, dry_run: bool) -> None:
-    """Write ``specs`` unless ``dry_run``; print how many are new, renewed and left out.
-
-    ``drafted`` is the number of all drafts. Doubtful drafts are left out of ``specs``.
-    """
-    if len(specs) < drafted:
-        typer.echo(f"{drafted - len(specs):,} doubted and not written: --accept writes them.")
+def _write_and_report(specs: Sequence[NewSpec], draft_count: int, *, dry_run: bool) -> None:
+    if len(specs) < draft_count:
+        typer.echo(f"{draft_count - len(specs):,} doubted and not written: --accept writes them.")
     renewed = sum(spec.renewed for spec in specs)
     counted = f"{len(specs) - renewed:,} new{f', {renewed:,} dated anew' if renewed else ''}"
     if not specs:
-        typer.echo("No other price is new." if drafted else "No price is new.")
+        typer.echo("No other price is new." if draft_count else "No price is new.")
     elif dry_run:
         typer.echo(f"Dry run: {counted}, nothing written.")
     else:
-        _write(specs)
+        _write_all_or_none(specs)
         typer.echo(f"{counted}: review the files, then run `epochcost check`.")
 
 
@@ -164,8 +157,7 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
         )
 
 
-def _write(specs: Sequence[NewSpec]) -> None:
-    """Write all specs; if one cannot be written, undo the others."""
+def _write_all_or_none(specs: Sequence[NewSpec]) -> None:
     before = {spec.path: spec.path.read_text("utf-8") for spec in specs if spec.renewed}
     written: list[Path] = []
     try:

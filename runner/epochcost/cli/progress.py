@@ -97,17 +97,18 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     counted = without_disturbed_rounds(event.result)
     summary, rounds = summary_of(counted), round_count(counted.measurement)
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
-    extent += _disturbed_words(counted, round_count(measurement) - rounds)
+    extent += _disturbance_words(counted, round_count(measurement) - rounds)
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{summary.relative_half_width:.1%}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
 
 
-def _disturbed_words(counted: Result, uncounted: int) -> str:
-    """The end of a phrase about a result of which ``uncounted`` rounds do not count; or empty."""
-    if uncounted:
-        return f", not counting {count_words(uncounted, 'round')} that other programs disturbed"
-    return ", disturbed by other programs" if "others" in causes_of(counted) else ""
+def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
+    if uncounted_rounds:
+        return (
+            f", not counting {count_words(uncounted_rounds, 'round')} that other programs disturbed"
+        )
+    return ", disturbed by other programs" if "others" in causes_of(result) else ""
 
 
 def _patience_words(extra_seconds: float | None) -> str:

@@ -52,8 +52,7 @@ def init(
     typer.echo(f"Next: cd {folder} && make report{program}")
 
 
-def _write_project(folder: Path, origin: str) -> None:
-    """Copy the project template, with schemas and requirements that install this version."""
+def _write_project(folder: Path, version_or_address: str) -> None:
     # Workflows that build and test this package, and templates of its issues.
     ours = shutil.ignore_patterns("wheel.*", "weekly.*", "ISSUE_TEMPLATE", "pull_request_*")
     shutil.copytree(_TEMPLATE, folder, ignore=ours)
@@ -62,7 +61,7 @@ def _write_project(folder: Path, origin: str) -> None:
         (folder / SCHEMAS / name).write_text(text, "utf-8")
     for file in (folder / "requirements").glob("*.txt"):
         text = file.read_text("utf-8")
-        file.write_text(_REQUIREMENT.sub(lambda name: name[0] + origin, text), "utf-8")
+        file.write_text(_REQUIREMENT.sub(lambda name: name[0] + version_or_address, text), "utf-8")
 
 
 def requirement_origin(origin: str | None, version: str) -> str:

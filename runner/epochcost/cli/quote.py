@@ -26,7 +26,6 @@ from epochcost.cost import quote as bill_of
 from epochcost.cost.bill import NINE_OF_TEN
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
-from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
@@ -80,11 +79,11 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """The quote for a ``usage`` under a ``plan``; ``price`` is None for an hourly rate."""
+    """``price`` is None if the bill is at an hourly rate."""
 
     quote: Quote
     usage: Usage
-    plan: str
+    plan_words: str
     price: Price | None = None
 
 
@@ -94,7 +93,7 @@ def quote(used: UsageOptions, paid: PriceOptions, form: OutputFormat = "text") -
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s
     """
-    _require_consistent(used, paid)
+    _require_consistent_options(used, paid)
     bill = _bill_at_rate(paid, used.usage()) if paid.price is None else _bill_of_price(paid, used)
     if form == "json":
         quoted = bill.quote
@@ -103,8 +102,7 @@ def quote(used: UsageOptions, paid: PriceOptions, form: OutputFormat = "text") -
         _show(bill)
 
 
-def _require_consistent(used: UsageOptions, paid: PriceOptions) -> None:
-    """Raise UsageError for missing options, and for options that exclude each other."""
+def _require_consistent_options(used: UsageOptions, paid: PriceOptions) -> None:
     if paid.price is not None and paid.rate is not None:
         raise UsageError("quote: expected either --price ID or --rate AMOUNT, got both")
     if paid.price is not None and (paid.billing is not None or paid.currency is not None):
@@ -133,14 +131,10 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
     price = catalogue.price(identifier)
     usage = used.usage()
     if usage.vcpus is None:
-        usage = replace(usage, vcpus=_vcpus(price, catalogue))
+        machine = catalogue.machine(price.hardware)
+        # A detected machine is this computer.
+        usage = replace(usage, vcpus=os.cpu_count() if machine.detected else machine.vcpus)
     return _Bill(bill_of(price, usage), usage, price_words(price), price)
-
-
-def _vcpus(price: Price, catalogue: Catalogue) -> int | None:
-    """Number of vCPUs of the price's machine; for a detected machine, the CPUs of this computer."""
-    hardware = catalogue.machine(price.hardware)
-    return os.cpu_count() if hardware.detected else hardware.vcpus
 
 
 def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
@@ -151,17 +145,19 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
         raise InputError(f"currency: expected three capitals, such as USD, got {currency!r}")
     amount = parse_decimal(paid.rate, "rate")
     quoted = quote_at_rate(amount, BILLING_RULES[paid.billing], usage, currency)
-    return _Bill(quoted, usage, f"{_rate(amount, currency)} per hour, {paid.billing} billing")
+    return _Bill(
+        quoted, usage, f"{_formatted_rate(amount, currency)} per hour, {paid.billing} billing"
+    )
 
 
 def _show(bill: _Bill) -> None:
     currency, lines = bill.quote.currency, bill.quote.lines
     places = max(significant_places(line.amount, 3) for line in lines)
-    say(f"{_usage_words(bill.usage)}; {bill.plan}\n")
+    say(f"{_usage_words(bill.usage)}; {bill.plan_words}\n")
     total = ("total", "", "", money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
-    notes = list(_notes(bill))
+    notes = list(_note_sentences(bill))
     if notes:
         say("\n" + "\n".join(notes))
 
@@ -174,25 +170,23 @@ def _usage_words(usage: Usage) -> str:
 
 def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
     quantity = f"{line.quantity:,.{significant_places(line.quantity, 4)}f} {line.unit}"
-    rate = f"{_rate(line.rate, currency)} per {line.unit}"
+    rate = f"{_formatted_rate(line.rate, currency)} per {line.unit}"
     return line.label, quantity, rate, money(line.amount, currency, places)
 
 
-def _rate(rate: Decimal, currency: str) -> str:
-    """Format a rate; if it has many decimals, round it to fewer."""
+def _formatted_rate(rate: Decimal, currency: str) -> str:
     exact = len(plain(rate).partition(".")[2])
     shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
     return money(rate, currency, max(2, min(exact, shortened)))
 
 
-def _notes(bill: _Bill) -> Iterator[str]:
-    """Yield sentences about elapsed time, interruptions, credit and assumptions."""
+def _note_sentences(bill: _Bill) -> Iterator[str]:
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
         yield f"Elapsed: {elapsed}, with start-ups and expected failures."
     if bill.price is not None:
-        yield from _interruption_words(bill.price, quoted, usage)
+        yield from _interruption_sentences(bill.price, quoted, usage)
     if quoted.credit_left is not None:
         before, rest = quoted.before_credit, quoted.credit_left
         yield (
@@ -203,11 +197,7 @@ def _notes(bill: _Bill) -> Iterator[str]:
         yield "Assumed, not a market price."
 
 
-def _interruption_words(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
-    """Yield sentences about the range of cost and time that interruptions cause.
-
-    If the rate of interruptions is unknown, the sentences state the cost at several rates.
-    """
+def _interruption_sentences(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
     currency = quoted.currency
     if can_be_interrupted(price):
         costs = ", ".join(

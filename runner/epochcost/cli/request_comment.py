@@ -167,47 +167,45 @@ def markdown(comment: Comment) -> str:
     faults, costs = parts.pop(_FAULTS, Part(())), parts.get("costs", Part(()))
     if comment.failed:
         text += f"**epochcost {comment.failed} found faults:**\n\n"
-        text += _fitting(map(_item, faults.rows), faults.more, text) + "\n"
+        text += _rows_that_fit(map(_item, faults.rows), faults.more, text) + "\n"
     if comment.summary or parts:
-        text += f"### What this changes in cost\n\n{_code(comment.summary)}  \n"
-        text += f"Between {_code(comment.before)} and {_code(comment.after)}.\n\n"
+        text += f"### What this changes in cost\n\n{_code_span(comment.summary)}  \n"
+        text += f"Between {_code_span(comment.before)} and {_code_span(comment.after)}.\n\n"
     if costs.rows:
         # Predictions follow from other changes, which have rows or sections of their own.
         causes = [row for row in costs.rows if not row[-1].startswith("prediction:")]
         effects = [row for row in costs.rows if row[-1].startswith("prediction:")]
         above = map(_table_row, causes[:_ROWS_ABOVE])
-        text += (_TABLE_HEAD + _fitting(above, 0, text) + "\n") if causes else ""
+        text += (_TABLE_HEAD + _rows_that_fit(above, 0, text) + "\n") if causes else ""
         parts["costs"] = Part((*causes[_ROWS_ABOVE:], *effects), costs.more)
     # Beside a new model, a long list of what changes for others is folded.
     many = len(parts.get("winners_changed", Part(())).rows) > _ROWS_OPEN
     closed = {"costs", *(["winners_changed"] if "winners" in parts and many else ())}
     for name in TITLES:
-        text += _section(name, parts.get(name, Part(())), text, opened=name not in closed)
+        text += _foldable_section(name, parts.get(name, Part(())), text, opened=name not in closed)
     return text
 
 
-def _section(name: str, rest: Part, text: str, *, opened: bool) -> str:
-    """Render a foldable section with those rows of ``rest`` that still fit after ``text``."""
-    count = len(rest.rows) + rest.more
+def _foldable_section(name: str, section: Part, text_before: str, *, opened: bool) -> str:
+    count = len(section.rows) + section.more
     is_table = name == "costs"
     start = "<details open>" if opened else "<details>"
     head = f"{start}<summary>{TITLES[name]}: {count:,}</summary>\n\n"
-    rows = map(_table_row if is_table else _item, rest.rows)
-    inside = (_TABLE_HEAD if is_table else "") + _fitting(rows, rest.more, text)
+    rows = map(_table_row if is_table else _item, section.rows)
+    inside = (_TABLE_HEAD if is_table else "") + _rows_that_fit(rows, section.more, text_before)
     return f"{head}{inside}\n</details>\n\n" if count else ""
 
 
-def _fitting(rows: Iterable[str], more: int, text: str) -> str:
-    """Join the rows that fit after ``text``; a last line counts the rest and ``more`` rows."""
+def _rows_that_fit(rows: Iterable[str], omitted: int, text_before: str) -> str:
     fitting: list[str] = []
-    room = _MOST_BYTES_WITH_ROWS - _size(text)
+    room = _MOST_BYTES_WITH_ROWS - _size(text_before)
     for row in rows:
         room -= _size(row)
         if room < 0:
-            more += 1
+            omitted += 1
         else:
             fitting.append(row)
-    last = f"\nand {more:,} more: `epochcost diff` lists them all\n" if more else ""
+    last = f"\nand {omitted:,} more: `epochcost diff` lists them all\n" if omitted else ""
     return "".join(fitting) + last
 
 
@@ -216,15 +214,15 @@ def _size(text: str) -> int:
 
 
 def _table_row(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_code, texts))} |\n"
+    return f"| {' | '.join(map(_code_span, texts))} |\n"
 
 
 def _item(texts: Sequence[str]) -> str:
-    return f"- {_code(texts[0])}\n"
+    return f"- {_code_span(texts[0])}\n"
 
 
-def _code(text: str) -> str:
-    """Make a code span of a text; Markdown removes the space at each end."""
+def _code_span(text: str) -> str:
+    # Markdown removes the space at each end.
     return f"` {bounded(text)} `"
 
 

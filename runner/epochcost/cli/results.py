@@ -48,11 +48,6 @@ _Software = Annotated[str, typer.Option(help="The serving software: vLLM 0.22.")
 _Precision = Annotated[str, typer.Option(help="The precision of the weights: fp8.")]
 
 
-@app.callback()
-def _results() -> None:
-    """Import results of other benchmarking tools."""
-
-
 @app.command("import")
 def import_(
     file: _File,

@@ -74,25 +74,24 @@ def run(
         resume=resume,
         patience_seconds=60 * patience,
     )
-    outcomes = _watched(assignment, planned)
+    outcomes = _run_trials_with_display(assignment, planned)
     show_outcomes(outcomes, planned, results, hardware, patient=patience > 0)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
-            for provider, device in _used(planned):
+            for provider, device in _providers_and_devices(planned):
                 measure_missing_ceilings(catalogue.machine(hardware), results, provider, device)
     show_costs(catalogue, results, outcomes)
-    _exit_with_failures(outcomes)
+    _exit_if_trials_failed(outcomes)
 
 
-def _used(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    """Find the execution providers of a plan, each with the device of its first trial."""
+def _providers_and_devices(plan: Plan) -> tuple[tuple[Provider, int], ...]:
     trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
+    # In reverse order, so that the device of a provider's first trial is the last to be set.
     devices = {trial.provider: trial.session.device for trial in reversed(trials)}
     return tuple(sorted(devices.items()))
 
 
-def _watched(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
-    """Run the trials with a display; if interrupted, print how many trials are stored."""
+def _run_trials_with_display(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:
     # The latest event of each trial that has a result, by id.
     latest: dict[str, Event] = {}
     try:
@@ -125,8 +124,7 @@ def _kept_words(latest: Mapping[str, Event], total: int) -> str:
     return f"{finished}{of_all} trials are stored{unfinished}; add --resume to continue"
 
 
-def _exit_with_failures(outcomes: Sequence[Outcome]) -> None:
-    """If trials failed, print the failures, and exit with their common exit code or else with 1."""
+def _exit_if_trials_failed(outcomes: Sequence[Outcome]) -> None:
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
     if not failed:
         return

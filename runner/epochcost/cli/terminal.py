@@ -177,7 +177,7 @@ def print_table(
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
     widths = {name: max(map(cell_len, (name, *cells))) for name, cells in columns.items()}
-    left_out = [] if wide else _too_many(widths, drop, console.width)
+    left_out = [] if wide else _columns_to_omit(widths, drop, console.width)
     names = [name for name in columns if name not in left_out]
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     room = console.width - _whole({name: widths[name] for name in names[1:]}) - _GAP
@@ -195,10 +195,9 @@ def print_table(
     return tuple(left_out)
 
 
-def _too_many(widths: Mapping[str, int], drop: Sequence[str], room: int) -> list[str]:
-    """Choose columns to omit: as few as make the table fit, from the start of ``drop``."""
+def _columns_to_omit(widths: Mapping[str, int], omittable: Sequence[str], room: int) -> list[str]:
     left_out = []
-    for name in drop:
+    for name in omittable:
         if _whole({name: widths[name] for name in widths if name not in left_out}) <= room:
             break
         left_out.append(name)

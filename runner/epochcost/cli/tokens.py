@@ -108,13 +108,13 @@ def tokens(
     Example: epochcost tokens --model smollm2-135m --requests 2/s --prompt 200 --output 100
     """
     bounds = _bound(ttft, "ttft"), _bound(tpot, "tpot")
-    shares = _prompt_share(cached, "cached"), _prompt_share(cache_write, "cache-write")
+    shares = _parse_prompt_share(cached, "cached"), _parse_prompt_share(cache_write, "cache-write")
     if sum(shares) > 1:
         raise InputError(
             "cache-write: expected at most the share that is not cached, "
             f"{share(1 - shares[0])}, got {cache_write!r:.80}"
         )
-    traffic = Requests(_rate(requests), prompt, output, *bounds, *shares, batch)
+    traffic = Requests(_requests_per_second(requests), prompt, output, *bounds, *shares, batch)
     market = TokenMarket(inputs_to_read(results))
     answer = market.answer(model, traffic, precision, software, devices)
     if form == "json":
@@ -126,16 +126,14 @@ def tokens(
         _show(answer, show_all=show_all, wide=wide)
 
 
-def _prompt_share(text: str, name: str) -> Decimal:
-    """Parse a share of a prompt; raises InputError for a share below 0 or above 100 %."""
-    share = parse_share(text, name)
+def _parse_prompt_share(text: str, option: str) -> Decimal:
+    share = parse_share(text, option)
     if not 0 <= share <= 1:
-        raise InputError(f"{name}: expected a share from 0 to 100%, got {text!r:.80}")
+        raise InputError(f"{option}: expected a share from 0 to 100%, got {text!r:.80}")
     return share
 
 
-def _rate(text: str) -> Decimal:
-    """Parse a rate as requests a second; raises InputError for an invalid rate."""
+def _requests_per_second(text: str) -> Decimal:
     match = re.fullmatch(r"\s*([0-9.]+)\s*/\s*(s|min|h|d)\s*", text)
     rate = parse_decimal(match[1], "requests") / _PER_SECOND[match[2]] if match else Decimal(0)
     if rate <= 0:
@@ -156,8 +154,8 @@ def _bound(text: str | None, name: str) -> Decimal | None:
 
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
-    say("\n".join(_sentences(answer)))
-    ways = in_order((*answer.offers, *answer.apis)) if show_all else _listed(answer)
+    say("\n".join(_answer_sentences(answer)))
+    ways = in_order((*answer.offers, *answer.apis)) if show_all else _cheapest_and_measured(answer)
     if ways:
         say()
         rows = [_row(way, answer) for way in ways]
@@ -168,7 +166,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
         say(f"Behind {software}, measured with {load.lengths_words}:")
         for served in group:
-            say(f"{served.machine.name}, {served.precision}: {_kept(served)}")
+            say(f"{served.machine.name}, {served.precision}: {_served_decoder_summary(served)}")
             if served.rates:
                 rows = [_rate_row(served, rate) for rate in served.rates]
                 print_table(_RATES, rows, drop=_DROPPED_RATES, wide=wide)
@@ -177,16 +175,14 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
         show_reported(answer.reported, wide=wide)
 
 
-def _listed(answer: TokenAnswer) -> tuple[Way, ...]:
-    """Select the cheapest machines and APIs, and all machines with measured times."""
-    sound = [way for way in answer.ways if not way.price.reservation] or answer.ways
-    first = sound[:_MOST_SHOWN]
+def _cheapest_and_measured(answer: TokenAnswer) -> tuple[Way, ...]:
+    unreserved = [way for way in answer.ways if not way.price.reservation] or answer.ways
+    cheapest = unreserved[:_MOST_SHOWN]
     machines = [way for way in answer.machines if way.deployment.kind == "measured"]
-    return (*first, *(way for way in machines if way not in first))
+    return (*cheapest, *(way for way in machines if way not in cheapest))
 
 
-def _sentences(answer: TokenAnswer) -> Iterator[str]:
-    """Yield sentences about the traffic, the cheapest machine and the cheapest API."""
+def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
     parts = ", ".join(f"{share(part)} {name}" for name, part in shares.items() if part)
@@ -199,13 +195,13 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
     )
     best = next(iter(answer.ways), None)
     if isinstance(best, ServingOffer):
-        yield f"Self-host on {_on_machine(best)}."
+        yield f"Self-host on {_machine_offer_words(best)}."
     elif best is not None:
         yield f"Take an API: {_asks(best)}."
     if answer.odds and (sure := odds_sentence(answer.odds, among="machines and APIs")):
         yield sure
     if best is not machine and machine is not None:
-        yield f"The cheapest machine: {_on_machine(machine)}."
+        yield f"The cheapest machine: {_machine_offer_words(machine)}."
     if api is None:
         yield "No API has a price for this model."
         return
@@ -213,11 +209,10 @@ def _sentences(answer: TokenAnswer) -> Iterator[str]:
         yield f"The cheapest API: {_asks(api)}."
     if traffic.first_seconds or traffic.token_seconds:
         yield "The bounds apply to machines: no price list states how fast an API answers."
-    yield from _turn(answer)
+    yield from _break_even_load_sentence(answer)
 
 
-def _turn(answer: TokenAnswer) -> Iterator[str]:
-    """Yield a sentence about the load above which a machine is cheaper than the cheapest API."""
+def _break_even_load_sentence(answer: TokenAnswer) -> Iterator[str]:
     if answer.turn is not None:
         rate, offer, busiest = *answer.turn[:2], answer.turn.busiest
         ends = f" ({busiest.between})" if busiest.between else ""
@@ -235,10 +230,9 @@ def _asks(offer: ApiOffer) -> str:
     return f"{name_of(offer)}, asks {cost} a million tokens"
 
 
-def _on_machine(offer: ServingOffer) -> str:
-    """Describe an offer: its cost, the cost's range, and the number and load of its machines."""
+def _machine_offer_words(offer: ServingOffer) -> str:
     cost = offer.per_million
-    likely = f", likely {_likely(offer)}" if _likely(offer) else ""
+    likely = f", likely {_cost_range(offer)}" if _cost_range(offer) else ""
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
@@ -254,8 +248,7 @@ def _per_second(rate: Decimal) -> str:
     return f"{number} request{'' if number == '1' else 's'} a second"
 
 
-def _likely(offer: ServingOffer) -> str:
-    """Format the range of the cost; empty if the cost is a single amount."""
+def _cost_range(offer: ServingOffer) -> str:
     if offer.per_million.low == offer.per_million.high:
         return ""
     return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
@@ -276,7 +269,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     return (
         name_of(way),
         cost_words(way.per_million),
-        _likely(way),
+        _cost_range(way),
         chance,
         str(way.machines),
         share(way.busy),
@@ -304,8 +297,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
     )
 
 
-def _kept(served: ServedDecoder) -> str:
-    """State a served decoder's start-up time, energy, and highest rate within latency bounds."""
+def _served_decoder_summary(served: ServedDecoder) -> str:
     load, highest = served.requests, served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
     bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))

@@ -114,10 +114,12 @@ def train(work: WorkOptions, place: PlaceOptions) -> None:
     request = _request(work, place, catalogue)
     price = catalogue.price(place.price) if place.price else None
     with noted_signals() as stopped:
-        lines = _Lines(request, stopped)
-        trainings = run_repeats(request, lines.follower)
+        printer = _ProgressPrinter(request, stopped)
+        trainings = run_repeats(request, printer.follower)
     if stopped():
-        say(f"stopped; the state is saved in {lines.folder}: the same command continues", err=True)
+        say(
+            f"stopped; the state is saved in {printer.folder}: the same command continues", err=True
+        )
     if trainings is not None:
         chosen = tuple(each for each in trainings.repeats if each.seed in request.seeds)
         training = request.prepared.request
@@ -128,7 +130,7 @@ def train(work: WorkOptions, place: PlaceOptions) -> None:
             request.hardware,
             price or usual_price(catalogue, place.hardware),
         )
-        _show(outcome, request)
+        _show_trainings(outcome, request)
     if stopped():
         raise typer.Exit(INTERRUPTED)
 
@@ -167,9 +169,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
     )
 
 
-class _Lines:
-    """Prints progress: a line when a training resumes, every ten seconds, and at its end."""
-
+class _ProgressPrinter:
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
         self._request, self._shown, self._begun = request, 0.0, 0.0
         self._is_first = True
@@ -210,8 +210,7 @@ class _Lines:
         )
 
 
-def _show(run: AccuracyTraining, request: RepeatsRequest) -> None:
-    """Print a row for each repeat, then the means over the repeats that reached the target."""
+def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     record = run.record
     rows = [
         (

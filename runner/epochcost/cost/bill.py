@@ -47,7 +47,9 @@ def quote(
     Raises InputError if the egress has no price, an amount overflows, or a plan per vCPU gets
     accelerated usage or no ``usage.vcpus``.
     """
-    return _job(price, usage, billing or price.billing_rule, expected_schedule, credited=credited)
+    return _bill_job(
+        price, usage, billing or price.billing_rule, expected_schedule, credited=credited
+    )
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
@@ -60,7 +62,7 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
     schedule_by = partial(schedule_quantile, probability=probability)
-    return _job(price, usage, price.billing_rule, schedule_by, credited=False)
+    return _bill_job(price, usage, price.billing_rule, schedule_by, credited=False)
 
 
 def in_constant_use(price: Price) -> Price:
@@ -74,7 +76,7 @@ def in_constant_use(price: Price) -> Price:
     return price.model_copy(update=update) if update else price
 
 
-def _job(
+def _bill_job(
     price: Price,
     usage: Usage,
     rule: Billing,
@@ -82,7 +84,6 @@ def _job(
     *,
     credited: bool,
 ) -> Quote:
-    """Bill a job with the schedule from ``schedule_by``; raises errors as ``quote`` does."""
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
@@ -94,15 +95,14 @@ def _job(
         schedule = lay_out(rule)
         lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
         bill = _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
-        return _credited(bill, price.credit) if price.credit and credited else bill
+        return _with_credit_line(bill, price.credit) if price.credit and credited else bill
 
 
-def _credited(bill: Quote, terms: Credit) -> Quote:
-    """The bill with the plan's free credit as a negative line."""
-    credit = quantized(terms.amount)
+def _with_credit_line(bill: Quote, credit_terms: Credit) -> Quote:
+    credit = quantized(credit_terms.amount)
     used, lines = min(credit, bill.total), bill.lines
     if used > 0:
-        lines = (*lines, Line(terms.label, Decimal(1), "credit", -used, -used))
+        lines = (*lines, Line(credit_terms.label, Decimal(1), "credit", -used, -used))
     return replace(bill, lines=lines, credit_used=used, credit_left=credit - used)
 
 

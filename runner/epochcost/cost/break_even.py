@@ -298,7 +298,7 @@ def rent_at(
     price = catalogue.price(identifier)
     if speed is not None:
         return Rent(price, speed, f"declared as {speed.normalize():f} times as fast")
-    if not _are_alike(catalogue, owned, price):
+    if not _machines_are_alike(catalogue, owned, price):
         raise InputError(
             f"{identifier}: expected a machine with the accelerators of {owned.id}, or its "
             "--speed, found neither"
@@ -317,12 +317,13 @@ def rents_named(
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))
     if not rents:
-        bought = _accelerators(catalogue, owned.hardware)
+        bought = _accelerator_counts(catalogue, owned.hardware)
         speeds = {
             price.id: Decimal(chips.total()) / bought.total()
             for price in (usual_price(catalogue, machine) for machine in catalogue.hardware)
             if price is not None and price.owned is None and price.currency == owned.currency
-            if (chips := _accelerators(catalogue, price.hardware)) and chips.keys() == bought.keys()
+            if (chips := _accelerator_counts(catalogue, price.hardware))
+            and chips.keys() == bought.keys()
         }
         nearest = sorted(speeds, key=lambda identifier: abs(speeds[identifier].ln()))[:_MOST_NAMED]
         options = " or ".join(f"--rent {each} --speed {rounded(speeds[each])}" for each in nearest)
@@ -342,18 +343,16 @@ def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.doubt
-        if rented and _are_alike(catalogue, owned, price):
+        if rented and _machines_are_alike(catalogue, owned, price):
             yield Rent(price)
 
 
-def _are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
-    """Whether two plans' machines are the same, or have the same accelerators in equal numbers."""
-    bought, rented = (_accelerators(catalogue, each.hardware) for each in (owned, candidate))
+def _machines_are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:
+    bought, rented = (_accelerator_counts(catalogue, each.hardware) for each in (owned, candidate))
     return owned.hardware == candidate.hardware or (bool(bought) and bought == rented)
 
 
-def _accelerators(catalogue: Catalogue, hardware: str) -> Counter[str]:
-    """Count a machine's accelerators by their name."""
+def _accelerator_counts(catalogue: Catalogue, hardware: str) -> Counter[str]:
     numbers: Counter[str] = Counter()
     for gpu in catalogue.machine(hardware).accelerators:
         numbers[gpu.name] += gpu.count

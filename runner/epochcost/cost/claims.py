@@ -290,20 +290,17 @@ def _check(
 ) -> ClaimCheck:
     try:
         with exact_arithmetic():
-            figure = _figure(published, claim, timing, prices)
+            figure = _recompute_figure(published, claim, timing, prices)
     except InputError as error:
         return ClaimCheck(claim, None, str(error))
     unknown = None if figure else "the source does not give its inputs"
     return ClaimCheck(claim, figure, unknown)
 
 
-def _figure(
+def _recompute_figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """Recompute the number of a claim, and the range due to the rounding of the source's times.
-
-    None if this module has no formula for the claim.
-    """
+    """None if this module has no formula for the claim."""
     figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
     if timing is None and loose is not None:
@@ -316,6 +313,7 @@ def _figure(
             ]
             for row in published.timings
         }
+        # Item 0 is the source's time; items 1 and 2 are the ends of the range that rounds to it.
         for end, other_end in ((0, 0), *product((1, 2), (1, 2))):
             row_ends = {identifier: ends[other_end] for identifier, ends in works.items()}
             figures.append(formula(claim, works[timing.id][end], row_ends))

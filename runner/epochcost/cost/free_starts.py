@@ -40,54 +40,50 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
         return FreeStarts(_ZERO, _ZERO)
     whole = job.undisturbed - job.first_start
     begun = exponential(job.rate * job.later_start) * one_minus_exp(job.rate * job.first_start)
-    at_start = _early(job, job.undisturbed) + _early(job, job.later_start + whole).times(begun)
+    at_start = _free_start(job, job.undisturbed)
+    at_start += _free_start(job, job.later_start + whole).times(begun)
     if job.interval is not None:
-        return at_start + _in_stretches(job)
-    free = at_start + _in_notice(job)
+        return at_start + _free_restarts_in_stretches(job)
+    free = at_start + _free_restarts_without_rework(job)
     # A start that is interrupted during work also writes a checkpoint after the notice.
     idle = one_minus_exp(job.rate * minimum(job.first_start, job.free))
     idle += time.interruptions * one_minus_exp(job.rate * minimum(job.later_start, job.free))
     return FreeStarts(free.number, free.seconds + job.save * (free.number - idle))
 
 
-def _early(job: SpotJob, needed: Decimal) -> FreeStarts:
-    """Probability that a start is free, and the expected free seconds of the start.
+def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
+    """``number`` is the probability that the start is free.
 
-    ``needed`` is the time that the start would need to end the job.
+    Without an interruption, the start would end the job after ``seconds_to_end``.
     """
-    until = minimum(needed, job.free)
+    until = minimum(seconds_to_end, job.free)
     chance = one_minus_exp(job.rate * until)
     return FreeStarts(chance, chance / job.rate - until * exponential(-job.rate * until))
 
 
-def _in_stretches(job: SpotJob) -> FreeStarts:
-    """Free starts after interruptions, if checkpoints divide the work into stretches.
-
-    Let r be ``job.rate`` and L the length of a stretch with checkpoint. Starts with j stretches
-    before the last stretch are summed over j. The sums of exp(-r j L) and of j exp(-r j L) have
-    closed forms.
-    """
+def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
+    """Checkpoints divide the work into stretches."""
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
     length, saves = job.interval + job.save, job.saves
     last = job.later_start + job.work - saves * job.interval
     short = minimum(maximum(ceiling((job.free - last) / length) - 1, _ZERO), saves)
+    # Let r be the rate and L the length of a stretch with checkpoint. Starts with j stretches
+    # before the last stretch are summed over j: the sums of exp(-r j L) and of j exp(-r j L) have
+    # closed forms.
     each, ratio = one_minus_exp(rate * length), exponential(-rate * length)
     powers = ratio * one_minus_exp(rate * length * short) / each
     numbered = (powers - short * ratio * exponential(-rate * length * short)) / each
     at_last = exponential(-rate * last)
     chances = short - at_last * powers
     seconds = chances / rate - at_last * (last * powers + length * numbered)
-    full = _early(job, job.free).times(saves - short)
+    full = _free_start(job, job.free).times(saves - short)
     earlier = (FreeStarts(chances, seconds) + full).times(again * expm1(rate * length))
-    return earlier + _early(job, last).times(again * expm1(rate * (last - job.later_start)))
+    return earlier + _free_start(job, last).times(again * expm1(rate * (last - job.later_start)))
 
 
-def _in_notice(job: SpotJob) -> FreeStarts:
-    """Free starts after interruptions, if the provider's notice is long enough to save all work.
-
-    An interruption can come at any second of the work.
-    """
+def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
+    """No work is lost, so an interruption can come at any second of the work."""
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short
@@ -95,5 +91,5 @@ def _in_notice(job: SpotJob) -> FreeStarts:
     chances = short - lasting
     by_length = (begin + 1 / rate) * exponential(-rate * begin)
     by_length -= (end + 1 / rate) * exponential(-rate * end)
-    full = _early(job, job.free).times(job.work - short)
+    full = _free_start(job, job.free).times(job.work - short)
     return (FreeStarts(chances, (chances - by_length) / rate) + full).times(rate * again)

@@ -42,17 +42,13 @@ CONTEXT = Context(
 _entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
 
 
+# A class, because a generator would take twice the time.
 class _ExactArithmetic:
-    """The context manager of `exact_arithmetic`.
-
-    It is a class, because a generator would take twice the time. Inside another `exact_arithmetic`,
-    the context manager changes nothing.
-    """
-
     __slots__ = ("_outside",)
 
     def __enter__(self) -> None:
         outside = getcontext()
+        # Inside another `exact_arithmetic`, nothing changes.
         self._outside = None if outside is _entered.get() else outside
         if self._outside is not None:
             inside = CONTEXT.copy()

@@ -60,12 +60,12 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
     hours = quantized(seconds / SECONDS_PER_HOUR)
     return tuple(
         Line(label, quantity * units, unit, rate, quantized(quantity * rate) * units)
-        for label, quantity, unit, rate in _parts(plan, hours)
+        for label, quantity, unit, rate in _rated_quantities(plan, hours)
     )
 
 
-def _parts(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Yield each line of the bill as label, quantity, unit, and rate per unit."""
+def _rated_quantities(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
+    """Yield label, quantity, unit and rate of each line, for one machine or vCPU."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
     yield "depreciation", hours, unit, quantized((plan.purchase - plan.residual) / used_hours)

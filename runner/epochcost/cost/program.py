@@ -51,14 +51,14 @@ class Program:
     @property
     def json(self) -> Json:
         """The program as JSON, as the site publishes it."""
-        written = _Writer([*(amount for _, amount in self.lines), self.elapsed_seconds])
+        written = _FormulaWriter([*(amount for _, amount in self.lines), self.elapsed_seconds])
         return {
             "format": FORMAT,
             "price": self.price,
             "currency": self.currency,
             "inputs": {key: _number(value) for key, value in self.inputs.items()},
-            "lines": [[label, written.json(amount)] for label, amount in self.lines],
-            "elapsed_seconds": written.json(self.elapsed_seconds),
+            "lines": [[label, written.json_or_name(amount)] for label, amount in self.lines],
+            "elapsed_seconds": written.json_or_name(self.elapsed_seconds),
             "values": written.values,
         }
 
@@ -100,7 +100,6 @@ def share_program(price: Price) -> Program:
 
 
 def _egress_input(price: Price) -> dict[str, Decimal]:
-    """The program's input for egress; empty if the plan has no price for egress."""
     return {_EGRESS: Decimal(0)} if any(part.per == "gb" for part in price.components) else {}
 
 
@@ -109,7 +108,6 @@ def _usage(inputs: Mapping[str, Decimal]) -> RentedUsage:
 
 
 def _owned_program(price: Price, plan: Owned) -> Program:
-    """The program for an owned plan's bill; the plan's values are inputs, named by their keys."""
     inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
     traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
     units = _COUNT
@@ -132,13 +130,13 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
     The answers are formulas of symbols (see `cost.tracing`), which become the program's inputs.
     """
-    writer = _Writer(answers.values())
-    written = {name: writer.json(figure) for name, figure in answers.items()}
+    writer = _FormulaWriter(answers.values())
+    written = {name: writer.json_or_name(figure) for name, figure in answers.items()}
     return {"answers": written, "values": writer.values}
 
 
-class _Writer:
-    """Writes formulas as JSON; one that occurs several times is written once, under a name."""
+class _FormulaWriter:
+    """Formulas that occur several times are written only once, under a name in ``values``."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}
@@ -150,29 +148,27 @@ class _Writer:
         # Keeps the expressions alive, so that no new one gets the id of an old one.
         self._figures = tuple(figures)
         for figure in self._figures:
-            self._uses[id(self._shared(figure))] += 1
+            self._uses[id(self._canonical_expression(figure))] += 1
 
-    def json(self, figure: Any) -> Json:
-        """``figure`` as JSON, or its name in ``values`` if the formula occurs several times."""
+    def json_or_name(self, figure: Any) -> Json:
         if not isinstance(figure, Expression):
             return _number(figure)
-        shared = self._shared(figure)
+        shared = self._canonical_expression(figure)
         if shared.operator == "name":
             return shared.operands[0]
         if id(shared) not in self._names:
-            json = [shared.operator, *(self.json(operand) for operand in shared.operands)]
+            json = [shared.operator, *(self.json_or_name(operand) for operand in shared.operands)]
             if isinstance(shared, Condition) or self._uses[id(shared)] < 2:
                 return json
             self._names[id(shared)] = name = f"v{len(self.values) + 1}"
             self.values[name] = json
         return self._names[id(shared)]
 
-    def _shared(self, figure: Any) -> Any:
-        """One object for all expressions that are equal to ``figure``."""
+    def _canonical_expression(self, figure: Any) -> Any:
         if not isinstance(figure, Expression):
             return figure
         if id(figure) not in self._chosen:
-            operands = [self._shared(operand) for operand in figure.operands]
+            operands = [self._canonical_expression(operand) for operand in figure.operands]
             key = (figure.operator, *(_key(operand) for operand in operands))
             if key not in self._alike:
                 self._alike[key] = type(figure)(figure.operator, *operands)

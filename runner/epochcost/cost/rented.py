@@ -77,8 +77,8 @@ def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
 def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     price = identity.value
     parts = [] if price.amount is None else [compute_charge(price.amount)]
-    if price.commitment is not None:
-        parts.extend((*_payments(price.commitment), *_idle_hours(price.commitment)))
+    if (terms := price.commitment) is not None:
+        parts.extend((*_commitment_charges(terms), *_idle_commitment_charges(terms)))
     parts.extend(
         HourlyCharge(part.label, part.label, quantized_positive(part.amount), quantized(part.count))
         for part in price.components
@@ -87,8 +87,7 @@ def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
     return (*parts, *_premiums(price.components, parts))
 
 
-def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """Charges for an hour of a commitment: part of its upfront payment, and its hourly payment."""
+def _commitment_charges(terms: Commitment) -> tuple[HourlyCharge, ...]:
     return tuple(
         HourlyCharge(COMMITTED, label, quantized_positive(rate))
         for label, rate in (
@@ -99,17 +98,14 @@ def _payments(terms: Commitment) -> tuple[HourlyCharge, ...]:
     )
 
 
-def _idle_hours(terms: Commitment) -> tuple[HourlyCharge, ...]:
-    """The charge for a commitment's idle hours, added to each used hour; empty if there is none.
-
-    With a utilisation u, each used hour pays for 1/u - 1 idle hours.
-    """
+def _idle_commitment_charges(terms: Commitment) -> tuple[HourlyCharge, ...]:
+    # With a utilisation u, each used hour pays for 1/u - 1 idle hours.
     idle = quantized(1 / terms.utilisation - 1)
     return (_unused(terms, "commitment, idle hours", idle),) if idle > 0 else ()
 
 
 def _unused(terms: Commitment, label: str, units: Decimal = _ONE) -> HourlyCharge:
-    rate = sum((part.rate for part in _payments(terms)), _ZERO)
+    rate = sum((part.rate for part in _commitment_charges(terms)), _ZERO)
     return HourlyCharge(COMMITTED, label, rate, units)
 
 
@@ -163,27 +159,23 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
     groups = [(usage.count, charges)]
     if terms is not None and terms.on_demand_hourly is not None:
         others = tuple(charge for charge in charges if charge.name != COMMITTED)
-        some = _covered_and_above(terms, usage.count, terms.on_demand_hourly)
+        some = _commitment_groups(terms, usage.count, terms.on_demand_hourly)
         groups = [*some, (usage.count, others)]
     for number, group in groups:
         if group and not is_zero(number * Decimal(1)):
             yield ChargedMachines(number * usage.runs, group)
 
 
-def _covered_and_above(
+def _commitment_groups(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """Numbers of machines with equal charges, and their charges, for ``count`` machines at once.
-
-    The order is: the commitment's used machines, all its machines (for idle hours), its unused
-    machines, and machines beyond the commitment.
-    """
+    """Pairs of a number of machines and the hourly charges of each of them."""
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
     above = HourlyCharge(COMPUTE, "on demand, above the commitment", quantized_positive(on_demand))
     return (
-        (minimum(used, covers), _payments(terms)),
-        (covers, _idle_hours(terms)),
+        (minimum(used, covers), _commitment_charges(terms)),
+        (covers, _idle_commitment_charges(terms)),
         (maximum(covers - used, _ZERO), (unused,)),
         (maximum(used - covers, _ZERO), (above,)),
     )
@@ -238,7 +230,7 @@ def job_lines(
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
     yield from hourly_lines(charged, schedule, usage.machines, discount)
-    yield from _component_lines(price, schedule, usage, lay_out)
+    yield from _non_hourly_component_lines(price, schedule, usage, lay_out)
     charge = price.start.failure_charge
     if not is_zero(schedule.failures) and charge > 0:
         label = "failed starts, expected"
@@ -273,7 +265,7 @@ def hourly_lines(
     cost = sum((line.amount for line in used), _ZERO)
     # Amounts are differences of totals. Lines that are rounded separately could lower the bill by
     # one unit of the last decimal as time grows.
-    for label, until in _later_uses(schedule, discounted):
+    for label, until in _billed_totals_after_work(schedule, discounted):
         hours = (_hours(until) - _hours(so_far)) * machines
         before, cost = cost, sum((group.cost(until) for group in charged), _ZERO)
         rates = [group.hourly * group.machines for group in charged]
@@ -282,8 +274,10 @@ def hourly_lines(
         so_far = until
 
 
-def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, Decimal]]:
-    """Yield what is billed besides work, such as starting: its label, and seconds to its end."""
+def _billed_totals_after_work(
+    schedule: Schedule, discounted: Decimal
+) -> Iterator[tuple[str, Decimal]]:
+    """Yield the label of each further part of the bill, and the seconds billed up to its end."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),
@@ -301,13 +295,9 @@ def _later_uses(schedule: Schedule, discounted: Decimal) -> Iterator[tuple[str, 
         yield "sustained-use discount", schedule.billed_seconds - discounted
 
 
-def _component_lines(
+def _non_hourly_component_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """Lines of a bill for storage, egress and charges per run, which have no hourly price.
-
-    Storage is billed for the elapsed time, unless the component has its own billing rule.
-    """
     for part in price.components:
         amount = part.amount or _ZERO
         if part.per == "gb-month":

@@ -186,19 +186,19 @@ def replay(
 
     A job begins in the zone ``home``, by default in the cheapest zone at its start.
     """
-    runs = _Runs(market, job, starts, home)
-    while runs.active.size:
-        runs.step(policy)
+    runs = _ReplayState(market, job, starts, home)
+    while runs.unfinished.size:
+        runs.advance(policy)
     return Outcome(runs.cost, runs.now - starts, runs.interruptions, runs.moves, runs.finished)
 
 
-class _Runs:
-    """State of the job's run from each start time; ``active`` has indices of unfinished runs."""
+class _ReplayState:
+    """Arrays with an item for each start time; ``unfinished`` has indices of unfinished runs."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
         count = len(starts)
-        self.active: Indices = np.arange(count)
+        self.unfinished: Indices = np.arange(count)
         self.now = starts.astype(np.float64)
         self.cost = np.zeros(count)
         self.interruptions, self.moves = np.zeros(count, np.intp), np.zeros(count, np.intp)
@@ -208,9 +208,8 @@ class _Runs:
         self._zone = begin if home is None else np.full(count, home)
         self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
 
-    def step(self, policy: Policy) -> None:
-        """Let each active run wait, work on a spot machine, or finish on an on-demand machine."""
-        market, who = self._market, self.active
+    def advance(self, policy: Policy) -> None:
+        market, who = self._market, self.unfinished
         now = self.now[who]
         moment = Moment(
             market,
@@ -225,22 +224,22 @@ class _Runs:
         )
         zone = policy(moment)
         hired = zone == ON_DEMAND
-        there = ~hired & np.isfinite(moment.price(zone))
-        waits = ~hired & ~there
+        on_spot = ~hired & np.isfinite(moment.price(zone))
+        waits = ~hired & ~on_spot
         self._finish_on_demand(who[hired])
         self.now[who[waits]] = market.change[moment.column[waits]]
-        self._work(moment, zone, there)
+        self._run_to_next_stop(moment, zone, on_spot)
         # On-demand machines have the same price after the trace's end.
         self.finished[who] &= hired | (self.now[who] <= market.end)
-        self.active = who[(self.now[who] <= market.end) & ~self.finished[who]]
+        self.unfinished = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
-    def _work(self, moment: Moment, zone: Indices, there: Flags) -> None:
-        """Run the jobs marked in ``there`` to the next checkpoint, end or interruption."""
-        market, job, who = self._market, self._job, self.active[there]
-        moved = (moment.begun & (zone != moment.zone))[there]
-        finish = (moment.now + moment.delay(zone) + moment.stretch)[there]
-        until = market.until[zone, moment.column][there]
-        zone, now, remaining = zone[there], moment.now[there], moment.remaining[there]
+    def _run_to_next_stop(self, moment: Moment, zone: Indices, on_spot: Flags) -> None:
+        """A stop is a checkpoint, the job's end or an interruption."""
+        market, job, who = self._market, self._job, self.unfinished[on_spot]
+        moved = (moment.begun & (zone != moment.zone))[on_spot]
+        finish = (moment.now + moment.delay(zone) + moment.stretch)[on_spot]
+        until = market.until[zone, moment.column][on_spot]
+        zone, now, remaining = zone[on_spot], moment.now[on_spot], moment.remaining[on_spot]
         saved = finish <= until
         stop = np.where(saved, finish, until)
         self.cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
@@ -354,7 +353,7 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]
-    best = min(range(len(stays)), key=lambda zone: _order(stays[zone]))
+    best = min(range(len(stays)), key=lambda zone: _ranking_key(stays[zone]))
     outcomes = {STAYING: stays[best]}
     for name, policy in POLICIES.items():
         # The policy that falls back on demand needs a deadline and an on-demand price.
@@ -383,7 +382,7 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
     )
 
 
-def _order(outcome: Outcome) -> tuple[float, float]:
-    """A key that sorts outcomes: most finished jobs first, then the lowest mean cost."""
+def _ranking_key(outcome: Outcome) -> tuple[float, float]:
+    # Most finished jobs first, then the lowest mean cost.
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0

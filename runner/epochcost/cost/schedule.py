@@ -73,7 +73,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
         lifetime = quantized(price.maximum_lifetime_seconds)
         more, billed = branch(
             alone > lifetime,
-            lambda: _further_starts(
+            lambda: _split_by_lifetime(
                 price.id, alone, lifetime, billed_startup + restart + save, rule
             ),
             lambda: (more, billed),
@@ -92,16 +92,19 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     )
 
 
-def _further_starts(
-    price_id: str, alone: Decimal, lifetime: Decimal, pause: Decimal, rule: Billing
+def _split_by_lifetime(
+    price_id: str,
+    single_start_seconds: Decimal,
+    lifetime: Decimal,
+    overhead_seconds: Decimal,
+    rule: Billing,
 ) -> tuple[Decimal, Decimal]:
-    """Number of starts after the first, and the billed seconds of all starts.
+    """The number of starts after the first, and the billed seconds of all starts.
 
-    ``alone`` is the time that the job would take in a single start. Each further start adds
-    ``pause`` seconds.
+    Each further start adds ``overhead_seconds`` to ``single_start_seconds``.
     """
-    room = room_to_work(price_id, lifetime, pause)
-    further = alone - lifetime
+    room = room_to_work(price_id, lifetime, overhead_seconds)
+    further = single_start_seconds - lifetime
     more = ceiling(further / room)
     last = lifetime + further - more * room
     return more, more * round_up(lifetime, rule) + round_up(last, rule)
@@ -120,7 +123,7 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
     def interrupted() -> Schedule:
         job = spot_job(price, used_seconds)
         assert job is not None, "a plan with a rate of interruptions has a spot job"
-        return _schedule(price, job, _bearable(price, expected_time(job)), rule)
+        return _spot_schedule(price, job, _bearable(price, expected_time(job)), rule)
 
     # If the rate is a symbol, its value may later be 0.
     calm = terms.rate_per_hour <= 0
@@ -141,28 +144,24 @@ def schedule_quantile(
     time = _bearable(price, expected_time(job))
     share = share_of_mean_loss(job, time.interruptions, probability)
     scaled = replace(time, rework=time.rework * share, interruptions=time.interruptions * share)
-    return _schedule(price, job, scaled, rule, restarts=share)
+    return _spot_schedule(price, job, scaled, rule, restart_factor=share)
 
 
-def _schedule(
-    price: Price, job: SpotJob, time: SpotTime, rule: Billing, restarts: Decimal = Decimal(1)
+def _spot_schedule(
+    price: Price, job: SpotJob, time: SpotTime, rule: Billing, restart_factor: Decimal = Decimal(1)
 ) -> Schedule:
-    """The schedule of a job whose expected time is ``time``.
-
-    For a quantile, ``restarts`` multiplies the times of restarts, of free starts and of checkpoints
-    saved on notice.
-    """
+    """For a quantile, ``restart_factor`` scales restarts, free starts and saving on notice."""
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None
-    saving = quantized(time.saving * (restarts if on_notice else 1))
+    saving = quantized(time.saving * (restart_factor if on_notice else 1))
     rework = quantized(time.rework)
-    again = quantized(maximum(time.starting - first, _ZERO) * restarts)
+    again = quantized(maximum(time.starting - first, _ZERO) * restart_factor)
     running = work + first + saving + rework + again
     free = free_starts(job, time)
     billed_starts = time.interruptions - free.number
     rounding = rounding_seconds(job, replace(time, interruptions=billed_starts), rule)
-    free_seconds = quantized(free.seconds * restarts)
+    free_seconds = quantized(free.seconds * restart_factor)
     failures = time.starts * start.failure_probability / (1 - start.failure_probability)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
     calm = is_zero(time.interruptions) and is_zero(time.forced)

@@ -115,18 +115,18 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
         return total <= cost if dearer else total >= cost
 
     with exact_arithmetic():
-        ends = [_bracket(now, factor, crossed) for factor in (Decimal(2), Decimal("0.5"))]
+        ends = [_bracket_crossing(now, factor, crossed) for factor in (Decimal(2), Decimal("0.5"))]
         values = [_bisected(*bracket, crossed) for bracket in ends if bracket is not None]
     nearest = min(values, key=lambda value: abs(value - now), default=None)
     return None if nearest is None else Switch(name, now, nearest)
 
 
-def _bracket(
+def _bracket_crossing(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Multiply ``now`` by ``factor`` until ``crossed`` is True; return the last two values.
+    """Two values of the input between which the cost is crossed.
 
-    None if ``crossed`` stays False, or if a value is not allowed.
+    None if no step crosses the cost, or if a value is not allowed.
     """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
@@ -205,17 +205,16 @@ def cost_interval(job: PricedJob) -> CostInterval:
 def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
     time = job.work.time
     if time.low < time.high:
-        yield _part(TIME, total, job.bill(time.low).total, job.bill(time.high).total)
+        yield _input_interval(TIME, total, job.bill(time.low).total, job.bill(time.high).total)
     if job.interruptible:
         ends = (job.bill_quantile(share).total for share in NINE_OF_TEN)
-        yield _part(INTERRUPTIONS, total, *ends)
+        yield _input_interval(INTERRUPTIONS, total, *ends)
     for path, declared in job.price.ranges.items():
         ends = (job.with_input(path, end).bill().total for end in (declared.low, declared.high))
-        yield _part(path, total, *ends)
+        yield _input_interval(path, total, *ends)
 
 
-def _part(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
-    """The interval from the lowest to the highest of the bills ``total`` and ``ends``."""
+def _input_interval(name: str, total: Decimal, *ends: Decimal) -> InputInterval:
     return InputInterval(name, min(total, *ends), max(total, *ends))
 
 

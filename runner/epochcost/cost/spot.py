@@ -147,7 +147,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
     rate = terms.rate_per_hour / SECONDS_PER_HOUR
     first = price.start.seconds if price.start.billed else _ZERO
     later, save = first + terms.restart_seconds, terms.checkpoint_seconds
-    interval = _interval(terms, rate)
+    interval = _checkpoint_interval(terms, rate)
     if lifetime is not None:
         room = room_to_work(price.id, lifetime, later + save)
         interval = None if interval is None else minimum(interval, room)
@@ -170,19 +170,15 @@ def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
     return room
 
 
-def _interval(terms: Interruptions, rate: Decimal) -> Decimal | None:
-    """Seconds of work between checkpoints: the declared interval, else Daly's optimum.
-
-    None if the notice suffices for a checkpoint, or if a checkpoint takes no time and no interval
-    is declared.
-    """
+def _checkpoint_interval(terms: Interruptions, rate_per_second: Decimal) -> Decimal | None:
+    """Seconds of work between checkpoints; None if an interruption loses no work."""
     if 0 < terms.checkpoint_seconds <= terms.notice_seconds:
         return None
     if terms.checkpoint_interval_seconds is not None:
         return terms.checkpoint_interval_seconds
     if terms.checkpoint_seconds == 0:
         return None
-    return daly_interval_seconds(terms.checkpoint_seconds, 1 / rate)
+    return daly_interval_seconds(terms.checkpoint_seconds, 1 / rate_per_second)
 
 
 def expected_time(job: SpotJob) -> SpotTime:
@@ -191,7 +187,7 @@ def expected_time(job: SpotJob) -> SpotTime:
     Daly's equation 20 (see `daly_interval_seconds`) is extended to interruptions of starts. Without
     a lifetime the result is exact; with a lifetime, its error is less than one start.
     """
-    time = _time_saved_on_notice(job) if job.interval is None else _time_of_stretches(job)
+    time = _time_without_rework(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
     if lifetime is None:
         return time
@@ -214,8 +210,8 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
     return SpotTime(running, job.work, saving, starting, maximum(rework, _ZERO), rate * running)
 
 
-def _time_saved_on_notice(job: SpotJob) -> SpotTime:
-    """The expected time if an interruption costs a checkpoint and a restart but loses no work."""
+def _time_without_rework(job: SpotJob) -> SpotTime:
+    """An interruption costs a checkpoint and a restart, but loses no work."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
@@ -226,11 +222,8 @@ def _time_saved_on_notice(job: SpotJob) -> SpotTime:
 
 
 def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTime:
-    """Add to ``time`` the checkpoints and restarts that are due because a machine's lifetime ends.
-
-    If r is ``job.rate``, r / (exp(r ``lifetime``) - 1) runs per second of running reach the end of
-    the lifetime (renewal-reward theorem).
-    """
+    # With the rate r, r / (exp(r ``lifetime``) - 1) runs per second of running reach the end of the
+    # lifetime (renewal-reward theorem).
     often = job.rate / expm1(job.rate * lifetime)
     running = time.running / (1 - often * (job.later_start + job.save))
     forced = often * running
@@ -263,7 +256,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
-    added = time.interruptions * _added_to_interrupted(job, rule)
+    added = time.interruptions * _rounding_of_interrupted_start(job, rule)
     if job.lifetime is not None:
         added += time.forced * (round_up(job.lifetime, rule) - job.lifetime)
     calm = exponential(-job.rate * job.undisturbed)
@@ -271,14 +264,12 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     return added + calm * last + (1 - calm) * rule.increment_seconds / 2
 
 
-def _added_to_interrupted(job: SpotJob, rule: Billing) -> Decimal:
-    """Mean seconds that rounding adds to an interrupted start that is billed.
-
-    Let r be the rate of interruptions and h the billing increment. Rounding increases the mean time
-    of a start from 1/r to h / (1 - exp(-r h)).
-    """
+def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
+    """Mean seconds that rounding adds to a start that is billed."""
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
+    # With the rate r and the increment h, rounding increases the mean time of a start from 1/r to
+    # h / (1 - exp(-r h)).
     stepped = step / one_minus_exp(rate * step) - 1 / rate if step else _ZERO
     # The time beyond the minimum or the free time is again exponentially distributed.
     below = least - one_minus_exp(rate * least) / rate

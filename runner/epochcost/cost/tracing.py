@@ -185,7 +185,7 @@ def logarithm(number: Decimal) -> Decimal:
 
 def exponential(exponent: Decimal) -> Decimal:
     """The number e to the power ``exponent``, computed within `exact_arithmetic`."""
-    return _traced("exp", exponent) if is_traced(exponent) else _power_of_e(exponent)
+    return _traced("exp", exponent) if is_traced(exponent) else _cached_exp(exponent)
 
 
 def expm1(exponent: Decimal) -> Decimal:
@@ -195,7 +195,7 @@ def expm1(exponent: Decimal) -> Decimal:
     """
     if is_traced(exponent):
         return _traced("expm1", exponent)
-    return exponent if exponent < _TINY else _power_of_e(exponent) - 1
+    return exponent if exponent < _TINY else _cached_exp(exponent) - 1
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
@@ -205,12 +205,12 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
     """
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
-    return exponent if exponent < _TINY else 1 - _power_of_e(-exponent)
+    return exponent if exponent < _TINY else 1 - _cached_exp(-exponent)
 
 
+# Cached, since it is slow to compute and a bill uses it often.
 @lru_cache(maxsize=1024)
-def _power_of_e(exponent: Decimal) -> Decimal:
-    """The number exp(exponent), cached since it is slow to compute and a bill uses it often."""
+def _cached_exp(exponent: Decimal) -> Decimal:
     return exponent.exp()
 
 

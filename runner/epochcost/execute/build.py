@@ -101,11 +101,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _BoundTrial:
-    """A trial, its model, its graph with fixed shapes, and the folder for its files.
-
-    ``carried`` is the state that a step passes to the next step. All batches of the trial must fit
-    in ``room_bytes`` together.
-    """
+    """``graph`` has fixed shapes. ``room_bytes`` limits all batches together, unless it is None."""
 
     trial: Trial
     model: Model

@@ -56,7 +56,8 @@ def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> I
         if present is None:
             say(f"fetching {file.address}")
             _download(file, path)
-            yield PlacedFile(file, path, _check_placed(path, file, data.format), "fetched")
+            sha256 = _verified_download_sha256(path, file, data.format)
+            yield PlacedFile(file, path, sha256, "fetched")
         else:
             yield PlacedFile(file, path, present, "is there")
 
@@ -68,11 +69,11 @@ def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFi
     folder cannot be written.
     """
     data = _declared_files(dataset)
-    matches = _matching_files(dataset.id, data, source)
+    matches = _declared_files_at(dataset.id, data, source)
     placed = []
     for file, origin in matches:
         try:
-            sha256 = _check(origin, file, data.format)
+            sha256 = _verified_sha256(origin, file, data.format)
         except InputError as error:
             raise InputError(f"{error}; the file was not imported") from None
         path = data_path(dataset, file, folder)
@@ -101,7 +102,6 @@ def _declared_files(dataset: Dataset) -> Files:
 
 
 def _download(file: DataFile, path: Path) -> None:
-    """Download a file to ``path``; an existing file stays if the download has a wrong hash."""
     assert file.address is not None, "fetch_files checks addresses first"
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(
@@ -119,39 +119,31 @@ def _download(file: DataFile, path: Path) -> None:
         raise InputError(f"{file.address}: {' '.join(str(error).split())}") from None
 
 
-def _check_placed(path: Path, file: DataFile, form: DataFormat) -> str:
-    """Check a downloaded file and return its SHA-256.
-
-    A file that contradicts its spec is deleted.
-    """
+def _verified_download_sha256(path: Path, file: DataFile, form: DataFormat) -> str:
     try:
-        return _check(path, file, form)
+        return _verified_sha256(path, file, form)
     except InputError as error:
         path.unlink()
         raise InputError(f"{error}; the download of {file.address} was removed") from None
 
 
-def _check(path: Path, file: DataFile, form: DataFormat) -> str:
-    """Check a file against its spec and return its SHA-256.
-
-    Without a hash in the spec, the check parses the file's contents.
-    """
+def _verified_sha256(path: Path, file: DataFile, form: DataFormat) -> str:
     sha256 = verify(path, file)
+    # Without a hash in the spec, the contents must at least be readable.
     if file.sha256 is None:
         for part in file.by_part():
             read_file(path, part, form)
     return sha256
 
 
-def _matching_files(name: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
-    """The data set's files found at ``source`` (a file or a folder), each with its path there."""
+def _declared_files_at(dataset_id: str, data: Files, source: Path) -> list[tuple[DataFile, Path]]:
     places = [(file, source / file.name if source.is_dir() else source) for file in data.files]
     matches = [(file, path) for file, path in places if path.is_file() and path.name == file.name]
     if not matches:
         names = ", ".join(file.name for file in data.files)
         got = "a folder without them" if source.is_dir() else source.name
         raise InputError(
-            f"{source}: expected files of {name}, named {names}, got "
+            f"{source}: expected files of {dataset_id}, named {names}, got "
             f"{got if source.exists() else 'nothing'}: give a file its publisher's name, and do "
             "not unpack it"
         )
