@@ -195,12 +195,12 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 
 
 def _group_by_job(
-    unchanged: Iterable[Observation], variants: Sequence[Observation]
+    defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
     """Leave out jobs without variants; a job's trial in default settings comes first."""
     keys = {_job_key(trial) for trial in variants}
     references = [
-        trial for trial in unchanged if trial.kind == "measured" and _job_key(trial) in keys
+        trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys
     ]
     for key, trials in groupby(sorted([*references, *variants], key=_sort_key), key=_job_key):
         yield key, list(trials)

@@ -165,9 +165,9 @@ def steps(
         sets = [each for each in sets if not {*times} & {*each}]
 
 
-def _saved_regret_by_job(rivals: _RivalPairs, revealed: Matrix) -> Matrix:
-    """Shape [jobs, k] for k sets of measurements; ``revealed`` has shape [r, k]."""
-    saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + revealed)
+def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
+    """Shape [jobs, k] for k sets of measurements, which reveal ``new_variances`` [r, k]."""
+    saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
     values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)
     return values
 

@@ -66,7 +66,7 @@ class ResultChanges:
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:
     """Compare the files of results, peak rates, batch limits and trainings of two revisions."""
-    old, new = _files_by_path(before.inputs), _files_by_path(after.inputs)
+    old, new = _files_by_relative_path(before.inputs), _files_by_relative_path(after.inputs)
     again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
     return ResultChanges(
         added=_described(after, {*new} - {*old}),
@@ -76,7 +76,7 @@ def result_changes(before: Revision, after: Revision) -> ResultChanges:
     )
 
 
-def _files_by_path(inputs: Inputs) -> Mapping[str, Path]:
+def _files_by_relative_path(inputs: Inputs) -> Mapping[str, Path]:
     return {_below(inputs, path): path for path in inputs.files}
 
 

@@ -163,7 +163,7 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
 
 
 def _unmeasured_source(values: Values, kind: str) -> str:
-    """The published table or the software of a figure; empty for a measured figure."""
+    """The published table or the software of a figure, or its kind; empty for a measured figure."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
