@@ -51,7 +51,7 @@ def times_fixture(inputs: Inputs) -> Times:
 def without_counts_fixture() -> Iterator[None]:
     """Hide the stored counts of graphs, as in a user's project."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arithmetic, "_counts_beside", lambda _: {})
+        patch.setattr(arithmetic, "_read_stored_counts", lambda _: {})
         yield
 
 

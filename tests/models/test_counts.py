@@ -51,4 +51,4 @@ def test_counts_beside_a_file_are_taken(tmp_path: Path, monkeypatch: pytest.Monk
     assert counted is not None
     assert counted.parameters == 25_557_032
     (tmp_path / COUNTS).write_text("[", encoding="utf-8")
-    assert arithmetic._counts_beside(tmp_path) == {}
+    assert arithmetic._read_stored_counts(tmp_path) == {}

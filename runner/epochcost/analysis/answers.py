@@ -142,10 +142,11 @@ class Demand:
         A limit that is not set has no entry. The values are None if the candidate's time is exact.
         """
         time, within = candidate.key.job.work.time, {}
-        if self.limits.deadline_seconds is not None:
-            within["deadline"] = _draws(candidate, "time") <= float(self.limits.deadline_seconds)
-        if self.limits.budget is not None:
-            within["budget"] = _draws(candidate, "cost") <= float(self.limits.budget)
+        deadline, budget = self.limits.deadline_seconds, self.limits.budget
+        if deadline is not None:
+            within["deadline"] = _draw_values(candidate, "time") <= float(deadline)
+        if budget is not None:
+            within["budget"] = _draw_values(candidate, "cost") <= float(budget)
         if len(within) > 1:
             within["both"] = within["deadline"] & within["budget"]
         exact = time.low == time.high
@@ -195,7 +196,7 @@ class CheapestAnswer:
         """The odds of ``choice`` against the best alternative on each other machine."""
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
-            draws = {_machine(each): _draws(each, self.demand.quantity) for each in best}
+            draws = {_machine(each): _draw_values(each, self.demand.quantity) for each in best}
         return odds(_machine(self.choice), draws)
 
     @property
@@ -227,8 +228,8 @@ def _machine(candidate: Candidate[Offer]) -> Machine:
     return candidate.key.row.observed.machine
 
 
-def _draws(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
-    """Draw ``DRAWS`` values of ``quantity``, including machine starts and interruptions."""
+def _draw_values(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
+    """The values include the time and cost of machine starts and interruptions."""
     job, time = candidate.key.job, candidate.key.job.work.time
     bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
     values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]
@@ -254,7 +255,7 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
     catalogue = inputs.catalogue
     if demand.model not in catalogue.published:
         catalogue.model(demand.model)
-    (best, *slower_stacks), without = _offers(inputs, demand)
+    (best, *slower_stacks), without = _offers_by_stack(inputs, demand)
     choice = _choice(demand, best)
     sized = [(candidate.key.row.observed.batch_size, candidate) for candidate in best.candidates]
     return CheapestAnswer(
@@ -267,11 +268,10 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
     )
 
 
-def _offers(inputs: Inputs, demand: Demand) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """The priced candidates of each software stack, and the machines without a time.
-
-    The first stack is the one that ``demand`` names, else the one with the best evidence.
-    """
+def _offers_by_stack(
+    inputs: Inputs, demand: Demand
+) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
+    """The stack that ``demand`` names comes first, else the stack with the best evidence."""
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)
     stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)

@@ -94,24 +94,22 @@ def arithmetic_of_graphs(
     ``kept_in``.
     """
     for graph in filter(None, graphs):
-        _memory.update(_counts_beside(graph.path.parent))
+        _memory.update(_read_stored_counts(graph.path.parent))
     new = [graph for graph in dict.fromkeys(graphs) if graph and graph not in _memory]
     _memory.update((graph, counted) for graph in new if (counted := _KEPT.read(kept_in, graph)))
-    _count([graph for graph in new if graph not in _memory], kept_in)
+    _count_and_cache([graph for graph in new if graph not in _memory], kept_in)
     return [None if graph is None else _memory[graph] for graph in graphs]
 
 
 @functools.cache
-def _counts_beside(folder: Path) -> Mapping[Graph, Arithmetic]:
-    """Read the counts that are stored next to a folder's graphs; empty without a valid file."""
+def _read_stored_counts(folder: Path) -> Mapping[Graph, Arithmetic]:
     with contextlib.suppress(OSError, ValidationError):
         counts = COUNTS_FORM.validate_json((folder / COUNTS).read_bytes())
         return {Graph(digest, sizes, folder): counted for digest, sizes, counted in counts}
     return {}
 
 
-def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
-    """Count the operations of ``graphs`` in child processes, and cache the counts."""
+def _count_and_cache(graphs: Sequence[Graph], cache: Path | None) -> None:
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.
@@ -127,7 +125,7 @@ def _count(graphs: Sequence[Graph], kept_in: Path | None) -> None:
     for graph, line in zip(graphs, lines, strict=True):
         counted = _memory[graph] = None if line is None else _COUNTED.validate_json(line)
         if counted is not None:
-            _KEPT.write(kept_in, graph, counted)
+            _KEPT.write(cache, graph, counted)
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:

@@ -68,11 +68,11 @@ def _verdict(
     about = [row for row in rows if _is_about(row, limit, goal)]
     costs = [(row, row.estimate(goal)) for row in about]
     priced = [(row, cost) for row, cost in costs if cost and cost.currency == limit.currency]
-    accurate = [(row, cost) for row, cost in priced if _is_accurate(catalogue, limit, row)]
+    accurate = [(row, cost) for row, cost in priced if _is_accurate_enough(catalogue, limit, row)]
     row, cost = min(accurate, key=lambda pair: pair[1].mean, default=(None, None))
     state: State = "unknown"
     if row is None or cost is None:
-        figures = f"unknown: {_reason(catalogue, limit, about, priced=bool(priced))}"
+        figures = f"unknown: {_reason_why_unknown(catalogue, limit, about, has_cost=bool(priced))}"
     else:
         state = "kept" if cost.mean <= limit.at_most else "exceeded"
         figures = _figures(row, cost, limit)
@@ -103,8 +103,7 @@ def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:
     return of_machine and limit.price in {None, row.price.id if row.price else None}
 
 
-def _is_accurate(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
-    """Whether the spec, or a source for the row's batch size, states the demanded accuracy."""
+def _is_accurate_enough(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> bool:
     if limit.accuracy_percent is None:
         return True
     published = accuracies(catalogue, limit.model).get(row.observed.batch_size)
@@ -122,19 +121,16 @@ def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
     return f"{money(cost.mean, cost.currency)}{between}{doubt} on {where}, {price}"
 
 
-def _reason(catalogue: Catalogue, limit: BudgetLimit, about: Sequence[Row], *, priced: bool) -> str:
-    """Explain why a limit is unknown, and how to change that if possible.
-
-    ``about`` has the rows with a time for the limit. ``priced`` says whether one of them has a
-    cost.
-    """
-    if priced:
+def _reason_why_unknown(
+    catalogue: Catalogue, limit: BudgetLimit, timed: Sequence[Row], *, has_cost: bool
+) -> str:
+    if has_cost:
         percent = plain(limit.accuracy_percent or Decimal(0))
         return f"no source states {percent} % for a timed training"
     price = limit.price and catalogue.prices[limit.price]
     if price and price not in current_prices(catalogue.prices_of(price.hardware)):
         return f"{price.id} is superseded by a newer price"
-    if about:
-        return f"no price in {limit.currency} is known for {about[0].observed.machine.hardware}"
+    if timed:
+        return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
     return f"not measured{there}: `epochcost run --model {limit.model}`"

@@ -48,7 +48,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
         (cost.mean, price)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
         if not price.doubt
-        and isinstance(cost := _cost(price, observed, observed.machine.vcpus), Estimate)
+        and isinstance(cost := _machine_cost(price, observed, observed.machine.vcpus), Estimate)
     ]
     return min(costs, key=lambda pair: pair[0])[1] if costs else None
 
@@ -59,21 +59,20 @@ def job_cost(observed: Observation, price: Price | None) -> JobCost:
     if price is None:
         return JobCost(Unpriced("no price is known"), None)
     if vcpus is None or vcpus == machine.vcpus:
-        return JobCost(_cost(price, observed, machine.vcpus), price)
+        return JobCost(_machine_cost(price, observed, machine.vcpus), price)
     if price.owned is not None and price.owned.per_vcpu:
-        return JobCost(_cost(price, observed, vcpus), price, "price per vCPU")
+        return JobCost(_machine_cost(price, observed, vcpus), price, "price per vCPU")
     if machine.vcpus is None:
         return JobCost(Unpriced("the machine's number of vCPUs is unknown"), price)
     share = Decimal(vcpus) / machine.vcpus
     return JobCost(
-        _cost(price, observed, machine.vcpus, share), price, "price in proportion to vCPUs"
+        _machine_cost(price, observed, machine.vcpus, share), price, "price in proportion to vCPUs"
     )
 
 
-def _cost(
+def _machine_cost(
     price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
 ) -> Cost:
-    """The cost of an epoch or of a million inferences on a machine, or on a ``share`` of it."""
     work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
     if share is not None:
         # A share of a machine for a time costs as much as the machine for that share of the time.
@@ -162,7 +161,7 @@ def comparisons(
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
         VariantComparison(*key, tuple(_compared(catalogue, trials)))
-        for key, trials in _by_work(plain, changed)
+        for key, trials in _group_by_job(plain, changed)
     )
 
 
@@ -171,7 +170,7 @@ def scalings(
 ) -> tuple[Scaling, ...]:
     """Compare the trials of each job that was measured on two or more numbers of vCPUs."""
     pinned = [trial for trial in variants if only_vcpus(trial)]
-    counts = ((key, _counted(trials)) for key, trials in _by_work(plain, pinned))
+    counts = ((key, _trials_by_vcpus(trials)) for key, trials in _group_by_job(plain, pinned))
     return tuple(
         Scaling(*key, tuple(_scaled(catalogue, counted)))
         for key, counted in counts
@@ -184,25 +183,26 @@ def only_vcpus(observed: Observation) -> bool:
     return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
 
 
-def _key(observed: Observation) -> _Key:
+def _job_key(observed: Observation) -> _Key:
     return observed.machine, observed.mode, observed.batch_size
 
 
-def _order(observed: Observation) -> tuple[object, ...]:
-    """Sort key: machine, training before inference, batch size, default settings first."""
+def _sort_key(observed: Observation) -> tuple[object, ...]:
     machine = observed.machine
     work = (machine.name, machine.hardware, machine.host, machine.device)
     variant = (observed.vcpus or 0, observed.variant, observed.software)
     return *work, observed.mode == "inference", observed.batch_size, *variant
 
 
-def _by_work(
-    plain: Iterable[Observation], variants: Sequence[Observation]
+def _group_by_job(
+    defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """For each job with variants, yield its trial in default settings, if any, and the variants."""
-    keys = {_key(trial) for trial in variants}
-    references = [trial for trial in plain if trial.kind == "measured" and _key(trial) in keys]
-    for key, trials in groupby(sorted([*references, *variants], key=_order), key=_key):
+    """Leave out jobs without variants; a job's trial in default settings comes first."""
+    keys = {_job_key(trial) for trial in variants}
+    references = [
+        trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys
+    ]
+    for key, trials in groupby(sorted([*references, *variants], key=_sort_key), key=_job_key):
         yield key, list(trials)
 
 
@@ -215,11 +215,8 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
         yield VariantRow(trial, job_cost(trial, price), faster)
 
 
-def _counted(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """Pair each number of vCPUs with a trial, the fewest vCPUs first.
-
-    An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all vCPUs.
-    """
+def _trials_by_vcpus(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
+    """An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all."""
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus
@@ -233,7 +230,7 @@ def _scaled(
     price = cheapest_plan(catalogue, counted[0][1])
     jobs = [job_cost(trial, price) for _, trial in counted]
     steps = [trial.step_interval for _, trial in counted]
-    costs = _comparable(jobs, steps, [vcpus for vcpus, _ in counted])
+    costs = _costs_or_vcpu_seconds(jobs, steps, [vcpus for vcpus, _ in counted])
     for (vcpus, trial), job, step, cost in zip(counted, jobs, steps, costs, strict=True):
         fewest = step is steps[0]
         speedup = _ONE if fewest else ratio(steps[0], step)
@@ -243,10 +240,9 @@ def _scaled(
         yield VcpuPoint(vcpus, trial, job, speedup, speedup.mean / factor, relative, whole)
 
 
-def _comparable(
+def _costs_or_vcpu_seconds(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
-    """The costs of the jobs; if any cost is unknown, vCPUs × seconds of each job's step instead."""
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
     if len(costs) == len(jobs):
         return costs

@@ -63,7 +63,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
     if not best:
         return None
     row, seconds = best[0], best[0].observed.work(goal).time.mean
-    power = _power(catalogue, row)
+    power = _metered_or_declared_power(catalogue, row)
     if isinstance(power, UnknownEnergy):
         return MachineEnergy(row, goal, unknown=power.reason)
     if not catalogue.grids:
@@ -74,8 +74,7 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
     return MachineEnergy(row, goal, ordered[0], ordered[-1])
 
 
-def _power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
-    """The metered power of a row, else the declared power, else the reason why none is known."""
+def _metered_or_declared_power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
         return Power.metered(observed.watts, observed.meters or "an unnamed meter")

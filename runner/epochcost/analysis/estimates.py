@@ -71,11 +71,15 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
     machines = [machine for machine in catalogue.hardware.values() if trains_large_models(machine)]
     estimates = {}
     for model in catalogue.models.values():
-        flops = None if model.id in timed else _flops(inputs, model)
+        flops = None if model.id in timed else _full_training_flops(inputs, model)
         if flops is not None:
             needed = states_bytes(catalogue, model, inputs.cache)
-            holding = [machine for machine in machines if needed <= _memory_bytes(machine)]
-            priced = [row for machine in holding for row in _on(catalogue, model, machine, flops)]
+            holding = [machine for machine in machines if needed <= _accelerator_bytes(machine)]
+            priced = [
+                row
+                for machine in holding
+                for row in _estimates_by_plan(catalogue, model, machine, flops)
+            ]
             priced.sort(key=lambda row: (bool(row.price.reservation), row.cost.mean))
             estimates[model.id] = tuple(priced)
     return estimates
@@ -92,19 +96,14 @@ def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) 
     return counted.parameters * _BYTES_PER_PARAMETER if counted else 0
 
 
-def _memory_bytes(hardware: Hardware) -> float:
-    """Memory of all accelerators of a machine together, in bytes."""
+def _accelerator_bytes(hardware: Hardware) -> float:
     gpus = hardware.accelerators
     return float(sum((gpu.memory_gib or 0) * gpu.count for gpu in gpus)) * 2**30
 
 
-def _on(
+def _estimates_by_plan(
     catalogue: Catalogue, model: Model, hardware: Hardware, flops: Decimal
 ) -> Iterator[EstimatedRow]:
-    """Price a training of ``flops`` operations under each current plan of ``hardware``.
-
-    A training of over a century is left out.
-    """
     peak = peak_flops(hardware, "fp16")
     if peak is None:
         return
@@ -117,8 +116,8 @@ def _on(
             yield EstimatedRow(model, hardware, price, flops, peak, time, cost)
 
 
-def _flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """Operations of the full training; None for a small model, or if they cannot be counted."""
+def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
+    """None for a small model, or if its operations cannot be counted."""
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)

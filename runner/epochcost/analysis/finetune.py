@@ -167,9 +167,9 @@ class TuningMarket:
         limits.
         """
         decoder, form = self._decoder(demand)
-        ways, refused = self._ways(demand, decoder, form)
+        ways, refused = self._fastest_layouts(demand, decoder, form)
         offers, others = in_usual_currency(
-            self._offers(demand, ways),
+            self._offers_cheapest_first(demand, ways),
             lambda offer: offer.cost.currency,
             lambda offer: offer.key.way.hardware.name,
         )
@@ -211,13 +211,10 @@ class TuningMarket:
             )
         return decoder, form
 
-    def _ways(
+    def _fastest_layouts(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """Find the fastest layout on each kind of machine, and the machines that cannot train.
-
-        Raises InputError if no machine can train the model.
-        """
+        """One layout for each kind of machine that can train. Raises InputError if none can."""
         places, refused = serving_places(self._catalogue)
         hardware = self._catalogue.hardware.values()
         bare = {machine.name for machine in hardware if not machine.accelerators}
@@ -230,11 +227,11 @@ class TuningMarket:
         shortages: list[tuple[float, Refusal]] = []
         for place in places:
             name, room = place.machine.name, place.memory_bytes
-            unable = _unable(place, demand.precision)
+            unable = _reason_why_unable(place, demand.precision)
             if unable:
                 refused.append(Refusal(name, unable))
                 continue
-            settings = [*_settings(demand, form, place)]
+            settings = [*_training_layouts(demand, form, place)]
             sizes = [needed_bytes(counts, setting, demand.rank) for setting in settings]
             fitting = [pair for pair in zip(settings, sizes, strict=True) if pair[1] <= room]
             if fitting:
@@ -245,7 +242,7 @@ class TuningMarket:
             needs = f"needs {memory(min(sizes))} on {_devices(settings[0].count)} {memory(room)}"
             shortages.append((min(sizes) / room, Refusal(name, "too little memory", needs)))
         if not chosen:
-            raise InputError(_nowhere(demand, shortages))
+            raise InputError(_no_machine_message(demand, shortages))
         total = float(demand.total)
         forecasts = self._forecaster.forecasts([setting for _, setting, _ in chosen])
         ways = [
@@ -259,10 +256,9 @@ class TuningMarket:
         refused += [refusal for _, refusal in shortages]
         return [way for way in ways if way.time.high <= MAX_DURATION_SECONDS], refused
 
-    def _offers(
+    def _offers_cheapest_first(
         self, demand: TrainingDemand, ways: Sequence[Way]
     ) -> tuple[Candidate[TuningOffer], ...]:
-        """Price each layout under each current plan, cheapest first, but doubtful prices last."""
         candidates = []
         for way in ways:
             vcpus, machines = way.hardware.vcpus, demand.machines
@@ -275,8 +271,7 @@ class TuningMarket:
         return tuple(sorted(candidates, key=_cheapest_first))
 
 
-def _unable(place: Place, precision: Precision) -> str:
-    """Explain why a machine cannot train in a precision; empty if it can."""
+def _reason_why_unable(place: Place, precision: Precision) -> str:
     least = _LEAST_CAPABILITY[precision]
     if not isinstance(place.device, Device):
         return _BARE
@@ -285,10 +280,9 @@ def _unable(place: Place, precision: Precision) -> str:
     return ""
 
 
-def _settings(
+def _training_layouts(
     demand: TrainingDemand, form: DecoderForm, place: Place
 ) -> Iterator[TrainingQuestion]:
-    """Yield all layouts of the training on a machine with accelerators."""
     assert isinstance(place.device, Device), "callers leave out machines without accelerators"
     count = place.count * demand.machines
     most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
@@ -313,8 +307,7 @@ def _devices(count: int) -> str:
     return "its device, which has" if count == 1 else f"each of {count} devices, which have"
 
 
-def _nowhere(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:
-    """Explain why no machine can train the model, and what to change."""
+def _no_machine_message(demand: TrainingDemand, shortages: Sequence[tuple[float, Refusal]]) -> str:
     if not shortages:
         return f"{demand.model}: expected a machine with GPUs for {demand.precision}, found none"
     nearest = min(shortages, key=itemgetter(0))[1]
@@ -335,7 +328,7 @@ def _name(candidate: Candidate[TuningOffer]) -> str:
 
 
 def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
-    """Draws [DRAWS] of a training's cost, from the forecast's draws of the time."""
+    """The shape is [DRAWS]."""
     way, cost = candidate.key.way, candidate.cost
     return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 

@@ -88,19 +88,20 @@ def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
 
 def memory_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
     """Yield the parts of a device's memory; ``rank`` is the rank of the adapters."""
-    yield from _state_parts(counts, setting, rank)
-    yield from _work_parts(counts, setting, rank)
+    yield from _weight_and_optimizer_parts(counts, setting, rank)
+    yield from _activation_and_logit_parts(counts, setting, rank)
 
 
-def _state_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Yield the memory of weights, adapters, gradients and optimizer states on a device."""
+def _weight_and_optimizer_parts(
+    counts: Counts, setting: TrainingQuestion, adapter_rank: int
+) -> Iterator[MemoryPart]:
     shards = setting.count if setting.sharded else 1
     over = f", over {shards} devices" if shards > 1 else ""
-    weights, how = _weights(counts, setting)
+    weights, how = _weight_bytes(counts, setting)
     yield MemoryPart("weights", weights / shards, how + over)
-    trained = rank * counts.adapters if setting.frozen else float(setting.form.parameters)
+    trained = adapter_rank * counts.adapters if setting.frozen else float(setting.form.parameters)
     if setting.frozen:
-        matrices = f"rank {rank} on every matrix of all layers"
+        matrices = f"rank {adapter_rank} on every matrix of all layers"
         yield MemoryPart("adapters", _HALF * trained / shards, f"{matrices}, 2 bytes each{over}")
     yield MemoryPart("gradients", _HALF * trained / shards, f"2 bytes a trained weight{over}")
     states = f"AdamW: weight and two moments in fp32, 12 bytes a trained weight{over}"
@@ -110,8 +111,8 @@ def _state_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterat
         yield MemoryPart("gathered layers", gathered, "two layers at a time, from all devices")
 
 
-def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
-    """Bytes of one copy of all weights, and how they are counted."""
+def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
+    """The text says how the bytes of one copy are counted."""
     parameters = setting.form.parameters
     products = parameters - counts.embeddings
     if setting.method == "qlora":
@@ -123,15 +124,16 @@ def _weights(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
     return float(_HALF * parameters), "bf16, 2 bytes a weight"
 
 
-def _work_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
-    """Yield the memory of activations for the backward pass, and of logits.
+def _activation_and_logit_parts(
+    counts: Counts, setting: TrainingQuestion, adapter_rank: int
+) -> Iterator[MemoryPart]:
+    """A layer stores the inputs of matrix products, norms and activation functions.
 
-    A layer stores the inputs of matrix products, norms and activation functions. A norm stores its
-    input in fp32. ``rank`` is the rank of the adapters.
+    A norm stores its input in fp32.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)
-    adapters = _HALF * rank * 7 if setting.frozen else 0
+    adapters = _HALF * adapter_rank * 7 if setting.frozen else 0
     # A gated layer stores its two branches, the activation's result and the branches' product.
     # Inputs of frozen matrices are stored, too.
     layer = norms + _HALF * (counts.attention_width + 4 * counts.active_width) + adapters

@@ -41,8 +41,8 @@ FaultOf = Callable[[SidecarT], str | None]
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
-class _File(BaseModel):
-    """The file of our times divided by other frameworks' times.
+class _RatiosFile(BaseModel):
+    """Our times divided by other frameworks' times.
 
     ``models`` is for training, by model, batch size, threads and PyTorch's mode. ``inference``, on
     ``cpu``, is by model, batch size, threads and runtime. ``gpu`` is for training, by model,
@@ -129,7 +129,7 @@ def read_ratios(path: Path) -> StepRatios:
     if not path.is_file():
         return StepRatios()
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        file = _RatiosFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ResultError(
             f"{path}: expected ratios as benchmarks/training_step.py writes them, got {error}"
@@ -153,7 +153,7 @@ def read_ratios(path: Path) -> StepRatios:
     return StepRatios(worst, file.dimensions, slower, gpu)
 
 
-def _slower_inference(file: _File) -> Iterator[tuple[str, SlowerInference]]:
+def _slower_inference(file: _RatiosFile) -> Iterator[tuple[str, SlowerInference]]:
     for model, batches in file.inference.items():
         compared = [
             SlowerInference(value, runtime, size, count, file.cpu)
@@ -206,8 +206,7 @@ class Inputs:
     reported: Mapping[Path, ReportedRun] = field(default_factory=dict)
 
     @cached_property
-    def _hosts(self) -> Counter[str]:
-        """The number of measured hosts of each kind of machine."""
+    def _host_count_by_hardware(self) -> Counter[str]:
         results = [file.result for file in self.stored]
         hosts = {(result.hardware, result.environment.fingerprint) for result in results}
         return Counter(hardware for hardware, _ in hosts)
@@ -219,7 +218,7 @@ class Inputs:
             self.catalogue.hardware[result.hardware],
             result.environment,
             trial.provider,
-            only_host=self._hosts[result.hardware] == 1,
+            only_host=self._host_count_by_hardware[result.hardware] == 1,
             gpu=trial.session.device,
         )
 
@@ -248,10 +247,10 @@ def read_inputs(
 
     for folder in results:
         stored += _stored(folder, catalogue, problems)
-        ceilings |= _records(folder, Ceilings, problems, unknown_machine)
-        limits |= _records(folder, BatchLimit, problems, lambda _: None)
-        trainings |= _records(folder, Trainings, problems, lambda _: None)
-        reported |= _records(
+        ceilings |= _read_sound_records(folder, Ceilings, problems, unknown_machine)
+        limits |= _read_sound_records(folder, BatchLimit, problems, lambda _: None)
+        trainings |= _read_sound_records(folder, Trainings, problems, lambda _: None)
+        reported |= _read_sound_records(
             folder, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
         )
     ratios = StepRatios()
@@ -259,16 +258,24 @@ def read_inputs(
         ratios = read_ratios(docs / RATIOS_FILE)
     except ResultError as error:
         problems.append(str(error))
-    declared = _declared_machines(catalogue, stored)
+    declared = _declared_machine_by_host(catalogue, stored)
     return Inputs(
         catalogue,
-        tuple(replace(file, result=_declared(file.result, catalogue, declared)) for file in stored),
+        tuple(
+            replace(file, result=_with_declared_machine(file.result, catalogue, declared))
+            for file in stored
+        ),
         ratios,
         tuple(problems),
-        {path: _declared(limit, catalogue, declared) for path, limit in limits.items()},
+        {
+            path: _with_declared_machine(limit, catalogue, declared)
+            for path, limit in limits.items()
+        },
         cache,
         tuple(
-            StoredCeilings(_declared(host, catalogue, declared), path, uri_of(path, host))
+            StoredCeilings(
+                _with_declared_machine(host, catalogue, declared), path, uri_of(path, host)
+            )
             for path, host in ceilings.items()
         ),
         tuple(results),
@@ -278,12 +285,10 @@ def read_inputs(
     )
 
 
-def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> Mapping[str, str]:
-    """The declared machine of each host, by host fingerprint; hosts with several are left out.
-
-    The caller assigns the host's other results to this machine, so that no host competes with
-    itself.
-    """
+def _declared_machine_by_host(
+    catalogue: Catalogue, stored: Iterable[StoredResult]
+) -> Mapping[str, str]:
+    """Hosts are fingerprints; a host with several declared machines is left out."""
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
         if not catalogue.hardware[result.hardware].detected:
@@ -291,22 +296,21 @@ def _declared_machines(catalogue: Catalogue, stored: Iterable[StoredResult]) -> 
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
 
 
-def _declared(record: HostedT, catalogue: Catalogue, declared: Mapping[str, str]) -> HostedT:
-    """Copy a record with the machine that was later declared for the record's host, if any."""
-    machine = declared.get(record.environment.fingerprint)
+def _with_declared_machine(
+    record: HostedT, catalogue: Catalogue, machine_by_host: Mapping[str, str]
+) -> HostedT:
+    machine = machine_by_host.get(record.environment.fingerprint)
     spec = catalogue.hardware.get(record.hardware)
     if machine is None or spec is None or not spec.detected:
         return record
+    # Under two machines, the host would compete with itself.
     return record.model_copy(update={"hardware": machine})
 
 
-def _records(
+def _read_sound_records(
     folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
 ) -> dict[Path, SidecarT]:
-    """Read the records of a ``kind`` in ``folder``; add faults to ``problems``.
-
-    Records for which ``fault_of`` returns a reason are omitted.
-    """
+    """Appends faults to ``problems``. A record with a reason from ``fault_of`` is left out."""
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]
     sound: dict[Path, SidecarT] = {}

@@ -92,42 +92,42 @@ class Step(NamedTuple):
     saved: Vector
 
 
-class _Rivals:
-    """Pairs of a job's cheapest way and a likely rival, as arrays of r rivals.
+class _RivalPairs:
+    """Pairs of a job's cheapest way and a likely rival, as arrays of r pairs.
 
-    ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost. Measurements
-    so far reveal a part of each gap's error; ``known`` [r] has the variance of this part.
-    ``begins`` has the index of each job's first rival.
+    ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost.
+    ``revealed_variances`` [r] has the variance of the part of each gap's error that measurements
+    have revealed. ``first_pairs`` has the index of each job's first pair.
     """
 
     def __init__(self, ways: Ways) -> None:
         variances, pairs = np.diag(ways.covariance), np.empty((2, 0), int)
-        self.begins: list[int] = []
+        self.first_pairs: list[int] = []
         for job in np.unique(ways.jobs):
             rows = np.flatnonzero(ways.jobs == job)
             best = rows[ways.costs[rows].argmin()]
             time, times = ways.times[best], ways.times[rows]
             errors = variances[time] + variances[times] - 2 * ways.covariance[time, times]
-            values = _saving(ways.costs[rows] - ways.costs[best], errors)
+            values = _saved_regret(ways.costs[rows] - ways.costs[best], errors)
             likely = rows[np.argsort(-values, kind="stable")[: _RIVALS + 1]]
             rivals = likely[likely != best]
-            self.begins += [pairs.shape[1]] if len(rivals) else []
+            self.first_pairs += [pairs.shape[1]] if len(rivals) else []
             pairs = np.hstack([pairs, [np.full_like(rivals, best), rivals]])
-        self.best, self.times = ways.times[pairs]
+        self.cheapest_times, self.rival_times = ways.times[pairs]
         self.gaps = ways.costs[pairs[1]] - ways.costs[pairs[0]]
-        self.known = np.zeros(len(self.gaps))
+        self.revealed_variances = np.zeros(len(self.gaps))
 
-    def pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pairs of times, of a job's cheapest way and of a rival, that are both ``measurable``."""
-        pairs = zip(self.best.tolist(), self.times.tolist(), strict=True)
+    def measurable_pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
+        """Pairs of times, of a job's cheapest way and of a rival."""
+        pairs = zip(self.cheapest_times.tolist(), self.rival_times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 
 
-def _saving(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """The regret that measurements should save by correcting the predicted ratios of two costs.
+def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
+    """``gaps`` are logarithms of cost ratios.
 
-    ``gaps`` has the logarithms of the ratios, ``variances`` the variances of the revealed errors.
-    The errors have a logistic distribution, for which the expectation has a closed form.
+    ``variances`` are those of the revealed errors. The errors have a logistic distribution, for
+    which the expectation has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)
@@ -142,20 +142,21 @@ def steps(
     The iteration ends when no measurement saves regret. ``dollars`` has the price of measuring each
     time, by index. ``noise`` is the variance of a measurement's error.
     """
-    rivals, covariance = _Rivals(ways), ways.covariance + 0.0
+    rivals, covariance = _RivalPairs(ways), ways.covariance + 0.0
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
     # which machine is cheaper.
-    sets = [(time, time) for time in dollars] + rivals.pairs(dollars.keys())
-    while most > 0 and sets and rivals.begins:
+    sets = [(time, time) for time in dollars] + rivals.measurable_pairs(dollars.keys())
+    while most > 0 and sets and rivals.first_pairs:
         sets = [each for each in sets if len({*each}) <= most]
         prices = [max(sum(dollars[at] for at in {*each}), _LEAST_DOLLARS) for each in sets]
-        before = _values(rivals, np.zeros((len(rivals.known), 1)))
-        saved = _values(rivals, _revealed(rivals, covariance, sets, noise)) - before
+        before = _saved_regret_by_job(rivals, np.zeros((len(rivals.revealed_variances), 1)))
+        revealed = _revealed_variances(rivals, covariance, sets, noise)
+        saved = _saved_regret_by_job(rivals, revealed) - before
         best = int(np.argmax(saved.sum(axis=0) / prices))
         if saved[:, best].sum() < _LEAST_SAVED:
             return
         times = tuple(dict.fromkeys(sets[best]))
-        rivals.known += _revealed(rivals, covariance, [sets[best]], noise)[:, 0]
+        rivals.revealed_variances += revealed[:, best]
         for time in times:
             column = covariance[:, time]
             covariance -= np.outer(column, column / (column[time] + noise))
@@ -164,22 +165,19 @@ def steps(
         sets = [each for each in sets if not {*times} & {*each}]
 
 
-def _values(rivals: _Rivals, revealed: Matrix) -> Matrix:
-    """Regret [jobs, k] that each of k sets of measurements saves for each job.
-
-    ``revealed`` [r, k] has the variance of the part of each gap's error that each set reveals.
-    """
-    saving = _saving(rivals.gaps[:, None], rivals.known[:, None] + revealed)
-    values: Matrix = np.maximum.reduceat(saving, rivals.begins, axis=0)
+def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
+    """Shape [jobs, k] for k sets of measurements, which reveal ``new_variances`` [r, k]."""
+    saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
+    values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)
     return values
 
 
-def _revealed(
-    rivals: _Rivals, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
+def _revealed_variances(
+    rivals: _RivalPairs, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Variance [r, k] of the part of each gap's error that each set of measured times reveals."""
+    """Shape [r, k] for k ``sets``; a set with equal times is the measurement of one time."""
     firsts, seconds = np.array(sets).T
-    difference = covariance[rivals.times] - covariance[rivals.best]
+    difference = covariance[rivals.rival_times] - covariance[rivals.cheapest_times]
     variances = covariance.diagonal() + noise
     shares = covariance[firsts, seconds] / variances[firsts]
     rests = np.where(firsts == seconds, np.inf, variances[seconds] - shares**2 * variances[firsts])
@@ -198,7 +196,7 @@ def order_by_value(
     Raises the errors of ``predict_times``.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
-    times = _times(inputs, sorted({model for model, _ in works}))
+    times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))
     priced = price_rows(inputs.catalogue, times.rows)
     jobs = group_by(priced, lambda row: (row.observed.workload.id, row.mode))
     answers = [contenders(jobs[work], _GOALS[work[1]]) for work in sorted(works & jobs.keys())]
@@ -207,7 +205,7 @@ def order_by_value(
         return ()
     indices = [times.rows[row.observed] for _, row in rows]
     observed = {row.observed: at for (_, row), at in zip(rows, indices, strict=True)}
-    cheapest = _cheapest_cells(inputs, cells, observed)
+    cheapest = _best_cell_by_time(inputs, cells, observed)
     ways = Ways(
         jobs=np.array([job for job, _ in rows]),
         times=np.array(indices),
@@ -223,14 +221,10 @@ def order_by_value(
     return tuple(values)
 
 
-def _cheapest_cells(
+def _best_cell_by_time(
     inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
-    """Map the index of each predicted time to the best cell that measures this time.
-
-    Trials in the prediction's precision are best; then the lowest price decides, then the largest
-    batch.
-    """
+    """Trials in the prediction's precision come first, then low prices, then large batches."""
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): observed
         for observed in times
@@ -251,11 +245,11 @@ def _cheapest_cells(
     return {time: min(pairs, key=rank)[0] for time, pairs in by_time.items()}
 
 
-def _times(inputs: Inputs, names: Sequence[str]) -> JointTimes:
-    """The times of ``names``: measured, with independent errors, or else predicted jointly."""
+def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> JointTimes:
+    """The errors of measured times are independent."""
     models = inputs.catalogue.models
-    joint = joint_times(inputs, [models[name] for name in names if name in models])
-    measured = [each for each in observe(inputs, names) if each.stack == "onnxruntime"]
+    joint = joint_times(inputs, [models[name] for name in workloads if name in models])
+    measured = [each for each in observe(inputs, workloads) if each.stack == "onnxruntime"]
     predicted = Predictions(tuple(joint.rows), ()).missing_from(measured)
     rows = {observed: joint.rows[observed] for observed in predicted}
     rows |= {observed: len(joint.covariance) + at for at, observed in enumerate(measured)}

@@ -235,7 +235,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
     step = mean_time(statistics.summary)
     training = model.training if trial.mode == "training" else None
     energy = result.measurement.energy or Energy()
-    too_large = _too_large(training, trial.batch_size)
+    too_large = _large_batch_doubts(training, trial.batch_size)
     agreement = result.measurement.agreement
     ratio = inputs.ratios.of(trial)
     return Observation(
@@ -266,8 +266,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
     )
 
 
-def _too_large(training: Training | None, batch_size: int) -> tuple[str, ...]:
-    """Explain why a training may need more epochs than declared; empty if there is no reason."""
+def _large_batch_doubts(training: Training | None, batch_size: int) -> tuple[str, ...]:
     if training is None or batch_size <= (most := max(training.batch_sizes)):
         return ()
     return (f"more epochs may be needed: the source trains at batches of up to {most:,}",)
@@ -289,13 +288,12 @@ def _published(catalogue: Catalogue, workloads: Collection[str] | None) -> Itera
         for timing in source.timings:
             # The time of a job on several machines is not a figure of one.
             if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
-                yield _from_timing(catalogue, source, timing, workload)
+                yield _published_observation(catalogue, source, timing, workload)
 
 
-def _from_timing(
+def _published_observation(
     catalogue: Catalogue, source: Published, timing: Timing, workload: Workload
 ) -> Observation:
-    """Make an observation of a published row that states its batch size and number of epochs."""
     assert timing.batch_size is not None, "rows without a batch size are no observations"
     assert timing.epochs is not None, "rows without epochs are no observations"
     steps, epochs = timing.total_steps, timing.epochs

@@ -98,20 +98,18 @@ def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """A workload to predict on a machine; ``published`` is its published rate, if any."""
-
+class _PredictionTask:
     model: Model
     place: Place
     question: Question
-    published: Rate | None = None
+    published_rate: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Tasks on GPUs or on CPUs, their forecaster, and reasons for missing predictions."""
+class _TasksOfDevice:
+    """Tasks on GPUs or on CPUs, and the models and machines without a prediction."""
 
-    tasks: Sequence[_Task]
+    tasks: Sequence[_PredictionTask]
     forecaster: Forecaster
     without: tuple[NoTime, ...]
 
@@ -140,8 +138,8 @@ def predict_times(
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
-    for asked in _asked(inputs, models, precision):
-        answers, vague = _forecasts(asked)
+    for asked in _tasks_by_device(inputs, models, precision):
+        answers, vague = _precise_forecasts(asked)
         timed += (_observation(inputs.catalogue, *answer) for answer in answers)
         without += (*asked.without, *vague)
     return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
@@ -151,8 +149,8 @@ def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
     """Predict times for ONNX Runtime as ``predict_times`` does, with the errors' covariance."""
     timed: dict[Observation, int] = {}
     covariance: Matrix = np.empty((0, 0))
-    for asked in _asked(inputs, models, None, programs=False):
-        own = _forecasts(asked)[0]
+    for asked in _tasks_by_device(inputs, models, None, with_programs=False):
+        own = _precise_forecasts(asked)[0]
         questions = list(dict.fromkeys(task.question for task, _ in own))
         places = {question: len(covariance) + at for at, question in enumerate(questions)}
         if own:
@@ -163,13 +161,14 @@ def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
     return JointTimes(timed, covariance)
 
 
-def _asked(
-    inputs: Inputs, models: Iterable[Model], precision: Precision | None, *, programs: bool = True
-) -> Iterator[_Asked]:
-    """Yield the tasks on GPUs, then those on CPUs; nothing without tables of observations.
-
-    ``programs`` says whether to ask for times of published programs, too.
-    """
+def _tasks_by_device(
+    inputs: Inputs,
+    models: Iterable[Model],
+    precision: Precision | None,
+    *,
+    with_programs: bool = True,
+) -> Iterator[_TasksOfDevice]:
+    """GPUs come first. Without tables of observations, nothing is yielded."""
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return
@@ -187,27 +186,30 @@ def _asked(
     places = [place for place in machines.values() if isinstance(place, Place)]
     for kind, rates in evidence.items():
         here = [place for place in places if place.hardware.device == kind]
-        tasks: list[_Task] = []
+        tasks: list[_PredictionTask] = []
         for model in chosen:
             profile = profiles.get(model.id)
             if profile is None or not has_kin(profile, rates.rates):
-                without.append(NoTime(model.id, _refusal(kind, profile), device=kind))
+                without.append(
+                    NoTime(model.id, _reason_why_unpredicted(kind, profile), device=kind)
+                )
                 continue
-            published = rates.rates if programs and kind == "cuda" else ()
+            published = rates.rates if with_programs and kind == "cuda" else ()
             nearest = cache(partial(nearest_program, model.task, profile, published))
-            questions, unasked = _questions(model, profile, here, nearest, precision)
+            questions, unasked = _tasks_and_missing_times(model, profile, here, nearest, precision)
             tasks += questions
             without += unasked
-        yield _Asked(tasks, _forecaster(inputs, rates, profiles, tasks), tuple(without))
+        yield _TasksOfDevice(
+            tasks, _forecaster_with_measurements(inputs, rates, profiles, tasks), tuple(without)
+        )
         without = []
 
 
-def _refusal(kind: str, profile: Profile | None) -> str:
-    """The reason why a model is not predicted: no usable graph, or too few similar workloads."""
+def _reason_why_unpredicted(device_kind: str, profile: Profile | None) -> str:
     if profile is None:
         return "its graph is missing or cannot be counted"
     like = "recurrent model" if profile.recurrent_flops else "model of a similar size"
-    return f"on {_KINDS[kind]}: too few published times of a {like} with a known graph"
+    return f"on {_KINDS[device_kind]}: too few published times of a {like} with a known graph"
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
@@ -218,10 +220,12 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     return {name: graph.profile for name, graph in counted.items() if graph and graph.profile}
 
 
-def _forecaster(
-    inputs: Inputs, evidence: Learnt, profiles: Mapping[str, Profile], tasks: Sequence[_Task]
+def _forecaster_with_measurements(
+    inputs: Inputs,
+    evidence: Learnt,
+    profiles: Mapping[str, Profile],
+    tasks: Sequence[_PredictionTask],
 ) -> Forecaster:
-    """A forecaster that also learns from our own measurements on the machines of the tasks."""
     machines = {stored.result.hardware for stored in inputs.stored}
     measured = [
         rate
@@ -234,8 +238,9 @@ def _forecaster(
     return Forecaster(evidence.rates, evidence.devices, measured, evidence.scales, inputs.cache)
 
 
-def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime]]:
-    """The tasks with precise enough forecasts, and the machines with too uncertain forecasts."""
+def _precise_forecasts(
+    asked: _TasksOfDevice,
+) -> tuple[list[tuple[_PredictionTask, Forecast]], list[NoTime]]:
     tasks, questions = asked.tasks, [task.question for task in asked.tasks]
     forecasts = asked.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
@@ -244,36 +249,31 @@ def _forecasts(asked: _Asked) -> tuple[list[tuple[_Task, Forecast]], list[NoTime
             vague[task.model.id, "uncertain by a factor of ten"].append(task.place.hardware.name)
         else:
             precise.append((task, forecast))
-    return precise, _no_times(vague)
+    return precise, _missing_times(vague)
 
 
-def _no_times(reasons: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
-    """For each model and reason, collect the machines that have no time."""
+def _missing_times(machines_by_reason: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
     return [
         NoTime(model, reason, tuple(dict.fromkeys(machines)))
-        for (model, reason), machines in reasons.items()
+        for (model, reason), machines in machines_by_reason.items()
     ]
 
 
-def _questions(
+def _tasks_and_missing_times(
     model: Model,
     profile: Profile,
     places: Sequence[Place],
-    nearest: Callable[[Mode, Precision], Program | None],
+    similar_program: Callable[[Mode, Precision], Program | None],
     precision: Precision | None,
-) -> tuple[list[_Task], list[NoTime]]:
-    """The tasks to predict for a model, and a reason for each machine without a task.
-
-    ``nearest`` finds the published program that is most similar to the model.
-    """
-    tasks: list[_Task] = []
+) -> tuple[list[_PredictionTask], list[NoTime]]:
+    tasks: list[_PredictionTask] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for place, (mode, sizes) in itertools.product(places, _batch_sizes(model).items()):
+    for place, (mode, sizes) in itertools.product(places, _batch_sizes_by_mode(model).items()):
         used = precision or usual_precision(place.device)
         need = partial(needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
         fitting = [size for size in sizes if need(size) < memory]
-        program = nearest(mode, used)
+        program = similar_program(mode, used)
         reason = ""
         if not computes_in(place.device, used):
             reason = f"does not compute in {used}"
@@ -295,30 +295,29 @@ def _questions(
                 device=place.device,
                 count=place.count,
             )
-            tasks += _tasks_of(model, place, work, min(fitting), program)
-    return tasks, _no_times(reasons)
+            tasks += _tasks_by_software(model, place, work, min(fitting), program)
+    return tasks, _missing_times(reasons)
 
 
-def _tasks_of(
+def _tasks_by_software(
     model: Model, place: Place, work: Question, least_batch: int, program: Program | None
-) -> Iterator[_Task]:
-    """Yield the tasks to predict ``work`` with our runtime and with the published ``program``.
-
-    With our runtime, inference on CPUs also has a task with ``least_batch``.
-    """
+) -> Iterator[_PredictionTask]:
+    """With our runtime, inference on CPUs also has a task with ``least_batch``."""
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
-            yield _Task(model, place, replace(work, batch=least_batch))
-        yield _Task(model, place, work)
+            yield _PredictionTask(model, place, replace(work, batch=least_batch))
+        yield _PredictionTask(model, place, work)
     if program:
         rate = program.published_on(place.device, place.count)
         run = rate or program.rate
         name = run.model if program.same else model.id
-        yield _Task(model, place, replace(work, model=name, software="", program=run), rate)
+        yield _PredictionTask(
+            model, place, replace(work, model=name, software="", program=run), rate
+        )
 
 
-def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """The batch sizes in a model's spec, by mode; none for training if parameters are frozen."""
+def _batch_sizes_by_mode(model: Model) -> Mapping[Mode, tuple[int, ...]]:
+    """Training with frozen parameters has no batch sizes."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes
@@ -327,8 +326,8 @@ def _batch_sizes(model: Model) -> Mapping[Mode, tuple[int, ...]]:
     return sizes
 
 
-def _observation(catalogue: Catalogue, task: _Task, forecast: Forecast) -> Observation:
-    work, published = task.question, task.published
+def _observation(catalogue: Catalogue, task: _PredictionTask, forecast: Forecast) -> Observation:
+    work, published = task.question, task.published_rate
     batch, program = work.batch, work.program
     training = task.model.training if work.mode == "training" else None
     evidence = Evidence("prediction", _PAGE)

@@ -179,7 +179,7 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
         say(withheld)
         trials[withheld] = tried(learnt, devices, withheld)
     # The dearest first, so that the lowest price of each device stays.
-    prices = sorted(_prices(catalogue, devices), key=lambda each: -each[2])
+    prices = sorted(_device_hour_prices(catalogue, devices), key=lambda each: -each[2])
     totals = {kind: errors for kind, rows in trials.items() if (errors := errors_of(rows))}
     if not totals or not prices:
         return None
@@ -194,7 +194,7 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
             *_groups(accelerators, _precision_class),
         ),
         ratios=ratio_errors(learnt, devices, {device: each for _, device, each in prices}),
-        shown=tuple(_examples(accelerators)),
+        shown=tuple(_rows_to_show(accelerators)),
     )
 
 
@@ -209,8 +209,7 @@ def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group,
     return tuple(Group(name, errors) for name, errors in groups if errors)
 
 
-def _examples(rows: Sequence[Tried]) -> Iterator[Shown]:
-    """Yield up to ``_MOST_SHOWN`` rows of each accelerator, evenly spread from slow to fast."""
+def _rows_to_show(rows: Sequence[Tried]) -> Iterator[Shown]:
     for name in sorted({row.name for row in rows}):
         members = [row for row in rows if row.name == name and row.forecast]
         members.sort(key=lambda row: row.placed.rate.per_second)
@@ -226,8 +225,10 @@ def _row(row: Tried) -> Shown:
     return Shown(row.name, rate.count, rate.source, rate.model, rate.mode, *seconds)
 
 
-def _prices(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Price, str, float]]:
-    """Yield each current on-demand price, its device's id, and the USD price of a device-hour."""
+def _device_hour_prices(
+    catalogue: Catalogue, devices: Devices
+) -> Iterator[tuple[Price, str, float]]:
+    """The text is the device's id, the number the price of a device-hour in USD."""
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
         listed = price.plan == "on-demand" and price.currency == "USD"

@@ -69,8 +69,8 @@ def cpu_of(hardware: Hardware) -> Device | str:
 
 def models_with_rates(inputs: Inputs) -> frozenset[str]:
     """Ids of the models with measured or published rates from which predictions learn."""
-    results = (*_on_cpus(inputs), *_of_whole_steps(inputs, "cuda"))
-    published = (str(source.model) for source, _, _ in _timed(inputs.catalogue))
+    results = (*_default_cpu_results(inputs), *_usable_results(inputs, "cuda"))
+    published = (str(source.model) for source, _, _ in _published_cpu_timings(inputs.catalogue))
     return frozenset((*(result.trial.model for result in results), *published))
 
 
@@ -104,7 +104,7 @@ def gpu_rates(
 
     Trials on a machine that contradicts its spec are omitted.
     """
-    for result in _of_whole_steps(inputs, "cuda"):
+    for result in _usable_results(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)
         plain = trial.variant in ("", trial.precision) and trial.session.threads == 0
         kin = profile is not None and not profile.recurrent_flops and has_kin(profile, published)
@@ -115,27 +115,24 @@ def gpu_rates(
             yield _measured_rate(precise, seconds, result)
 
 
-def _of_whole_steps(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield our latest valid results on ``provider`` that have times of steps.
+def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
+    """Only times of steps count.
 
-    Training with frozen parameters is left out, and so are results that other programs disturbed.
+    Disturbed results and training with frozen parameters are left out.
     """
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
         valid = is_of_steps(result) and not result.contradictions and whole
-        if trial.provider == provider and valid and _is_undisturbed(result):
+        if trial.provider != provider or not valid:
+            continue
+        if math.isfinite(_half_width(result)) and not causes_of(result) & DISTURBANCES:
             yield result
 
 
-def _is_undisturbed(result: Result) -> bool:
-    """Whether no other program or quota slowed the steps, and the confidence interval is finite."""
-    return math.isfinite(_half_width(result)) and not causes_of(result) & DISTURBANCES
-
-
-def _on_cpus(inputs: Inputs) -> Iterator[Result]:
-    """Yield our latest valid results on CPUs in default settings, except for limits on vCPUs."""
-    for result in _of_whole_steps(inputs, "cpu"):
+def _default_cpu_results(inputs: Inputs) -> Iterator[Result]:
+    """Limits on the number of vCPUs are allowed."""
+    for result in _usable_results(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""
         if trial.variant == pinned and trial.session.threads == (trial.vcpus or 0):
@@ -143,7 +140,7 @@ def _on_cpus(inputs: Inputs) -> Iterator[Result]:
 
 
 def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
-    for result in _on_cpus(inputs):
+    for result in _default_cpu_results(inputs):
         trial, hardware = result.trial, inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
         if trial.model in profiles and vcpus:
@@ -154,18 +151,16 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             yield _measured_rate(work, seconds, result)
 
 
-def _measured_rate(work: Question, seconds: float, result: Result) -> Placed:
-    """The rate of ``work`` if a step takes ``seconds``; ``result`` gives the rate's uncertainty."""
+def _measured_rate(work: Question, step_seconds: float, result: Result) -> Placed:
     uncertainty = _half_width(result) / _INTERVAL_ENDS
-    return replace(as_rate(work, work.batch / seconds), uncertainty=uncertainty)
+    return replace(as_rate(work, work.batch / step_seconds), uncertainty=uncertainty)
 
 
 def _half_width(result: Result) -> float:
     return summary_of(result).relative_half_width
 
 
-def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
-    """Yield published training times of our models on a single machine without accelerators."""
+def _published_cpu_timings(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
     for source in catalogue.published.values():
         for timing in source.timings if source.model in catalogue.models else ():
             hardware = catalogue.hardware[timing.hardware]
@@ -176,7 +171,7 @@ def _timed(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:
 
 
 def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
-    for source, timing, device in _timed(catalogue):
+    for source, timing, device in _published_cpu_timings(catalogue):
         model, batch, steps = str(source.model), timing.batch_size, timing.total_steps
         if model in profiles and batch and steps:
             software = f"{source.page} {timing.framework}"

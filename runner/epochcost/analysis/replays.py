@@ -89,9 +89,11 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
     """Replay a training as its spec declares; raises InputError for an invalid trace or job."""
     trace = read_trace(catalogue.files[f"replays/{spec.id}"].parent / spec.trace)
     market = Market(trace)
-    timed = _best_known(observations, spec)
+    timed = _shortest_full_training(observations, spec)
     assert timed.full is not None, "only times of full trainings are chosen"
-    state_gb = float(spec.state_gb or _state_gb(catalogue, catalogue.model(spec.model)))
+    state_gb = float(
+        spec.state_gb or _parameters_and_states_gb(catalogue, catalogue.model(spec.model))
+    )
     save = state_gb / float(spec.disk_gb_per_second)
     deadline = spec.deadline_hours
     job = MovingJob(
@@ -108,8 +110,8 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
     return Replayed(spec, trace, market, timed.full, timed.kind, state_gb, job, results)
 
 
-def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """The shortest full training: a measured one, else a published one, else a predicted one."""
+def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
+    """Measured times come first, then published times, then predicted times."""
     candidates = [
         observation
         for observation in observations
@@ -127,8 +129,8 @@ def _best_known(observations: Iterable[Observation], spec: ReplayedJob) -> Obser
     )
 
 
-def _state_gb(catalogue: Catalogue, model: Model) -> float:
-    """Gigabytes of fp32 parameters and optimizer states; raises InputError without a graph."""
+def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
+    """The numbers are fp32. Raises InputError without a graph or a training."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

@@ -78,8 +78,8 @@ def _mean(cost: Cost) -> Decimal:
 
 def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
     machine = published_machine(inputs.catalogue.hardware[record.hardware])
-    plan, hour = _hour(inputs, record, machine)
-    read, written, seconds = _tokens(record.run)
+    plan, hour = _plan_and_hourly_cost(inputs, record, machine)
+    read, written, seconds = _tokens_and_seconds(record.run)
     return ReportedRow(
         record=record,
         machine=machine,
@@ -88,13 +88,15 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
         per_million=_per_million(hour, read + written, seconds),
         per_million_read=_per_million(hour, read, seconds),
         per_million_written=_per_million(hour, written, seconds),
-        doubts=(*record.run.doubts, *_idle_gpus(inputs, record)),
+        doubts=(*record.run.doubts, *_idle_gpu_warnings(inputs, record)),
         evidence=Evidence("reported by you", uri),
     )
 
 
-def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, Cost]:
-    """The price plan and hourly cost: of all GPUs at the reader's price, else of all machines."""
+def _plan_and_hourly_cost(
+    inputs: Inputs, record: ReportedRun, machine: Machine
+) -> tuple[str, Cost]:
+    """The cost of all GPUs at the reader's price, else of all machines."""
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:
@@ -111,11 +113,8 @@ def _hour(inputs: Inputs, record: ReportedRun, machine: Machine) -> tuple[str, C
         return ", ".join(price.provider_and_plan), cost
 
 
-def _tokens(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """The tokens read, the tokens written and the seconds of a run.
-
-    If a count or the duration is missing, the result is for one second, from the run's rates.
-    """
+def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
+    """Tokens read, tokens written, and seconds; for one second if any of these is missing."""
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0
@@ -132,8 +131,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
     return Estimate(amount, amount, amount, hour.currency, hour.price_id, hour.assumed)
 
 
-def _idle_gpus(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
-    """Yield a warning if the price covers whole machines, but not all of their GPUs were used."""
+def _idle_gpu_warnings(inputs: Inputs, record: ReportedRun) -> Iterator[str]:
     accelerators = inputs.catalogue.hardware[record.hardware].accelerators
     paid = (record.terms.machines or 1) * sum(accelerator.count for accelerator in accelerators)
     gpus = record.terms.gpus

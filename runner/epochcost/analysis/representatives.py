@@ -40,7 +40,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
         # A trial's id changes with the runtime, the spec and this package, so the key has no id.
         key = (*host, *work, trial.session.threads, trial.work)
         earlier = latest.get(key)
-        if earlier is None or _gives_way(earlier.result, result):
+        if earlier is None or _is_replaced_by(earlier.result, result):
             latest[key] = result_file
     return tuple(sorted(latest.values(), key=lambda result_file: result_file.uri))
 
@@ -62,13 +62,9 @@ def of_whole_machines(
     )
 
 
-def _gives_way(earlier: Result, later: Result) -> bool:
-    """Whether ``later`` replaces ``earlier``.
-
-    If runtime, graph, spec and revision are the same, ``later`` needs at least as many rounds that
-    no other program disturbed. Widths of confidence intervals are not compared: chosen by width,
-    intervals would contain the true mean less often than claimed.
-    """
+def _is_replaced_by(earlier: Result, later: Result) -> bool:
+    """A later result of the same version needs at least as many undisturbed rounds."""
+    # Chosen by width, confidence intervals would contain the true mean less often than claimed.
     rounds, more = _calm_rounds(earlier), _calm_rounds(later)
     return _version(earlier) != _version(later) or rounds <= more
 

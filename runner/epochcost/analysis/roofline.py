@@ -137,7 +137,7 @@ def _achieved(
         workload = observed.workload
         model = inputs.catalogue.models.get(workload.id) if workload.is_model else None
         counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache) if model else None
-        work = _work(model, counted, observed) if model and counted else None
+        work = _step_flops_and_bytes(model, counted, observed) if model and counted else None
         if work and observed.step:
             flops, least = work
             seconds = float(observed.step.mean)
@@ -168,8 +168,10 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
     )
 
 
-def _work(model: Model, counted: Arithmetic, observed: Observation) -> tuple[float, float] | None:
-    """Operations of a step and the fewest bytes that it moves; None if they cannot be counted."""
+def _step_flops_and_bytes(
+    model: Model, counted: Arithmetic, observed: Observation
+) -> tuple[float, float] | None:
+    """None without counts, and for training with frozen parameters."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):

@@ -126,16 +126,16 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
                 {goal: observed.work(goal).cost(price) for goal in observed.goals},
             )
             for observed in observations
-            for price in _plans(catalogue, observed, current)
+            for price in _prices_of_observation(catalogue, observed, current)
         ]
     return tuple(sorted(rows, key=_order))
 
 
-def _plans(
-    catalogue: Catalogue, observed: Observation, current: Mapping[str, tuple[Price, ...]]
+def _prices_of_observation(
+    catalogue: Catalogue, observed: Observation, prices_by_machine: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The machine's ``current`` prices, and the price that the observation's source states."""
-    plans = current[observed.machine.hardware]
+    """Includes the price that the source states; a single None without any price."""
+    plans = prices_by_machine[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
         plans = (paid, *plans)
@@ -199,19 +199,19 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
     All rows must belong to one stack. Only rows in the most frequent currency are ranked.
     """
-    ranked = (candidate.key for candidate in sorted(_candidates(rows, goal), key=_surest_first))
+    ranked = (
+        candidate.key for candidate in sorted(_comparable_candidates(rows, goal), key=_surest_first)
+    )
     return first_by(ranked, lambda row: row.observed.machine)
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    """Sort key: rows without ``reservation`` come first, then precise times, then low costs."""
     row = candidate.key
     doubted = bool(row.price and row.price.reservation)
     return doubted, bool(row.observed.imprecise), *_cheapest_first(candidate)
 
 
-def _candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
-    """Rows with a cost that may be answers, in their most frequent currency."""
+def _comparable_candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     candidates = [
         Candidate(row, time.mean, estimate)
         for row in rows
@@ -272,7 +272,7 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -
     for row in rows:
         if row.answers and row.time(goal) is not None:
             try:
-                candidates.append(_candidate(row, goal, repetitions))
+                candidates.append(_make_offer(row, goal, repetitions))
             except InputError as error:
                 unpriced.append((row, str(error)))
     usual = usual_currency(candidate.cost.currency for candidate in candidates)
@@ -299,8 +299,8 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
     return f"{cost} in {seconds(float(candidate.seconds))}"
 
 
-def _candidate(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
-    """Make an offer of a row; raises InputError with the reason if the row has no cost."""
+def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
+    """Raises InputError with the reason if the row has no cost."""
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")

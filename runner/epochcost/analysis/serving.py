@@ -106,7 +106,7 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
             date=result.measurement.started_at.date(),
             machine=machine,
             software=trial.runtime.replace("==", " "),
-            load=_load_words(load),
+            load=_scenario_words(load),
             batching=_batching_words(load, trial.batch_size),
             batch_size=trial.batch_size,
             run=served.run,
@@ -127,8 +127,7 @@ def _million(run: LoadGenRun, machine: Machine, load: Load) -> MachineTime:
     return MachineTime(time, machine.vcpus, accelerated, shared=True, serving=serving)
 
 
-def _load_words(load: Load) -> str:
-    """Describe the scenario and its bound on latency."""
+def _scenario_words(load: Load) -> str:
     text: str = load.scenario
     if load.bound_seconds is not None and load.latency_percentile is not None:
         within = seconds(load.bound_seconds)
@@ -244,7 +243,7 @@ def _served(
         precision=trial.precision,
         software=trial.runtime.replace("==", " "),
         requests=requests,
-        rates=tuple(_rates(record, requests)),
+        rates=tuple(_served_rates(record, requests)),
         start_seconds=record.start_seconds,
         price=min(plans, key=itemgetter(1), default=(None,))[0],
         evidence=Evidence("result file", stored.uri),
@@ -260,8 +259,8 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
     return joules / tokens if joules and tokens else None
 
 
-def _rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield the measurements at shares of the highest rate and at that rate, in ascending order."""
+def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
+    """Measured at shares of the highest rate and at that rate, in ascending order."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -207,48 +207,49 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 
 
 @dataclass(frozen=True, slots=True)
-class _Option:
-    """A layout in which each copy serves ``sequences`` at once, and the forecasts of its phases.
+class _LayoutForecast:
+    """A layout with ``sequences`` per copy at once, and the forecasts of its phases.
 
-    ``first`` is the time to the first token. ``alone`` is the time of a token if there is a single
-    sequence. ``token`` is the time in which every sequence gets a token, with a share of the time
-    to read prompts.
+    ``lone_token`` is the time of a token of a single sequence. ``token`` is the time in which every
+    sequence gets a token, with a share of the time to read prompts.
     """
 
     layout: Layout
     sequences: int
     output: int
-    first: Forecast
-    alone: Forecast
+    first_token: Forecast
+    lone_token: Forecast
     token: Forecast
 
-    def request(self, first: ValueT, token: ValueT) -> ValueT:
-        """Machine seconds for a request whose phases take the seconds ``first`` and ``token``."""
-        if self.sequences == 1:
-            return (first + (self.output - 1) * token) / self.layout.copies
-        return self.output * token / (self.sequences * self.layout.copies)
-
-    @property
-    def seconds(self) -> float:
+    def request_seconds(self, first_token_seconds: ValueT, token_seconds: ValueT) -> ValueT:
         """The seconds for which a request occupies the machine."""
-        return self.request(self.first.seconds, self.token.seconds)
+        if self.sequences == 1:
+            return (first_token_seconds + (self.output - 1) * token_seconds) / self.layout.copies
+        return self.output * token_seconds / (self.sequences * self.layout.copies)
 
     @property
-    def between(self) -> float:
-        """Seconds between two tokens of a sequence, after the first token."""
+    def predicted_seconds(self) -> float:
+        return self.request_seconds(self.first_token.seconds, self.token.seconds)
+
+    @property
+    def seconds_between_tokens(self) -> float:
+        """Of one sequence, after its first token."""
         if self.sequences == 1 or self.output == 1:
             return self.token.seconds
-        whole = self.output * self.token.seconds - self.first.seconds
-        return max(self.alone.seconds, whole / (self.output - 1))
+        whole = self.output * self.token.seconds - self.first_token.seconds
+        return max(self.lone_token.seconds, whole / (self.output - 1))
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine, with draws of the logarithm of a request's machine time."""
-        first, token, seconds = self.first, self.token, self.seconds
-        drawn = self.request(
+        """The draws are logarithms of a request's machine time divided by its predicted value."""
+        first, token, seconds = self.first_token, self.token, self.predicted_seconds
+        drawn = self.request_seconds(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
         )
-        ends = self.request(first.low, token.low), self.request(first.high, token.high)
+        ends = (
+            self.request_seconds(first.low, token.low),
+            self.request_seconds(first.high, token.high),
+        )
         logarithms = np.log(drawn / seconds)
         if self.sequences > 1:
             place = self.layout.place.device
@@ -257,11 +258,12 @@ class _Option:
             logarithms += _AT_LOAD * standard_normals(seed, 1)[:, 0]
             low, high = (seconds * at_full_load(end / seconds) for end in ends)
             ends = low, high
-        slower = self.between / token.seconds
+        between = self.seconds_between_tokens
+        slower = between / token.seconds
         return Capacity(
             sequences=self.sequences,
             first=Time.from_floats(first.low, first.seconds, first.high),
-            token=Time.from_floats(slower * token.low, self.between, slower * token.high),
+            token=Time.from_floats(slower * token.low, between, slower * token.high),
             request=Time.from_floats(ends[0], seconds, ends[1]),
             draws=logarithms,
         )
@@ -309,27 +311,31 @@ def predicted_capacities(
     requests: Requests,
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """The best capacity of each machine and engine within latency bounds, and refused machines."""
-    options = _options(forecaster, model, layouts, requests)
+    options = _layout_forecasts(forecaster, model, layouts, requests)
     capacities, refusals = [], []
     for alike in group_by(
         options, attrgetter("layout.place.machine", "layout.engine.name")
     ).values():
         sufficient = [
-            option for option in alike if requests.bounds_met(option.first.seconds, option.between)
+            option
+            for option in alike
+            if requests.bounds_met(option.first_token.seconds, option.seconds_between_tokens)
         ]
         if sufficient:
-            best = min(sufficient, key=lambda option: option.seconds)
+            best = min(sufficient, key=lambda option: option.predicted_seconds)
             capacities.append((best.layout.deployment(model.precision), best.capacity))
         else:
-            times = [(option.first.seconds, option.between) for option in alike]
+            times = [
+                (option.first_token.seconds, option.seconds_between_tokens) for option in alike
+            ]
             refusals.append(Refusal.too_slow(alike[0].layout.place.machine.name, times))
     return capacities, refusals
 
 
-def _options(
+def _layout_forecasts(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
-) -> Iterator[_Option]:
-    """Yield an option with forecasts for each layout and each number of sequences that fits."""
+) -> Iterator[_LayoutForecast]:
+    """One for each layout and each number of sequences that fits."""
     asked = []
     for layout in layouts:
         for sequences in layout.sequences(requests):
@@ -341,7 +347,7 @@ def _options(
     forecasts = dict(zip(questions, forecaster.forecasts([*questions]), strict=True))
     for layout, sequences, phases in asked:
         first, alone, token = (forecasts[question] for question in phases)
-        yield _Option(layout, sequences, requests.output, first, alone, token)
+        yield _LayoutForecast(layout, sequences, requests.output, first, alone, token)
 
 
 def fitting(

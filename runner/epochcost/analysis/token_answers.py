@@ -270,7 +270,7 @@ class TokenMarket:
             reported=reported_rows(self.inputs, name),
         )
         if not (answer.offers or answer.apis or answer.served or answer.reported):
-            raise InputError(_nothing(answer))
+            raise InputError(_no_answer_message(answer))
         return answer
 
     def _measured(
@@ -287,7 +287,7 @@ class TokenMarket:
                     deployment = Deployment(timed.machine, timed.precision, timed.software)
                     deployed.append((deployment, best))
                 else:
-                    refusals.append(_refusal(timed, reached))
+                    refusals.append(_measured_refusal(timed, reached))
         return deployed, refusals
 
     def _predicted(
@@ -324,8 +324,7 @@ def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
     return answers
 
 
-def _nothing(answer: TokenAnswer) -> str:
-    """Explain why no machine or API can answer, and what to change."""
+def _no_answer_message(answer: TokenAnswer) -> str:
     groups = group_by(answer.refused, lambda refusal: refusal.reason)
     reasons = "; ".join(f"{reason}: {len(group)} machines" for reason, group in groups.items())
     return (
@@ -335,15 +334,11 @@ def _nothing(answer: TokenAnswer) -> str:
     )
 
 
-def _refusal(timed: TimedDecoder, reached: Sequence[Capacity]) -> Refusal:
-    """Explain why a machine cannot answer: too slow, or not timed at the requests' lengths.
-
-    ``reached`` has capacities that exceed the latency bounds; without any, the lengths were not
-    timed.
-    """
+def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
+    """Without ``slow_capacities``, the requests' lengths were not timed."""
     where = f"{timed.machine.name} in {timed.precision}"
-    if reached:
-        times = [(float(each.first.mean), float(each.token.mean)) for each in reached]
+    if slow_capacities:
+        times = [(float(each.first.mean), float(each.token.mean)) for each in slow_capacities]
         return Refusal.too_slow(where, times)
     lengths = "; ".join(
         f"{name} of {low} to {high} tokens" for name, (low, high) in timed.lengths.items()

@@ -234,7 +234,6 @@ def priced_offers(
 
 
 def _cheapest_first(offer: ServingOffer) -> tuple[bool, Decimal, Decimal]:
-    """Sort key: the cost, then the cost at full load; prices with a ``reservation`` come last."""
     return bool(offer.price.reservation), offer.per_million.mean, offer.full.mean
 
 

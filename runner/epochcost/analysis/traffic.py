@@ -70,12 +70,12 @@ def predicted_timings(
     if model is None or not market.forecasts_tokens:
         return
     layouts, _ = fitting(model, market.places[0], ENGINES, _TWO)
-    groups = [*group_by(layouts, _device).values()]
-    questions = [[*_questions(model, group[0])] for group in groups]
+    groups = [*group_by(layouts, _timing_key).values()]
+    questions = [[*_timing_questions(model, group[0])] for group in groups]
     key = market.evidence, questions
     forecasts = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, questions)])
     for group, phases in zip(groups, forecasts, strict=True):
-        yield _timing(group, *phases)
+        yield _timing_from_answers(group, *phases)
 
 
 def _forecast(
@@ -90,14 +90,14 @@ def _forecast(
         yield tuple(answer.seconds for answer in answers), spread
 
 
-def _device(layout: Layout) -> tuple[object, ...]:
-    """The key that groups layouts; layouts with equal keys have equal times and memory."""
+def _timing_key(layout: Layout) -> tuple[object, ...]:
+    """Layouts with equal keys have equal times and memory."""
     place = layout.place
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 
 
-def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
-    """Yield questions about a layout's times, in the order in which ``_timing`` expects answers."""
+def _timing_questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
+    """In the order in which ``_timing_from_answers`` expects the answers."""
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)
@@ -108,11 +108,10 @@ def _questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
     yield from (replace(each, prompt=_PROMPTS[0], sequences=2) for each in (token, waiting))
 
 
-def _timing(
-    layouts: Sequence[Layout], seconds: Sequence[float], spread: tuple[float, ...]
+def _timing_from_answers(
+    layouts: Sequence[Layout], answer_seconds: Sequence[float], spread: tuple[float, ...]
 ) -> DeviceTiming:
-    """Compute the timing of ``layouts``; ``seconds`` are the times that ``_questions`` ask for."""
-    parts = iter(seconds)
+    parts = iter(answer_seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone
     once = max(2 * waited[0] - (two[1] - two[0]), 0.0)

@@ -93,25 +93,25 @@ def load_command(name: str) -> Any:
         program.add_typer(command, name=name)
     else:
         program.command(name)(command)
-    _show_examples(program, PlainCommand)
+    _set_class_and_example(program, PlainCommand)
     return typer.main.get_group(program).commands[name]
 
 
-def _show_examples(app: typer.Typer, cls: type[TyperCommand]) -> None:
-    """Make all commands instances of ``cls``, with each docstring's example below the help."""
+def _set_class_and_example(app: typer.Typer, command_class: type[TyperCommand]) -> None:
+    """The example of a command's docstring is shown below the help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")
-        command.cls = cls
+        command.cls = command_class
         # The mark \b keeps the line breaks.
         command.epilog = f"\b\nExample:\n  {' '.join(example.split())}"
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _show_examples(group.typer_instance, cls)
+            _set_class_and_example(group.typer_instance, command_class)
 
 
-class _LazyGroup(TyperGroup):
-    """List every command with its description, and import only the command that runs."""
+class _LazyCommandGroup(TyperGroup):
+    """Lists all commands, but imports only the command that runs."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -119,13 +119,12 @@ class _LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Import the command that the first argument names, to run it or complete its arguments."""
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 
 
 app = typer.Typer(
-    cls=_LazyGroup,
+    cls=_LazyCommandGroup,
     name="epochcost",
     help="Show what a model costs to train and to serve, on which machine, at which price.",
     no_args_is_help=True,
@@ -151,8 +150,8 @@ def _options(
 
 def main() -> None:
     """Run the program; turn every expected failure into a message and an exit code."""
-    _print_in_any_encoding()
-    warnings.formatwarning = _warning_line
+    _replace_unprintable_characters()
+    warnings.formatwarning = _format_warning
     errors = Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
     try:
         with interrupted_by_signals():
@@ -161,11 +160,11 @@ def main() -> None:
         errors.print(f"{error}")
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        errors.print(_without_package(error))
+        errors.print(_missing_package_message(error))
         sys.exit(CapabilityError.exit_code)
     except OSError as error:
         errors.print(f"{error.filename or 'output'}: {error.strerror or error}")
-        _drop_output()
+        _discard_unwritten_output()
         sys.exit(CapabilityError.exit_code)
     except KeyboardInterrupt:
         errors.print("interrupted")
@@ -175,21 +174,20 @@ def main() -> None:
 _standard_warning = warnings.formatwarning
 
 
-def _warning_line(
+def _format_warning(
     message: Warning | str,
     category: type[Warning],
     filename: str,
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Format a warning about a model as one line, and other warnings as Python does."""
     if issubclass(category, ModelWarning):
         return f"warning: {message}\n"
     return _standard_warning(message, category, filename, lineno, line)
 
 
-def _without_package(error: ModuleNotFoundError) -> str:
-    """Explain which package is missing; raise the error again if the package is our own."""
+def _missing_package_message(error: ModuleNotFoundError) -> str:
+    """Raises the error again if the package is our own."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (
@@ -198,14 +196,13 @@ def _without_package(error: ModuleNotFoundError) -> str:
     )
 
 
-def _print_in_any_encoding() -> None:
-    """Replace characters such as ± and µ by a question mark if the terminal cannot show them."""
+def _replace_unprintable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def _drop_output() -> None:
-    """Discard output that could not be written, since Python would try again at exit."""
+def _discard_unwritten_output() -> None:
+    # Python would try to write the output again at exit.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -88,7 +88,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
         for rented in comparison.alternatives
     ]
     print_table(header, [bought, *rows], drop=_DROP, wide=wide)
-    say("\n" + "\n".join(_sentence(rented) for rented in comparison.alternatives))
+    say("\n" + "\n".join(_break_even_sentence(rented) for rented in comparison.alternatives))
     discounted = [rented for rented in comparison.alternatives if rented.month.shares]
     for rented in discounted:
         shares = ", ".join(map(share, rented.month.shares))
@@ -101,8 +101,7 @@ def _show(comparison: Comparison, *, wide: bool) -> None:
     )
 
 
-def _sentence(rented: Alternative) -> str:
-    """State at how many hours of use a month buying is cheaper than a rented plan."""
+def _break_even_sentence(rented: Alternative) -> str:
     price = rented.rent.price
     return (
         f"Against {price.id} ({price.as_of}{', assumed' if price.assumed else ''}; "

@@ -42,17 +42,17 @@ def build(
     Example: epochcost build --strict
     """
     _require_site_packages()
-    config = _config()
+    config = _site_configuration()
     if pages_to is None:
-        _require_new(site_dir)
+        _require_replaceable_folder(site_dir)
         # Nothing is lost, and the reader of results would take an exception for an invalid result.
         end_at_signals()
         options = ("--site-dir", str(site_dir.absolute()), *(["--strict"] if strict else []))
-        _mkdocs("build", "--config-file", str(config), *options)
+        _run_mkdocs("build", "--config-file", str(config), *options)
     elif strict:
         raise UsageError("--strict: cannot be used with --pages-to, which checks no links")
     else:
-        _silence_notice()
+        _hide_mkdocs_2_notice()
         from epochcost.report.plugin import write_pages  # noqa: PLC0415
 
         typer.echo(f"{write_pages(config, pages_to)} files are in {pages_to}")
@@ -68,7 +68,7 @@ def serve(
     Example: epochcost serve --dev-addr 127.0.0.1:8001
     """
     _require_site_packages()
-    _mkdocs("serve", "--config-file", str(_config()), "--dev-addr", dev_addr)
+    _run_mkdocs("serve", "--config-file", str(_site_configuration()), "--dev-addr", dev_addr)
 
 
 def _require_site_packages() -> None:
@@ -81,13 +81,8 @@ def _require_site_packages() -> None:
         )
 
 
-def _config() -> Path:
-    """Find the site's configuration file in the current folder, else in the bundled project.
-
-    For the bundled project, charts are cached in the current folder, and git looks for no
-    repository above the project. Raises InputError if the current folder is a project without a
-    configuration.
-    """
+def _site_configuration() -> Path:
+    """Raises InputError if the current folder is a project without a configuration."""
     if _CONFIG.is_file():
         return _CONFIG
     project = project_to_read()
@@ -96,13 +91,13 @@ def _config() -> Path:
             f"expected {_CONFIG} in the current folder, found none in {Path.cwd()}: run the "
             "command in the folder of the project, or make one with `epochcost init DIR`"
         )
+    # Charts are cached in the current folder. Git looks for no repository above the project.
     os.environ["EPOCHCOST_CACHE"] = str(Path(".cache/epochcost/charts").absolute())
     os.environ["GIT_CEILING_DIRECTORIES"] = str(BUNDLED.parent)
     return BUNDLED / _CONFIG
 
 
-def _require_new(folder: Path) -> None:
-    """Refuse to overwrite a folder that contains anything other than an earlier site."""
+def _require_replaceable_folder(folder: Path) -> None:
     if not folder.exists() or (folder / _SITE_MARK).is_file():
         return
     if not folder.is_dir() or any(folder.iterdir()):
@@ -112,18 +107,18 @@ def _require_new(folder: Path) -> None:
         )
 
 
-def _mkdocs(*arguments: str) -> None:
-    """Run MkDocs in this process, so that a signal ends it too; exit with 1 if MkDocs fails."""
-    _silence_notice()
+def _run_mkdocs(*arguments: str) -> None:
+    _hide_mkdocs_2_notice()
     # Imported after the site's packages were checked and their notice silenced.
     from mkdocs.__main__ import cli  # noqa: PLC0415
 
+    # Run in this process, so that a signal ends MkDocs too.
     try:
         cli(list(arguments), prog_name="mkdocs")
     except SystemExit as ended:
         raise typer.Exit(1 if ended.code else 0) from None
 
 
-def _silence_notice() -> None:
-    """Hide the notice about MkDocs 2 that the theme Material prints."""
+def _hide_mkdocs_2_notice() -> None:
+    # The theme Material prints the notice.
     os.environ["NO_MKDOCS_2_WARNING"] = "1"

@@ -27,13 +27,12 @@ def project_to_read() -> Path:
     """The current folder if it has specs; else print a notice and return the bundled project."""
     if Path(FOLDER).exists():
         return Path()
-    _say_what_is_read()
+    _print_bundled_notice_once()
     return BUNDLED
 
 
 @functools.cache
-def _say_what_is_read() -> None:
-    """Print the notice about the bundled project, once for each run of the program."""
+def _print_bundled_notice_once() -> None:
     typer.echo(
         f"No {FOLDER}/ here: reading the specs and results that come with epochcost {__version__}",
         err=True,

@@ -47,7 +47,12 @@ def ceilings(
         print_table(
             ("threads", "precision", "product of matrices, GFLOP/s", "copy of memory, GB/s"),
             [
-                (str(rate.threads), rate.precision, _text(rate.flops), _text(rate.copy_bytes))
+                (
+                    str(rate.threads),
+                    rate.precision,
+                    _median_with_range(rate.flops),
+                    _median_with_range(rate.copy_bytes),
+                )
                 for rate in measured.ceilings
             ],
         )
@@ -68,7 +73,7 @@ def measure_missing_ceilings(
         typer.echo(f"ceilings of {provider}: {flops} FLOP/s, {copied} bytes/s copied", err=True)
 
 
-def _text(rate: MeasuredRate) -> str:
-    """Format a rate in 10⁹ a second: the median, then the lowest and the highest value."""
+def _median_with_range(rate: MeasuredRate) -> str:
+    """In 10⁹ a second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

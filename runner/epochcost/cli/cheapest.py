@@ -117,7 +117,7 @@ def cheapest(
     demand = Demand(model, mode, limits, software, precision, examples, tokens)
     answer = cheapest_answer(inputs_to_read(results), demand)
     if form == "json":
-        print_json(_as_json(answer))
+        print_json(_answer_fields(answer))
     else:
         _show(answer, show_all=show_all, wide=wide)
 
@@ -132,7 +132,7 @@ def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     rows = [_row(candidate, answer) for candidate in listed]
     hidden = len(answer.ordered) - len(listed)
     print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
-    say("\n".join((*_explanation(answer), "", *_groups(answer, show_all=show_all))))
+    say("\n".join((*_explanation_lines(answer), "", *_left_out_texts(answer, show_all=show_all))))
 
 
 def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
@@ -153,13 +153,9 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
     )
 
 
-def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
-    """Yield a text about the rows that are not compared, then one about machines without a time.
-
-    With ``show_all``, a text lists all of these; otherwise it has their number and the reasons.
-    """
+def _left_out_texts(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     unpriced = answer.offers.unpriced
-    counts = Counter(_reason(row, reason) for row, reason in unpriced)
+    counts = Counter(_reason_not_compared(row, reason) for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
     rows = [f"{row.observed.machine.name}, {row.plan}: {reason}" for row, reason in unpriced]
     machines = [f"{machine.id}: {machine.words}" for machine in answer.without]
@@ -173,14 +169,12 @@ def _groups(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
             yield f"{title}: {len(lines)} ({why}); --all lists them"
 
 
-def _reason(row: Row, reason: str) -> str:
-    """State why ``row`` is not compared, and name its machine if the measurement is imprecise."""
+def _reason_not_compared(row: Row, reason: str) -> str:
     machine = f" ({row.observed.machine.name})" if row.observed.imprecise else ""
     return f"{row.reservation or reason}{machine}"
 
 
-def _explanation(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield a sentence that states the choice, then a line for each fact about the choice."""
+def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
     choice, demand = answer.choice, answer.demand
     limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
@@ -188,15 +182,15 @@ def _explanation(answer: CheapestAnswer) -> Iterator[str]:
     for candidate in answer.other_stacks:
         yield f"With {_software(candidate)}: {_cost(candidate)}, {name_of(candidate)}."
     yield _next_best(answer)
-    yield f"How sure: {'; '.join(_doubts(answer))}."
-    yield from _confirmed(answer)
-    yield from _odds(answer)
+    yield f"How sure: {'; '.join(_range_and_doubts(answer))}."
+    yield from _confirmed_price_sentence(answer)
+    yield from _odds_sentences(answer)
     switches = [turn.switch for turn in answer.switch_points if turn.changed is choice]
     nearest = sorted(switches, key=lambda switch: abs(switch.value / switch.now - 1))[:_MOST_TURNS]
     if nearest:
-        yield f"It stays cheapest unless {' or '.join(map(_turn, nearest))}."
+        yield f"It stays cheapest unless {' or '.join(map(_needed_change_words, nearest))}."
     if demand.mode == "training":
-        yield from _batches(answer)
+        yield from _batch_accuracy_sentences(answer)
 
 
 def _cost(candidate: Candidate[Offer]) -> str:
@@ -219,8 +213,7 @@ def _next_best(answer: CheapestAnswer) -> str:
     return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {_cost(runner_up)}."
 
 
-def _doubts(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield parts of a sentence: the range of the choice's cost, and reasons to doubt the cost."""
+def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
     choice, price = answer.choice, answer.choice.key.job.price
     observed, largest = choice.key.row.observed, choice.key.interval.largest
     if largest is None:
@@ -244,8 +237,7 @@ def _doubts(answer: CheapestAnswer) -> Iterator[str]:
         yield f"its price is {price.age}"
 
 
-def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield a sentence on the cheapest confirmed price, unless the choice's price is confirmed."""
+def _confirmed_price_sentence(answer: CheapestAnswer) -> Iterator[str]:
     choice = answer.choice
     if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
         confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_words)
@@ -253,8 +245,7 @@ def _confirmed(answer: CheapestAnswer) -> Iterator[str]:
             yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
 
 
-def _odds(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield the odds that the choice keeps the limits and is best, and name its closest rival."""
+def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -284,8 +275,7 @@ def _odds(answer: CheapestAnswer) -> Iterator[str]:
         )
 
 
-def _batches(answer: CheapestAnswer) -> Iterator[str]:
-    """Yield sentences on the published accuracies of the compared batch sizes."""
+def _batch_accuracy_sentences(answer: CheapestAnswer) -> Iterator[str]:
     batch = answer.batch
     if len({candidate.key.row.observed.batch_size for candidate in answer.offers.candidates}) < 2:
         return
@@ -312,8 +302,7 @@ def _input(name: str) -> str:
     return _INPUTS.get(name, name)
 
 
-def _turn(switch: Switch) -> str:
-    """State how many percent, or by which factor, an input changes to reach ``switch.value``."""
+def _needed_change_words(switch: Switch) -> str:
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
@@ -323,8 +312,7 @@ def _turn(switch: Switch) -> str:
     return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size}"
 
 
-def _as_json(answer: CheapestAnswer) -> dict[str, Any]:
-    """The answer's fields, with the odds, the chances of keeping the limits, and switch points."""
+def _answer_fields(answer: CheapestAnswer) -> dict[str, Any]:
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

@@ -102,7 +102,7 @@ def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") ->
     old, new = pair
     if old is None or new is None:
         prices = (side.price if side else None for side in pair)
-        return ChangedCost(old, new, (Cause("price", _came_or_went(*prices)),))
+        return ChangedCost(old, new, (Cause("price", _added_or_removed_words(*prices)),))
     results = [
         side.stored[figure.text("evidence")].result
         for side, figure in ((before, old), (after, new))
@@ -110,12 +110,13 @@ def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") ->
     ]
     again = len(results) == 2 and results[0] != results[1]
     of_steps = all(result.measurement.samples_seconds for result in results)
-    time = _step_change(*results) if again and of_steps else None
-    timed = _timed(old, new, results, time, learned)
+    time = _step_time_change(*results) if again and of_steps else None
+    timed = _time_causes(old, new, results, time, learned)
     catalogues = before.catalogue, after.catalogue
     texts: dict[CauseKind, str] = {
-        "spec": _spec_words(old, new, *catalogues), "price": _price_words(old, new, *catalogues)
-    }  # fmt: skip
+        "spec": _spec_change_words(old, new, *catalogues),
+        "price": _price_change_words(old, new, *catalogues),
+    }
     causes = [*timed, *(Cause(kind, text) for kind, text in texts.items() if text)]
     if again and causes and not timed:
         causes.insert(0, Cause("time", _BY_CHANCE))
@@ -124,10 +125,9 @@ def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") ->
     return ChangedCost(old, new, tuple(causes), time)
 
 
-def _timed(
+def _time_causes(
     old: Figure, new: Figure, results: list[Result], time: TimeChange | None, learned: str
 ) -> tuple[Cause, ...]:
-    """The cause of a changed time; empty if the change is not significant."""
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
         return (Cause("prediction", learned or "its data or code changed"),)
     if time is None or not time.significant:
@@ -140,8 +140,7 @@ def _timed(
     return (Cause("method", f"{change}: {method}") if method else Cause("time", change),)
 
 
-def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
-    """Describe changes to the specs of model and machine that may change the bill."""
+def _spec_change_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""
@@ -158,9 +157,9 @@ def _spec_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -
     return ", ".join(filter(None, changes))
 
 
-def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
+def _price_change_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
     if old.price is None or new.price is None:
-        return _came_or_went(old.price, new.price)
+        return _added_or_removed_words(old.price, new.price)
     earlier, later = before.prices[old.price], after.prices[new.price]
     if earlier.id == later.id:
         return changed_keys(earlier, later)
@@ -171,11 +170,10 @@ def _price_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) 
     return f"{rates}{_days(earlier, later)}"
 
 
-def _came_or_went(old: str | None, new: str | None) -> str:
-    """Say that price ``new`` was added, or ``old`` removed; empty if both are None."""
-    if new:
-        return f"{new} added"
-    return f"{old} removed" if old else ""
+def _added_or_removed_words(old_price: str | None, new_price: str | None) -> str:
+    if new_price:
+        return f"{new_price} added"
+    return f"{old_price} removed" if old_price else ""
 
 
 def _days(earlier: Price, later: Price) -> str:
@@ -210,8 +208,7 @@ def _price_line(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Ite
         yield f"{title}: {keys}"
 
 
-def _step_change(before: Result, after: Result) -> TimeChange:
-    """The change of the step's time between two measurements, and whether it is significant."""
+def _step_time_change(before: Result, after: Result) -> TimeChange:
     rounds = min(round_count(result.measurement) for result in (before, after))
     return time_change(_step(before), _step(after), rounds=rounds)
 
@@ -228,7 +225,7 @@ def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = 
     """
     if before == after:
         return ""
-    old, new = _leaves_of(Identity(before)), _leaves_of(Identity(after))
+    old, new = _cached_scalars(Identity(before)), _cached_scalars(Identity(after))
     changes = [
         f"{key} {_value(old.get(key))} → {_value(new.get(key))}"
         for key in {**old, **new}
@@ -240,19 +237,18 @@ def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = 
 
 # Many costs depend on one spec.
 @lru_cache(maxsize=64)
-def _leaves_of(spec: Identity[BaseModel]) -> Mapping[str, Any]:
-    return dict(_leaves(spec.value.model_dump()))
+def _cached_scalars(spec: Identity[BaseModel]) -> Mapping[str, Any]:
+    return dict(_scalars_by_path(spec.value.model_dump()))
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every scalar of a spec with its dotted key; empty tables and arrays yield nothing."""
+def _scalars_by_path(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             if path or key not in _DESCRIPTIVE:
-                yield from _leaves(item, f"{path}.{key}" if path else str(key))
+                yield from _scalars_by_path(item, f"{path}.{key}" if path else str(key))
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{index}]")
+            yield from _scalars_by_path(item, f"{path}[{index}]")
     else:
         yield path, value
 

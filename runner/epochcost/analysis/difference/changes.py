@@ -110,18 +110,17 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
         before=before.label,
         after=after.label,
         costs=costs,
-        winners=tuple(_winners(before, after)),
+        winners=tuple(_changed_winners(before, after)),
         results=results,
         unsure=len(unsure),
         problems=tuple(dict.fromkeys(problems)),
         prices=tuple(spec_changes(before.catalogue, after.catalogue, compared)),
-        added=_predicted(table.added),
-        removed=_predicted(table.removed),
+        added=_predicted_jobs(table.added),
+        removed=_predicted_jobs(table.removed),
     )
 
 
-def _predicted(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """Keep predicted jobs, except full trainings."""
+def _predicted_jobs(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
     return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 
@@ -132,28 +131,26 @@ def _order(change: ChangedCost) -> tuple[str, ...]:
     return (job.workload, job.goal, *place, change.figure.price or "")
 
 
-def _winners(before: Revision, after: Revision) -> Iterator[Winner]:
-    """Yield goals whose cheapest machine or plan changed, or that only one revision can price."""
+def _changed_winners(before: Revision, after: Revision) -> Iterator[Winner]:
     goals: tuple[Goal, ...] = ("full", "million")
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
     )
     for workload in sorted({*old, *new, *before.estimated, *after.estimated}):
         for goal in goals:
-            was, _ = _cheapest(before, old.get(workload, ()), workload, goal)
-            now, odds = _cheapest(after, new.get(workload, ()), workload, goal)
-            if _is_another(was, now, before, after):
+            was, _ = _cheapest_with_odds(before, old.get(workload, ()), workload, goal)
+            now, odds = _cheapest_with_odds(after, new.get(workload, ()), workload, goal)
+            if _has_choice_changed(was, now, before, after):
                 wins = odds.wins if odds else None
-                measured = _measured(new.get(workload, ()), goal, odds)
+                measured = _cheapest_measured(new.get(workload, ()), goal, odds)
                 yield Winner(workload, goal, was, now, wins, measured)
 
 
-def _cheapest(
+def _cheapest_with_odds(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, Odds[Machine] | None]:
-    """The figure with a goal's lowest cost, and the odds that this cost is the lowest.
+    """If no timed row can be the answer, the figure is an estimate, if any.
 
-    If no timed row can be the answer, the figure is an estimate, or None if there is no estimate.
     The odds are None for estimates, and if no other machine can be the answer.
     """
     if ranked := contenders(rows, goal):
@@ -164,10 +161,10 @@ def _cheapest(
     return None, None
 
 
-def _measured(
+def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The cheapest measured figure other than the choice, and the probability that it wins."""
+    """The number is the probability of costing least; None if its machine is ``odds.choice``."""
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None
@@ -179,18 +176,17 @@ def _figure(line: Line, goal: Goal) -> Figure:
     return Figure(job_of(values, goal), values)
 
 
-def _is_another(was: Figure | None, now: Figure | None, before: Revision, after: Revision) -> bool:
-    """Whether ``was`` and ``now`` differ in machine or price plan, or only one of them is None.
-
-    A newer price of the same plan is no difference.
-    """
-    if was is None or now is None:
-        return was is not now
-    if _place(was.job) != _place(now.job):
+def _has_choice_changed(
+    old: Figure | None, new: Figure | None, before: Revision, after: Revision
+) -> bool:
+    """A newer price of the same plan is no change."""
+    if old is None or new is None:
+        return old is not new
+    if _place(old.job) != _place(new.job):
         return True
-    if was.price is None or now.price is None or was.price == now.price:
-        return was.price != now.price
-    return not supersedes(after.catalogue.prices[now.price], before.catalogue.prices[was.price])
+    if old.price is None or new.price is None or old.price == new.price:
+        return old.price != new.price
+    return not supersedes(after.catalogue.prices[new.price], before.catalogue.prices[old.price])
 
 
 def _place(job: Job) -> tuple[object, ...]:

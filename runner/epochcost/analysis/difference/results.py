@@ -66,7 +66,7 @@ class ResultChanges:
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:
     """Compare the files of results, peak rates, batch limits and trainings of two revisions."""
-    old, new = _files(before.inputs), _files(after.inputs)
+    old, new = _files_by_relative_path(before.inputs), _files_by_relative_path(after.inputs)
     again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
     return ResultChanges(
         added=_described(after, {*new} - {*old}),
@@ -76,8 +76,7 @@ def result_changes(before: Revision, after: Revision) -> ResultChanges:
     )
 
 
-def _files(inputs: Inputs) -> Mapping[str, Path]:
-    """Every result file that was read, by its path relative to the results folder."""
+def _files_by_relative_path(inputs: Inputs) -> Mapping[str, Path]:
     return {_below(inputs, path): path for path in inputs.files}
 
 
@@ -89,7 +88,7 @@ def _below(inputs: Inputs, path: Path) -> str:
 def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ...]:
     stored = {_below(revision.inputs, each.path): each for each in revision.inputs.stored}
     used = {each.path for each in representatives(revision.inputs.stored)}
-    costs = _costs(revision)
+    costs = _cost_words_by_uri(revision)
     files = []
     for path in sorted(paths):
         if path in stored:
@@ -110,7 +109,7 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
     return tuple(files)
 
 
-def _costs(revision: Revision) -> Mapping[str, str]:
+def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
     """Cost and time of each measured job at its cheapest current price, by the result's address."""
     words: dict[str, str] = {}
     for row in revision.rows:
@@ -125,7 +124,7 @@ def _costs(revision: Revision) -> Mapping[str, str]:
 
 
 def _stale(before: Revision, after: Revision) -> list[str]:
-    old, new = (_works(each.catalogue) for each in (before, after))
+    old, new = (_work_digests(each.catalogue) for each in (before, after))
     stale = []
     for each in after.inputs.stored:
         trial = each.result.trial
@@ -135,8 +134,8 @@ def _stale(before: Revision, after: Revision) -> list[str]:
     return stale
 
 
-def _works(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """Digests of graph and spec by model and mode, as a new trial would store them."""
+def _work_digests(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
+    """The digests of graph and spec that a new trial of each model and mode would store."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

@@ -84,14 +84,14 @@ def at_commit(project: Path, revision: str) -> Snapshot:
     """
     commit = commit_id(project, revision)
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
-    blobs = dict(_tree(project, commit))
-    return Snapshot(project, label, dict(zip(blobs, _contents(project, blobs), strict=True)))
+    blobs = dict(_blob_ids_by_path(project, commit))
+    return Snapshot(project, label, dict(zip(blobs, _blob_contents(project, blobs), strict=True)))
 
 
 def in_working_tree(project: Path) -> Snapshot:
     """Read the files of the working tree: tracked files, and new files that git does not ignore."""
     options = ("--cached", "--others", "--exclude-standard")
-    listed = os.fsdecode(_git(project, "ls-files", "-z", *options, "--", *_READ))
+    listed = os.fsdecode(_git_output(project, "ls-files", "-z", *options, "--", *_READ))
     paths = sorted({path for path in listed.split("\0") if path and _is_plain(project / path)})
     files = {path: (project / path).read_bytes() for path in paths}
     return Snapshot(project, WORKING_TREE, files)
@@ -129,8 +129,8 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
     return Revision(label, inputs, rows, estimated, lines)
 
 
-def _git(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
-    """Output of a git command; raises CapabilityError without git, InputError on failure."""
+def _git_output(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
+    """Raises CapabilityError without git, and InputError if the command fails."""
     # Nothing is locked, refreshed or fetched, whatever else runs in the repository.
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     command = ["git", "-c", "core.quotePath=false", *arguments]
@@ -151,7 +151,7 @@ def earlier_revision(folder: Path) -> str:
     """The last tag before the checked-out commit, else its parent commit, else an empty text."""
     for command in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
         with contextlib.suppress(EpochcostError):
-            return _git(folder, *command, "HEAD^").decode(errors="replace").strip()
+            return _git_output(folder, *command, "HEAD^").decode(errors="replace").strip()
     return ""
 
 
@@ -159,9 +159,10 @@ def commit_id(project: Path, revision: str) -> str:
     """Full id of the commit that ``revision`` names; raises InputError if it names none."""
     named = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     try:
-        return _git(project, "rev-parse", *named).decode().strip()
+        return _git_output(project, "rev-parse", *named).decode().strip()
     except InputError:
-        _git(project, "rev-parse", "--git-dir")  # names the fault of a folder without a checkout
+        # Names the fault of a folder without a checkout.
+        _git_output(project, "rev-parse", "--git-dir")
         raise InputError(
             f"{revision!r:.80}: expected a commit, branch or tag of this repository, found none of "
             "that name: in a shallow clone, `git fetch` it first"
@@ -171,12 +172,12 @@ def commit_id(project: Path, revision: str) -> str:
 def commit_day(project: Path, revision: str) -> str:
     """The day of the commit that a revision names; raises InputError if it names none."""
     named = commit_id(project, revision)
-    return _git(project, "log", "-1", "--format=%cs", named).decode().strip()
+    return _git_output(project, "log", "-1", "--format=%cs", named).decode().strip()
 
 
-def _tree(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield path and blob id of each file of a project, except links and huge files."""
-    listed = _git(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
+def _blob_ids_by_path(project: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Links, huge files and paths that would leave the project are left out."""
+    listed = _git_output(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")
         mode, _, blob, size = about.split()
@@ -189,12 +190,11 @@ def _is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES
 
 
-def _contents(project: Path, blobs: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the content of each blob, in order, from a single git process."""
-    request = "".join(f"{blob}\n" for blob in blobs.values()).encode()
-    data = _git(project, "cat-file", "--batch", input_bytes=request) if blobs else b""
+def _blob_contents(project: Path, blob_ids: Mapping[str, str]) -> Iterator[bytes]:
+    request = "".join(f"{blob}\n" for blob in blob_ids.values()).encode()
+    data = _git_output(project, "cat-file", "--batch", input_bytes=request) if blob_ids else b""
     begin = 0
-    for path in blobs:
+    for path in blob_ids:
         end_of_line = data.index(b"\n", begin)
         about = data[begin:end_of_line].decode()
         if about.endswith("missing"):

@@ -131,7 +131,7 @@ def compare_tables(
         pair
         for job, figures in new.items()
         if job in old
-        for pair in _pairs(old[job], figures, before, after)
+        for pair in _pair_by_plan(old[job], figures, before, after)
     )
     return TableDiff(
         changed=tuple(pair for pair in pairs if _differs(*pair)),
@@ -157,11 +157,13 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
     """Identify the job of a line for one goal; ``values`` are the cells of the line."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
-    return Job(**shared, goal=goal, kind=kind, source=_source(values, kind), threads=threads)
+    return Job(
+        **shared, goal=goal, kind=kind, source=_unmeasured_source(values, kind), threads=threads
+    )
 
 
-def _source(values: Values, kind: str) -> str:
-    """The published table or the software behind a figure that epochcost did not measure."""
+def _unmeasured_source(values: Values, kind: str) -> str:
+    """The published table or the software of a figure, or its kind; empty for a measured figure."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -174,13 +176,12 @@ def _source(values: Values, kind: str) -> str:
             return "" if kind == "measured" else kind
 
 
-def _pairs(
+def _pair_by_plan(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair a job's old and new figures by price plan.
+    """If a revision lacks a plan, its figure without a price, or None, completes the pair.
 
-    If a revision lacks a plan, the other figure is the revision's figure without a price, else
-    None. Superseded prices, which the table keeps for published times, are paired by id only.
+    Superseded prices are paired by id only.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

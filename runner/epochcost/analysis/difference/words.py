@@ -29,16 +29,19 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     The cost of an epoch is not listed if the cost of the full training is listed. Of the costs that
     changed only because predictions changed, just the largest changes are listed.
     """
-    full = {_plan(cost) for cost in costs if cost.figure.job.goal == "full"}
-    ends = [cost for cost in costs if cost.figure.job.goal != "epoch" or _plan(cost) not in full]
+    full = {_key_without_goal(cost) for cost in costs if cost.figure.job.goal == "full"}
+    ends = [
+        cost
+        for cost in costs
+        if cost.figure.job.goal != "epoch" or _key_without_goal(cost) not in full
+    ]
     anew = sorted((cost for cost in ends if cost.only_predicted), key=_largest_first)
     much = [cost for cost in anew[:_MOST_ANEW] if -_largest_first(cost) >= _LEAST_ANEW]
     explained = [cost for cost in ends if not cost.only_predicted]
     return tuple(sorted((*explained, *much), key=_largest_first))
 
 
-def _plan(cost: ChangedCost) -> tuple[object, ...]:
-    """Key of a changed cost without its goal: workload, machine, and prices before and after."""
+def _key_without_goal(cost: ChangedCost) -> tuple[object, ...]:
     prices = (side.price if side else None for side in (cost.before, cost.after))
     return (*cost.figure.job.work, *prices)
 
@@ -50,8 +53,7 @@ def _largest_first(cost: ChangedCost) -> float:
     return -float("inf") if relative is None else -round(abs(relative), _DIGITS)
 
 
-def _changed_predictions(difference: Difference) -> Iterator[str]:
-    """Yield a sentence about costs that changed only because their prediction changed, if any."""
+def _changed_prediction_words(difference: Difference) -> Iterator[str]:
     changes = {
         cost.figure.job: cost.relative
         for cost in difference.costs
@@ -60,7 +62,9 @@ def _changed_predictions(difference: Difference) -> Iterator[str]:
     if changes:
         job = max(changes, key=lambda key: abs(changes[key]))
         most = f"{changes[job]:+.1%} ({job_words(job)}, on {machine_words(job)})"
-        counted = _counted(len(changes), "predicted cost changes", "predicted costs change")
+        counted = _number_with_noun(
+            len(changes), "predicted cost changes", "predicted costs change"
+        )
         learned = difference.results.learned_from
         why = f"; predictions learn from all results ({learned})" if learned else ""
         yield f"{counted}: median {statistics.median(changes.values()):+.1%}, most {most}{why}"
@@ -70,15 +74,15 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
     """Sentences about predictions that changed, were added or were removed."""
     lists = {"added": difference.added, "removed": difference.removed}
     sentences = (
-        f"{_counted(len(jobs), 'prediction')} {kind}: {_shares(jobs)}"
+        f"{_number_with_noun(len(jobs), 'prediction')} {kind}: {_commonest_names(jobs)}"
         for kind, jobs in lists.items()
         if jobs
     )
-    return (*_changed_predictions(difference), *sentences)
+    return (*_changed_prediction_words(difference), *sentences)
 
 
-def _shares(jobs: Sequence[Job]) -> str:
-    """Name the machines and models that explain most jobs; each job counts once."""
+def _commonest_names(jobs: Sequence[Job]) -> str:
+    """Machines and models with their numbers of jobs; each job counts once."""
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:
         counts = Counter(name for job in left for name in (job.hardware, job.workload))
@@ -105,28 +109,27 @@ def summary(difference: Difference) -> str:
     new = sum(winner.before is None for winner in difference.winners)
     parts = [
         *(
-            f"{_counted(len(files), 'result')} {kind.replace('_', ' ')}"
+            f"{_number_with_noun(len(files), 'result')} {kind.replace('_', ' ')}"
             for kind, files in difference.results.by_kind().items()
         ),
-        _counted(len(difference.prices), "other spec changes", "other specs change"),
-        f"{_counted(len(costs), *changes)} ({ways})" if costs else "",
-        _counted(
+        _number_with_noun(len(difference.prices), "other spec changes", "other specs change"),
+        f"{_number_with_noun(len(costs), *changes)} ({ways})" if costs else "",
+        _number_with_noun(
             len(difference.winners) - new, "cheapest choice changes", "cheapest choices change"
         ),
-        _counted(new, "new job"),
+        _number_with_noun(new, "new job"),
         *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
-        _counted(
+        _number_with_noun(
             difference.unsure,
             "job re-measured without a significant change",
             "jobs re-measured without a significant change",
         ),
-        _counted(len(difference.problems), "file left out", "files left out"),
+        _number_with_noun(len(difference.problems), "file left out", "files left out"),
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _counted(number: int, singular: str, plural: str = "") -> str:
-    """A number with its noun; empty for zero."""
+def _number_with_noun(number: int, singular: str, plural: str = "") -> str:
     noun = singular if number == 1 else plural or f"{singular}s"
     return f"{number:,} {noun}" if number else ""
 
@@ -170,7 +173,6 @@ def _plan_words(figure: Figure) -> str:
 
 
 def _cost_words(figure: Figure | None) -> str:
-    """The cost, with its range if predicted or estimated; "unknown" without a known price."""
     if figure is None:
         return "—"
     if figure.cost is None or figure.ends is None:

@@ -32,17 +32,18 @@ def _served(name: str, meaning: str, unit: str) -> Entry:
 
 
 def _seconds(name: str, meaning: str, empty: str) -> tuple[Entry, ...]:
-    return _interval(name, meaning, empty, "seconds", suffix="_s")
+    return _entries_with_interval(name, meaning, empty, "seconds", suffix="_s")
 
 
 def _money(name: str, meaning: str) -> tuple[Entry, ...]:
-    return _interval(name, meaning, f"for other jobs, and {_UNPRICED}", "currency of the row")
+    return _entries_with_interval(
+        name, meaning, f"for other jobs, and {_UNPRICED}", "currency of the row"
+    )
 
 
-def _interval(
+def _entries_with_interval(
     name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
 ) -> tuple[Entry, ...]:
-    """Make three columns: a quantity, and the low and the high end of its interval."""
     nothing = f"{empty}; also if no interval is known"
     return (
         Entry(f"{name}{suffix}", meaning, empty, "number", unit),

@@ -189,18 +189,17 @@ def _costs(costs: Mapping[Goal, Cost | None]) -> Values:
             name: value
             for goal, cost in costs.items()
             if isinstance(cost, Estimate)
-            for name, value in _ends(f"{goal}_cost", "", cost).items()
+            for name, value in _value_with_ends(f"{goal}_cost", "", cost).items()
         },
         "unpriced_because": reasons[0] if reasons else None,
     }
 
 
 def _time(name: str, time: Time | None) -> Values:
-    return _ends(name, "_s", time) if time else {}
+    return _value_with_ends(name, "_s", time) if time else {}
 
 
-def _ends(name: str, suffix: str, value: Time | Estimate) -> Values:
-    """A quantity and the ends of its interval; the ends are None if there is no interval."""
+def _value_with_ends(name: str, suffix: str, value: Time | Estimate) -> Values:
     exact = value.low == value.high
     return {
         f"{name}_low{suffix}": None if exact else value.low,
