@@ -49,18 +49,18 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
             return place.group()
         if kind == "table":
             return f"{opening}{as_html(figure.table)}</div>"
-        still = _still(figure, drawer) if kind == "figure" else ""
+        still = _labelled_chart_html(figure, drawer) if kind == "figure" else ""
         spec = "" if figure.scripted else _spec(figure, drawer)
         return f"{opening}{still}{spec}</div>"
 
     return _PLACE.sub(filled, page)
 
 
-def _still(figure: Figure, drawer: Drawer) -> str:
-    """Make a chart's HTML: a single picture with a label for screen readers."""
+def _labelled_chart_html(figure: Figure, drawer: Drawer) -> str:
     label = html.escape(f"{figure.title}. {figure.description}")
-    quiet = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
-    return f'<div class="ec-static" role="img" aria-label="{label}">{quiet}</div>'
+    # Screen readers read the label instead of the texts in the SVG.
+    silent_svg = drawer.draw(figure).svg.replace("<svg ", '<svg aria-hidden="true" ', 1)
+    return f'<div class="ec-static" role="img" aria-label="{label}">{silent_svg}</div>'
 
 
 def _spec(figure: Figure, drawer: Drawer) -> str:

@@ -94,13 +94,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._drawer = Drawer(self._path(config, self.config.cache) / "drawings")
         self._warnings = CountHandler(level=logging.WARNING)
         logging.getLogger("mkdocs").addHandler(self._warnings)
-        self._refuse_links(config)
+        self._report_symbolic_links(config)
         if self._whole:
-            self._begin_folder(config)
+            self._build_in_new_folder(config)
         return config
 
-    def _begin_folder(self, config: MkDocsConfig) -> None:
-        """Let MkDocs build in a new folder, which replaces the site's folder at the end."""
+    def _build_in_new_folder(self, config: MkDocsConfig) -> None:
         self._place = Path(config.site_dir)
         try:
             self._folder = SiteFolder(self._place)
@@ -108,8 +107,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
         config.site_dir = str(self._folder.new)
 
-    def _refuse_links(self, config: MkDocsConfig) -> None:
-        """Warn of symbolic links in the docs folder; a strict build raises PluginError instead."""
+    def _report_symbolic_links(self, config: MkDocsConfig) -> None:
         faults = tuple(link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
@@ -184,7 +182,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         """Resolve links in raw HTML, which MkDocs ignores; rank some folders lower in search."""
         if page.file.src_uri.startswith(_RECORDS):
             page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
-        return resolve_links(html, partial(_address, files, page.file))
+        return resolve_links(html, partial(_relative_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
         """Set the content security policy of pages, and draw the figures into their files."""
@@ -223,16 +221,16 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:
-            self._replace(self._folder, config)
+            self._replace_site_folder(self._folder, config)
         self._end()
 
-    def _replace(self, folder: SiteFolder, config: MkDocsConfig) -> None:
-        """Move the new site to its place, unless warnings will make a strict build fail."""
+    def _replace_site_folder(self, new_site: SiteFolder, config: MkDocsConfig) -> None:
         config.site_dir = str(self._place)
+        # MkDocs will fail this build.
         if config.strict and self._warnings.counts:
             return
         try:
-            folder.replace()
+            new_site.replace()
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         log.info(f"The site is in {config.site_dir}")
@@ -269,7 +267,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         for file in files:
             content = file.content_bytes
             if file.src_uri in self._site.pages:
-                text = resolve_links(content.decode(), partial(_address, files, file))
+                text = resolve_links(content.decode(), partial(_relative_address, files, file))
                 content = insert_charts(text, self._site.figures, self._drawer).encode()
             if not _excluded(file):
                 yield file.src_uri, content
@@ -285,8 +283,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return Path(config.config_file_path).parent / PurePosixPath(path)
 
 
-def _address(files: Files, page: File, uri: str) -> str:
-    """The address of a file, relative to a page; logs a warning if the file is missing."""
+def _relative_address(files: Files, page: File, uri: str) -> str:
     file = files.get_file_from_path(uri)
     if file is None:
         log.warning(f"{page.src_uri}: a link leads to {uri}: no such file")

@@ -132,15 +132,16 @@ class Contest:
         return tuple(contender for contender in self.machines if contender.answers) or self.machines
 
     @cached_property
-    def _comparable(self) -> tuple[Contender, ...]:
-        """Competing machines whose costs are in the first machine's currency."""
+    def _competing_in_one_currency(self) -> tuple[Contender, ...]:
         currency = self.competing[0].cost.currency
         return tuple(each for each in self.competing if each.cost.currency == currency)
 
     @cached_property
     def frontier(self) -> tuple[Contender, ...]:
         """The machines that no other machine beats in both time and cost, fastest first."""
-        candidates = (Candidate(each, each.time.mean, each.cost) for each in self._comparable)
+        candidates = (
+            Candidate(each, each.time.mean, each.cost) for each in self._competing_in_one_currency
+        )
         return tuple(candidate.key for candidate in compare.frontier(candidates))
 
     @property
@@ -179,7 +180,9 @@ class Contest:
         """
         if not self.cheapest.price.unconfirmed_words:
             return None
-        sure = (each for each in self._comparable if not each.price.unconfirmed_words)
+        sure = (
+            each for each in self._competing_in_one_currency if not each.price.unconfirmed_words
+        )
         return min(sure, key=lambda contender: contender.cost.mean, default=None)
 
     @property
@@ -187,7 +190,7 @@ class Contest:
         """The cheapest measured machine that competes; None if it is ``cheapest``, or none does."""
         if self.cheapest.is_measured:
             return None
-        measured = (each for each in self._comparable if each.is_measured)
+        measured = (each for each in self._competing_in_one_currency if each.is_measured)
         return min(measured, key=lambda contender: contender.cost.mean, default=None)
 
     @property
@@ -202,7 +205,9 @@ class Contest:
         best, goal = self.cheapest.row, self.goal
         if best is None or goal == "tokens" or goal == "lora":  # noqa: PLR1714
             return None
-        return odds_of(best, (each.row for each in self._comparable if each.row), goal)
+        return odds_of(
+            best, (each.row for each in self._competing_in_one_currency if each.row), goal
+        )
 
     @cached_property
     def cost_axis(self) -> LogAxis:

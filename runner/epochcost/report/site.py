@@ -96,7 +96,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
     return Site(
         pages={page.uri: render(jinja, page) for page in pages},
         files={
-            **dict(_assets(templates)),
+            **dict(_asset_files(templates)),
             **dict(data_files(report.lines)),
             feed.URI: feed.feed(report),
             **dict(api_files(report)),
@@ -105,19 +105,18 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
             **{stored.uri: stored.path for stored in inputs.ceilings},
-            **dict(_observed_tables(inputs.catalogue)),
+            **dict(_observation_table_files(inputs.catalogue)),
         },
         figures=figures,
         sections=tuple(
             Section(title, {page.uri: page.title for page in group})
             for title, group in groups.items()
         ),
-        embedded=dict(_embedded(jinja, pages)),
+        embedded=dict(_embeddable_figure_pages(jinja, pages)),
     )
 
 
-def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
-    """Yield the address and the file of each table of measured speeds that the site publishes."""
+def _observation_table_files(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
     for table_spec in catalogue.observations.values():
         spec_file = catalogue.files[f"observations/{table_spec.id}"]
         for name in (table_spec.table, table_spec.decoders, table_spec.machines):
@@ -125,8 +124,9 @@ def _observed_tables(catalogue: Catalogue) -> Iterator[tuple[str, Path]]:
                 yield f"data/observations/{name}", spec_file.with_name(name)
 
 
-def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
-    """Yield address and HTML of a page to embed each figure, with a link to the figure's page."""
+def _embeddable_figure_pages(
+    templates: Environment, pages: Iterable[Page]
+) -> Iterator[tuple[str, str]]:
     template = templates.get_template("pages/embed.html.jinja")
     for page in pages:
         for figure in page.figures.values():
@@ -135,8 +135,7 @@ def _embedded(templates: Environment, pages: Iterable[Page]) -> Iterator[tuple[s
                 yield f"embed/{figure.id}.html", text
 
 
-def _assets(templates: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield style sheets, scripts and pictures, unchanged, and the palette as a style sheet."""
+def _asset_files(templates: Path) -> Iterator[tuple[str, bytes]]:
     folder = templates / ASSETS
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
@@ -177,24 +176,25 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     """
     sections = {section.title: _entry(section) for section in site.sections}
     more = [sections[title] for title in sections if title not in _FIRST]
-    groups = {"More": more, "Docs": _docs(sorted(uri for uri in written if uri not in site.pages))}
+    groups = {
+        "More": more,
+        "Docs": _hand_written_page_groups(sorted(uri for uri in written if uri not in site.pages)),
+    }
     leading = [sections[title] for title in _FIRST if title in sections]
     return [*leading, *({title: entries} for title, entries in groups.items() if entries)]
 
 
-def _docs(uris: Sequence[str]) -> list[Any]:
-    """Group hand-written pages by kind, after the tutorial and other pages without a kind.
-
-    The overview of a kind comes before the kind's other pages.
-    """
+def _hand_written_page_groups(uris: Sequence[str]) -> list[Any]:
     kinds = {
         title: sorted(
             (uri for uri in uris if uri.startswith(folder)),
+            # The overview comes first.
             key=lambda uri: not uri.endswith("/index.md"),
         )
         for title, folder in _KINDS.items()
     }
     plain = [uri for uri in uris if not uri.startswith(tuple(_KINDS.values()))]
+    # The tutorial comes first.
     plain.sort(key=lambda uri: uri != "start.md")
     return [*plain, *({title: pages} for title, pages in kinds.items() if pages)]
 
@@ -206,11 +206,10 @@ def _entry(section: Section) -> Any:
     if len(following) <= _MOST_LISTED:
         return {section.title: [first, *following]}
     ordered = sorted(following, key=lambda uri: (section.pages[uri].casefold(), uri))
-    return {section.title: [first, *map(partial(_group, section), _runs(ordered))]}
+    return {section.title: [first, *map(partial(_group, section), _nearly_equal_groups(ordered))]}
 
 
-def _runs(uris: Sequence[str]) -> list[Sequence[str]]:
-    """Divide addresses into the fewest groups of at most ``_MOST_LISTED``, of nearly equal size."""
+def _nearly_equal_groups(uris: Sequence[str]) -> list[Sequence[str]]:
     count = -(-len(uris) // _MOST_LISTED)
     ends = [len(uris) * part // count for part in range(count + 1)]
     return [uris[begin:end] for begin, end in pairwise(ends)]

@@ -96,11 +96,7 @@ def _hour(price: Price) -> str:
     return "" if hour is None else f"{hour:.4g}"
 
 
-def _energy_of_use(price: Price) -> str:
-    """The cost of the energy that an hour of use adds; the rest of its price is due in any case.
-
-    ``price`` must have an owned plan.
-    """
+def _energy_cost_per_hour(price: Price) -> str:
     assert price.owned is not None, "the template asks for owned plans only"
     return units.money(Ownership.of(price.owned).energy_per_hour, price.currency)
 
@@ -135,7 +131,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "machine_uri": lambda hardware: address(machine_uri(hardware)),
     "month": wording.month_words,
     "month_hour": wording.month_hour_words,
-    "energy_of_use": _energy_of_use,
+    "energy_of_use": _energy_cost_per_hour,
     "owned_hour": _owned_hour,
     "page_title": page_title,
     "place": wording.place_words,

@@ -50,7 +50,11 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
-    programs = {"capacity": _predicted_capacity(), "request": _request(), "cost": _cost()}
+    programs = {
+        "capacity": _token_seconds_program(),
+        "request": _request_seconds_program(),
+        "cost": _token_cost_program(),
+    }
     known = {"most_busy": float(MOST_BUSY), "shapes": dict(SHAPES)}
     shared = {**known, "machines": machines, **programs}
     yield SHARED, as_script("epochcostTokens", shared)
@@ -87,15 +91,17 @@ def _timing(timing: DeviceTiming, precision: Precision) -> Json:
         "devices": layout.devices,
         "room": int(layout.room),
         # As many powers of two as the engine processes sequences.
-        "step": [*map(_short_of, timing.step[: layout.engine.most_sequences.bit_length()])],
-        "phases": {name: _short_of(seconds) for name, seconds in phases.items()},
-        "spread": [_short_of(end) for end in timing.spread],
+        "step": [
+            *map(_rounded_to_five_digits, timing.step[: layout.engine.most_sequences.bit_length()])
+        ],
+        "phases": {name: _rounded_to_five_digits(seconds) for name, seconds in phases.items()},
+        "spread": [_rounded_to_five_digits(end) for end in timing.spread],
         "machines": {alike.place.machine.hardware: alike.copies for alike in timing.layouts},
     }
 
 
-def _short_of(seconds: float) -> float:
-    """Round predicted seconds to five digits, because predictions are not more precise."""
+def _rounded_to_five_digits(seconds: float) -> float:
+    # Predictions are not more precise.
     return float(f"{seconds:.5g}")
 
 
@@ -107,7 +113,8 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
         "software": one_line(timed.software),
         "longest": {phase: longest for phase, (_, longest) in timed.lengths.items()},
         "capacities": [
-            {"sequences": number, "program": _capacity(timed, number)} for number in timed.sequences
+            {"sequences": number, "program": _measured_traffic_program(timed, number)}
+            for number in timed.sequences
         ],
     }
 
@@ -131,12 +138,10 @@ def _machine(report: Report, machine: Machine) -> Json:
     }
 
 
-def _predicted_capacity() -> Json:
-    """Make a program for one copy of a model: seconds to the first token and between two tokens.
-
-    The inputs ``step`` and ``alone`` are the seconds to decode a token with an empty cache:
-    ``step`` for all sequences together, ``alone`` for a single sequence.
-    """
+def _token_seconds_program() -> Json:
+    """Make the program of token times for a single copy of a model."""
+    # The seconds to decode a token with an empty cache are ``step`` for all sequences together, and
+    # ``alone`` for a single sequence.
     sequences, step, alone, cached, once, room = map(
         symbol, ("sequences", "step", "alone", "cached", "once", "room")
     )
@@ -159,8 +164,7 @@ def _predicted_capacity() -> Json:
         )
 
 
-def _request() -> Json:
-    """Make a program for a machine's seconds per request, from the times of its model copies."""
+def _request_seconds_program() -> Json:
     first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
     with exact_arithmetic():
         shared = _OUTPUT * token / sequences
@@ -168,19 +172,19 @@ def _request() -> Json:
     return answers_program({"request": request})
 
 
-def _cost() -> Json:
-    """Make a program for the cost of a million tokens, given the seconds of a request."""
+def _token_cost_program() -> Json:
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
-        return answers_program(_bills(ends, tokens))
+        return answers_program(_cost_formulas(ends, tokens))
 
 
-def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Make formulas for the number of machines and the cost of a million tokens.
+def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
+    """The costs are those of a million tokens.
 
-    ``requests`` has the seconds of a request: low end, mean and high end.
+    ``request_seconds`` has the low end, the mean and the high end of the seconds of a request. A
+    request has ``tokens`` tokens.
     """
-    machines = [machines_for(_RATE, seconds) for seconds in requests]
+    machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
     turn = break_even_rate(_HOUR, symbol("api_request"))
     return {
@@ -190,30 +194,30 @@ def _bills(requests: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
         "high": high,
         **{
             name: busy_per_million(_HOUR, seconds, tokens)
-            for name, seconds in zip(("full_low", "full", "full_high"), requests, strict=True)
+            for name, seconds in zip(
+                ("full_low", "full", "full_high"), request_seconds, strict=True
+            )
         },
         # 0 if a machine that serves enough requests would be too busy.
-        "turn": where(turn * requests[1] <= MOST_BUSY, turn, Decimal(0)),
+        "turn": where(turn * request_seconds[1] <= MOST_BUSY, turn, Decimal(0)),
     }
 
 
-def _capacity(timed: TimedDecoder, sequences: int) -> Any:
-    """Make a program that computes times and costs of requests from their rate, lengths and price.
-
-    The program's value ``timed`` is 1 if prompt and answer are within the measured lengths, else 0.
-    """
+def _measured_traffic_program(timed: TimedDecoder, sequences: int) -> Any:
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
     middle, tokens = _PROMPT + _OUTPUT / 2, _PROMPT + _OUTPUT
-    firsts = [seconds_at(_short(points), _PROMPT) for points in ends_of(prefills)]
-    steps = [seconds_at(_short(points), middle) for points in ends_of(decodes)]
+    firsts = [seconds_at(_rounded_to_nine_digits(points), _PROMPT) for points in ends_of(prefills)]
+    steps = [seconds_at(_rounded_to_nine_digits(points), middle) for points in ends_of(decodes)]
     with exact_arithmetic():
         requests = [
             first + _OUTPUT * step / sequences for first, step in zip(firsts, steps, strict=True)
         ]
-        bills = _bills(requests, tokens)
+        bills = _cost_formulas(requests, tokens)
     return answers_program(
         {
-            "timed": _within(prefills, _PROMPT) * _within(decodes, middle),
+            # 1 if prompt and answer are within the measured lengths, else 0.
+            "timed": _within_lengths_formula(prefills, _PROMPT)
+            * _within_lengths_formula(decodes, middle),
             "first": firsts[1],
             "token": token_seconds(firsts[1], steps[1], _OUTPUT, sequences),
             "request": requests[1],
@@ -222,13 +226,12 @@ def _capacity(timed: TimedDecoder, sequences: int) -> Any:
     )
 
 
-def _short(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
-    """Round times to nine digits, because more digits would only enlarge the script."""
+def _rounded_to_nine_digits(points: Sequence[tuple[int, Decimal]]) -> list[tuple[int, Decimal]]:
+    # More digits would only enlarge the script.
     return [(tokens, Decimal(f"{seconds:.9g}")) for tokens, seconds in points]
 
 
-def _within(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
-    """Make a formula that is 1 if ``tokens`` is within the lengths of ``steps``, else 0."""
+def _within_lengths_formula(steps: Sequence[tuple[int, Time]], tokens: Decimal) -> Decimal:
     shortest, longest = Decimal(steps[0][0]), Decimal(steps[-1][0])
     at_most = where(tokens <= longest, Decimal(1), Decimal(0))
     return where(tokens < shortest, Decimal(0), at_most)

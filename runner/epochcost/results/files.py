@@ -97,7 +97,7 @@ def _write_and_replace(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder so that a renamed file survives a power cut, if the file system can sync it."""
+    # A renamed file then survives a power cut. Some file systems cannot sync a folder.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

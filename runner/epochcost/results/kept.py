@@ -80,7 +80,7 @@ class Keep(Generic[ValueT]):
             digest = self._digest(key)
             data = json.dumps(self.form.dump_python((digest, value), mode="json"))
             with contextlib.suppress(OSError):
-                _write(self._file(folder, digest), data)
+                _write_atomically(self._file(folder, digest), data)
 
     def _digest(self, key: object) -> str:
         return hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
@@ -89,24 +89,21 @@ class Keep(Generic[ValueT]):
         return folder / f"{self.kind}-{digest}.json"
 
 
-def _write(file: Path, data: str) -> None:
-    """Write a file atomically, without syncing, because the file need not survive a power cut."""
+def _write_atomically(file: Path, data: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    _make_room(file.parent)
+    _delete_oldest_files(file.parent)
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
+        # Without syncing, because the file need not survive a power cut.
         temporary.write_text(data, encoding="utf-8")
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+# Cached, so that a process lists a folder only once.
 @functools.cache
-def _make_room(folder: Path) -> None:
-    """Delete the oldest half of the files if there are more than ``_MOST_KEPT``.
-
-    Each process deletes files of a folder at most once.
-    """
+def _delete_oldest_files(folder: Path) -> None:
     files = list(folder.glob("*-*.json"))
     if len(files) > _MOST_KEPT:
         for path in sorted(files, key=lambda each: each.stat().st_mtime_ns)[: _MOST_KEPT // 2]:

@@ -73,16 +73,15 @@ def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, .
     if hardware.detected:
         return ()
     return (
-        *_processor(hardware, environment),
-        *_cpus(hardware, environment),
-        *_memory(hardware, environment),
-        *_gpus(hardware, environment),
-        *_instance(hardware, environment),
+        *_processor_differences(hardware, environment),
+        *_cpu_count_differences(hardware, environment),
+        *_memory_differences(hardware, environment),
+        *_gpu_differences(hardware, environment),
+        *_instance_type_differences(hardware, environment),
     )
 
 
-def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences of the CPU's maker, family and model, if both spec and machine state them."""
+def _processor_differences(hardware: Hardware, environment: Environment) -> Iterator[str]:
     names = (hardware.cpu or "", environment.cpu or "")
     makers = [set(_parts(name)) & _MAKERS for name in names]
     kinds = [_KIND.findall(name) for name in names]
@@ -90,7 +89,7 @@ def _processor(hardware: Hardware, environment: Environment) -> Iterator[str]:
         yield f"a CPU {environment.cpu}, not {hardware.cpu}"
 
 
-def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
+def _cpu_count_differences(hardware: Hardware, environment: Environment) -> Iterator[str]:
     logical, quota = environment.logical_cpus, environment.cpu_quota
     if hardware.vcpus is not None and logical != hardware.vcpus:
         yield f"{logical} logical CPUs, not {hardware.vcpus}"
@@ -103,7 +102,7 @@ def _cpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
         yield f"{cores} cores, not {hardware.cores}"
 
 
-def _memory(hardware: Hardware, environment: Environment) -> Iterator[str]:
+def _memory_differences(hardware: Hardware, environment: Environment) -> Iterator[str]:
     limits = (environment.memory_bytes, environment.memory_limit_bytes)
     sizes = [limit for limit in limits if limit is not None]
     if hardware.memory_gib is None or not sizes:
@@ -117,8 +116,7 @@ def _about(found_gib: float, declared_gib: float) -> bool:
     return _LEAST_MEMORY_SHARE <= found_gib / declared_gib <= _MOST_MEMORY_SHARE
 
 
-def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
-    """Differences in the number of GPUs or, for equal numbers, between each GPU and its spec."""
+def _gpu_differences(hardware: Hardware, environment: Environment) -> Iterator[str]:
     demanded = [chip for chip in hardware.accelerators for _ in range(chip.count)]
     gpus = environment.gpus
     if len(gpus) != len(demanded):
@@ -126,11 +124,12 @@ def _gpus(hardware: Hardware, environment: Environment) -> Iterator[str]:
         return
     demanded.sort(key=lambda chip: chip.name)
     pairs = zip(sorted(gpus, key=lambda gpu: str(gpu.name)), demanded, strict=True)
-    yield from dict.fromkeys(difference for gpu, chip in pairs for difference in _gpu(gpu, chip))
+    yield from dict.fromkeys(
+        difference for gpu, chip in pairs for difference in _chip_differences(gpu, chip)
+    )
 
 
-def _gpu(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
-    """Differences of ``gpu`` from the spec's ``chip``: in name or, for equal names, in memory."""
+def _chip_differences(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
     if gpu.name is not None and not same_chip(gpu.name, chip.name):
         yield f"a {gpu.name}, not a {chip.name}"
     elif chip.memory_gib is not None and gpu.memory_bytes is not None:
@@ -153,23 +152,20 @@ def _parts(name: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", name.lower())
 
 
-def _instance(hardware: Hardware, environment: Environment) -> Iterator[str]:
+def _instance_type_differences(hardware: Hardware, environment: Environment) -> Iterator[str]:
     rented = environment.instance
     if rented is None or hardware.provider not in _PROVIDERS:
         return
     if hardware.provider != rented.provider:
         yield f"the instance type {rented.type} of {rented.provider}, not {hardware.provider}"
-    elif not hardware.id.startswith(_MADE_UP) and not _of_type(hardware.id, rented.type):
+    elif not hardware.id.startswith(_MADE_UP) and not _is_of_type(hardware.id, rented.type):
         yield f"the instance type {rented.type}, not {hardware.id}"
 
 
-def _of_type(identifier: str, instance_type: str) -> bool:
-    """Whether ``identifier`` is the id of a machine of a cloud's ``instance_type``.
-
-    Such an id is the type in lower case, without Azure's ``Standard_``. On GCE, GPUs may follow.
-    """
+def _is_of_type(hardware_id: str, instance_type: str) -> bool:
+    # The type's spelling in ids, without Azure's `Standard_`. On GCE, GPUs may follow the type.
     spelled = instance_type.lower().replace("_", "-").removeprefix("standard-")
-    return identifier == spelled or identifier.startswith(f"{spelled}-")
+    return hardware_id == spelled or hardware_id.startswith(f"{spelled}-")
 
 
 def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> float | None:
@@ -211,12 +207,12 @@ def gpu_products(chips: Sequence[Accelerator], precision: Precision) -> float:
     """Upper bound of the FLOP/s of a matrix product on the fastest of ``chips``."""
     single = precision == "fp32"
     peaks = [chip.peak_fp32_tflops if single else chip.peak_fp16_tflops for chip in chips]
-    return _fastest(peaks, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
+    return _highest_rate(peaks, 1e12, _ANY_GPU_SINGLE if single else _ANY_GPU_HALF) * _BOOST
 
 
 def gpu_copy(chips: Sequence[Accelerator]) -> float:
     """Upper bound of the memory bandwidth of the fastest of ``chips``, in bytes per second."""
-    return _fastest([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
+    return _highest_rate([chip.memory_gb_per_second for chip in chips], 1e9, _ANY_GPU_COPY) * _BOOST
 
 
 def gpus_of(
@@ -233,7 +229,7 @@ def gpus_of(
     return hardware.accelerators or alike
 
 
-def _fastest(peaks: Sequence[Decimal | None], unit: float, any_gpu: float) -> float:
-    """The highest of ``peaks`` times ``unit``; ``any_gpu`` without peaks or if one is None."""
+def _highest_rate(peaks: Sequence[Decimal | None], unit: float, any_gpu_rate: float) -> float:
     rates = [float(peak) * unit for peak in peaks if peak is not None]
-    return max(rates) if rates and len(rates) == len(peaks) else any_gpu
+    # A chip without a known peak may be the fastest.
+    return max(rates) if rates and len(rates) == len(peaks) else any_gpu_rate

@@ -91,15 +91,15 @@ def reported_runs(
             model=model,
             source_digest=digest,
             position=position,
-            terms=_counted(terms, run, machine, path.name),
+            terms=_with_device_counts(terms, run, machine, path.name),
             run=run,
         )
         for position, run in enumerate(runs)
     )
 
 
-def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
-    """Fill in missing numbers of GPUs and machines; raises InputError for contradicting numbers.
+def _with_device_counts(terms: Terms, run: ToolRun, machine: Hardware, file_name: str) -> Terms:
+    """Fill in missing numbers; raises InputError for contradicting numbers.
 
     The number of GPUs comes from the first of these sources that states it: the reporter, the file,
     the file's name (``…_gpus_16_…`` of InferenceX), the machine's spec.
@@ -111,7 +111,7 @@ def _counted(terms: Terms, run: ToolRun, machine: Hardware, name: str) -> Terms:
         return terms.model_copy(update={"machines": terms.machines or 1})
     if terms.gpus and run.gpus and terms.gpus != run.gpus:
         raise InputError(f"--gpus {terms.gpus}: expected the {run.gpus} that the file states")
-    named = re.search(r"gpus[_-](\d{1,5})(?!\d)", name)
+    named = re.search(r"gpus[_-](\d{1,5})(?!\d)", file_name)
     in_file = run.gpus or (int(named[1]) if named else 0)
     gpus = terms.gpus or in_file or each * (terms.machines or 1)
     least = -(-gpus // each)

@@ -34,7 +34,7 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
     comparison with fp32 comes from the first round that has one. Other fields that cannot be
     summed, such as losses and placement, come from ``new``.
     """
-    rounds = (*([] if earlier is None else _rounds(earlier)), *_rounds(new))
+    rounds = (*([] if earlier is None else _as_rounds(earlier)), *_as_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
     joined = Measurement.model_validate(
         dict(new)
@@ -44,20 +44,24 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
             "warmup_seconds": tuple(each for part in parts for each in part.warmup_seconds),
             "samples_seconds": tuple(each for part in parts for each in part.samples_seconds),
             "steps_taken": sum(part.steps_taken for part in parts),
-            "peak_memory_bytes": _join(max, (part.peak_memory_bytes for part in parts)),
+            "peak_memory_bytes": _join_if_all_known(
+                max, (part.peak_memory_bytes for part in parts)
+            ),
             "agreement": parts[0].agreement or new.agreement,
-            "conditions": _conditions([turn.conditions for turn in rounds if turn.conditions]),
-            "energy": _energy([turn.energy for turn in rounds if turn.energy]),
+            "conditions": _joined_conditions(
+                [turn.conditions for turn in rounds if turn.conditions]
+            ),
+            "energy": _joined_energy([turn.energy for turn in rounds if turn.energy]),
             "rounds": rounds,
         }
     )
     return joined.model_copy(update={"stop_reason": _stop_reason(joined, demanded)})
 
 
-def _rounds(measurement: Measurement) -> tuple[Round, ...]:
-    """The rounds of a measurement; a measurement without rounds is a single round."""
+def _as_rounds(measurement: Measurement) -> tuple[Round, ...]:
     if measurement.rounds:
         return measurement.rounds
+    # A measurement without rounds is a single round.
     same = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
     counted = {
         "warmup_steps": len(measurement.warmup_seconds),
@@ -69,74 +73,65 @@ def _rounds(measurement: Measurement) -> tuple[Round, ...]:
 _SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 
-def _stop_reason(joined: Measurement, demanded: float) -> StopReason:
-    """The reason why the measurement stopped.
-
-    Either all rounds together are precise, or a round ran out of time, or all rounds are done.
-    """
-    if relative_half_width(joined.samples_seconds, joined.samples_by_round) <= demanded:
+def _stop_reason(measurement: Measurement, demanded_half_width: float) -> StopReason:
+    half_width = relative_half_width(measurement.samples_seconds, measurement.samples_by_round)
+    if half_width <= demanded_half_width:
         return "precise"
-    short = any(turn.stop_reason == "budget" for turn in joined.rounds)
+    short = any(turn.stop_reason == "budget" for turn in measurement.rounds)
     return "budget" if short else "rounds"
 
 
-def _conditions(watched: Sequence[Conditions]) -> Conditions | None:
-    """The conditions over all rounds: mean loads, total time stopped by a quota, largest memory."""
-    if not watched:
+def _joined_conditions(by_round: Sequence[Conditions]) -> Conditions | None:
+    if not by_round:
         return None
-    fullest = max(watched, key=lambda conditions: conditions.device_memory_bytes or 0)
+    fullest = max(by_round, key=lambda conditions: conditions.device_memory_bytes or 0)
     return Conditions(
-        seconds=sum(conditions.seconds for conditions in watched),
-        others_cpus=_mean(watched, "others_cpus"),
-        steal_share=_mean(watched, "steal_share"),
-        frozen_seconds=_join(sum, (conditions.frozen_seconds for conditions in watched)),
-        throttles=_union([conditions.throttles for conditions in watched]),
-        devices=_union([conditions.devices for conditions in watched]),
+        seconds=sum(conditions.seconds for conditions in by_round),
+        others_cpus=_time_weighted_mean(by_round, "others_cpus"),
+        steal_share=_time_weighted_mean(by_round, "steal_share"),
+        frozen_seconds=_join_if_all_known(
+            sum, (conditions.frozen_seconds for conditions in by_round)
+        ),
+        throttles=_distinct_items([conditions.throttles for conditions in by_round]),
+        devices=_distinct_items([conditions.devices for conditions in by_round]),
         device_memory_bytes=fullest.device_memory_bytes,
         device_memory_meter=fullest.device_memory_meter,
-        unknown={name: why for conditions in watched for name, why in conditions.unknown.items()},
+        unknown={name: why for conditions in by_round for name, why in conditions.unknown.items()},
     )
 
 
-def _union(lists: Sequence[tuple[ValueT, ...] | None]) -> tuple[ValueT, ...] | None:
-    """All distinct items of the rounds' lists; None if a round's list is unknown."""
+def _distinct_items(lists: Sequence[tuple[ValueT, ...] | None]) -> tuple[ValueT, ...] | None:
     if None in lists:
         return None
     return tuple(dict.fromkeys(item for items in lists for item in items or ()))
 
 
-def _mean(watched: Sequence[Conditions], name: str) -> float | None:
-    """The mean of a field over all rounds, weighted by time; None if a round lacks the field."""
-    values = [getattr(conditions, name) for conditions in watched]
+def _time_weighted_mean(by_round: Sequence[Conditions], field_name: str) -> float | None:
+    values = [getattr(conditions, field_name) for conditions in by_round]
     if None in values:
         return None
-    seconds = [conditions.seconds for conditions in watched]
+    seconds = [conditions.seconds for conditions in by_round]
     weighted = sum(value * weight for value, weight in zip(values, seconds, strict=True))
     return float(weighted) / sum(seconds)
 
 
-def _join(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
-    """Apply ``join`` to the values of all rounds; None if a round's value is unknown."""
+def _join_if_all_known(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
     every = list(values)
     present = [value for value in every if value is not None]
     return join(present) if len(present) == len(every) else None
 
 
-def _energy(metered: Sequence[Energy]) -> Energy | None:
-    """The energy of each meter, summed over the rounds in which the meter has a reading.
-
-    ``unknown`` has the reason for each meter without any reading.
-    """
-    if not metered:
+def _joined_energy(by_round: Sequence[Energy]) -> Energy | None:
+    if not by_round:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}
-    for reading in (each for energy in metered for each in energy.readings):
+    for reading in (each for energy in by_round for each in energy.readings):
         key = reading.meter, reading.of
         totals[key] = _sum(totals[key], reading) if key in totals else reading
     read = {meter for meter, _ in totals}
-    unknown = {name: why for energy in metered for name, why in energy.unknown.items()}
-    silent = {name: why for name, why in unknown.items() if name not in read}
-    return Energy(readings=tuple(totals.values()), unknown=silent)
+    unknown = {name: why for energy in by_round for name, why in energy.unknown.items()}
+    never_read = {name: why for name, why in unknown.items() if name not in read}
+    return Energy(readings=tuple(totals.values()), unknown=never_read)
 
 
 def _sum(first: MeteredEnergy, second: MeteredEnergy) -> MeteredEnergy:
@@ -158,23 +153,24 @@ def without_disturbed_rounds(result: Result) -> Result:
     rounds = tuple(compress(measurement.rounds, calm))
     warmups = [turn.warmup_steps for turn in measurement.rounds]
     changes = {
-        "samples_seconds": _of_rounds(
+        "samples_seconds": _times_of_chosen_rounds(
             measurement.samples_seconds, measurement.samples_by_round, calm
         ),
-        "warmup_seconds": _of_rounds(measurement.warmup_seconds, warmups, calm),
-        "conditions": _conditions([turn.conditions for turn in rounds if turn.conditions]),
-        "energy": _energy([turn.energy for turn in rounds if turn.energy]),
+        "warmup_seconds": _times_of_chosen_rounds(measurement.warmup_seconds, warmups, calm),
+        "conditions": _joined_conditions([turn.conditions for turn in rounds if turn.conditions]),
+        "energy": _joined_energy([turn.energy for turn in rounds if turn.energy]),
         "rounds": rounds,
     }
     return result.model_copy(update={"measurement": measurement.model_copy(update=changes)})
 
 
-def _of_rounds(
-    times: Sequence[float], counts: Sequence[int], chosen: Sequence[bool]
+def _times_of_chosen_rounds(
+    times: Sequence[float], counts_by_round: Sequence[int], chosen: Sequence[bool]
 ) -> tuple[float, ...]:
-    """The times of the chosen rounds; ``counts`` has the number of times of each round."""
     following = iter(times)
-    return tuple(chain.from_iterable(compress([[*islice(following, n)] for n in counts], chosen)))
+    return tuple(
+        chain.from_iterable(compress([[*islice(following, n)] for n in counts_by_round], chosen))
+    )
 
 
 # Summaries by the id() of a measurement, removed together with it. A summary takes milliseconds,
@@ -194,19 +190,17 @@ def summary_of(result: Result) -> Summary:
         summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
         watched, cpus = measurement.conditions, watched_cpus(measurement, result.environment)
         if watched is not None and is_disturbed(watched, cpus):
-            summary = _of_an_idle_machine(summary, watched.others_cpus or 0.0, cpus)
+            summary = _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
         _summaries[id(measurement)] = summary
         weakref.finalize(measurement, _summaries.pop, id(measurement)).atexit = False
     return summary
 
 
-def _of_an_idle_machine(summary: Summary, busy_cpus: float, cpus: int) -> Summary:
-    """Lower the interval's low end, as other programs kept ``busy_cpus`` of ``cpus`` CPUs busy.
-
-    A step waits for its slowest thread, which may share its CPU with all other programs.
-    """
+def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:
+    """Other programs kept ``others_cpus`` of ``cpus`` CPUs busy."""
+    # A step waits for its slowest thread, which may share its CPU with all other programs.
     # Convolutions on 2 CPUs beside busy loops, 27 November 2026: with 0.1, 0.23, 0.36, 0.72, 0.92
     # and 1.33 busy CPUs, steps lost 10, 22, 37, 56, 68 and 76 % of their speed.
-    lost = min(busy_cpus, (1 + busy_cpus / cpus) / 2, 1.0)
+    lost = min(others_cpus, (1 + others_cpus / cpus) / 2, 1.0)
     interval = Interval(summary.interval.low * (1 - lost), summary.interval.high)
     return replace(summary, interval=interval)

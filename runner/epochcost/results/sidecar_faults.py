@@ -72,16 +72,15 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
     if isinstance(record, ReportedRun):
         yield from spec_faults(catalogue, record)
     if isinstance(record, Ceilings | Trainings):
-        yield from _of_another_machine(catalogue, record, now)
+        yield from _environment_messages(catalogue, record, now)
     if isinstance(record, Ceilings) and record.hardware in catalogue.hardware:
         for ceiling in record.ceilings:
             yield from _beyond_the_device(catalogue, record, ceiling)
 
 
-def _of_another_machine(
+def _environment_messages(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    """Yield a message for a wrong machine or clock, an edited environment, or a missing GPU."""
     environment = record.environment
     if fault := unknown_machine(catalogue, record.hardware):
         yield fault

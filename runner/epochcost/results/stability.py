@@ -56,10 +56,10 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
     """All known reasons why a repeated measurement may differ."""
     watched, cpus = measurement.conditions, watched_cpus(measurement, environment)
     return (
-        *_crowded(measurement.pinning),
+        *_excess_threads_warning(measurement.pinning),
         *(_surroundings(watched, cpus) if watched else ()),
         *(_samples(measurement, environment) if measurement.samples_seconds else ()),
-        *_alone(measurement),
+        *_single_process_warning(measurement),
     )
 
 
@@ -81,8 +81,8 @@ def is_disturbed(watched: Conditions | None, cpus: int) -> bool:
     return others is not None and others > MOST_OTHERS_SHARE * cpus
 
 
-def _alone(measurement: Measurement) -> Iterator[Instability]:
-    """Warn if a single process took all samples, which hides differences between processes."""
+def _single_process_warning(measurement: Measurement) -> Iterator[Instability]:
+    # A single process does not show differences between processes.
     if measurement.samples_seconds and len(measurement.rounds) <= 1:
         yield Instability(
             "process",
@@ -92,8 +92,8 @@ def _alone(measurement: Measurement) -> Iterator[Instability]:
         )
 
 
-def _crowded(pinning: Pinning | None) -> Iterator[Instability]:
-    """Warn if there are more threads than CPUs: threads in a busy loop slow the other threads."""
+def _excess_threads_warning(pinning: Pinning | None) -> Iterator[Instability]:
+    # Threads in a busy loop slow the other threads.
     if pinning is not None and pinning.threads > len(pinning.cpus):
         yield Instability(
             "threads",

@@ -109,13 +109,12 @@ def load_each(folder: Path) -> Iterator[tuple[Path, Result | Fault]]:
 
 
 def _read(path: Path, root: Path) -> Result:
-    result = parse_result(_read_bytes(path, root, MAX_FILE_BYTES), path)
+    result = parse_result(_read_bytes_below(path, root, MAX_FILE_BYTES), path)
     _require_hardware(result.hardware, path, path.parent)
     return result
 
 
-def _read_bytes(path: Path, root: Path, most_bytes: int) -> bytes:
-    """A file's bytes; raises DamagedResultError if unreadable, too long or outside ``root``."""
+def _read_bytes_below(path: Path, root: Path, most_bytes: int) -> bytes:
     try:
         # Resolving a path is slow, and only needed if a part of it is a link.
         linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
@@ -142,7 +141,7 @@ def read_plain(path: Path, root: Path) -> bytes:
         raise damaged(path, "expected a file of its own, got a link")
     if not path.resolve().is_relative_to(root.resolve()):
         raise damaged(path, f"expected a file below {root}, got one outside")
-    data = _read_bytes(path, root, MOST_BYTES)
+    data = _read_bytes_below(path, root, MOST_BYTES)
     try:
         hostile = next((text for text in _texts(json.loads(data)) if not _is_plain(text)), None)
     except (ValueError, RecursionError):
@@ -247,7 +246,7 @@ def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
 
 def _read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:
     try:
-        record = read_record(kind, _read_bytes(path, root, _MOST_SIDECAR_BYTES))
+        record = read_record(kind, _read_bytes_below(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
         raise damaged(path, f"expected {kind.described}, got {first_error(error)}") from None
     _require_hardware(record.hardware, path, path.parent.parent)

@@ -69,29 +69,28 @@ class ResultsCheck:
 
 
 @dataclass(frozen=True)
-class _Project:
-    """The project against which results are checked, and facts about the results checked so far.
-
-    ``named``: the user named each file. ``works``: digests of a model's ONNX file and spec, by
-    model and mode. ``first``: the first result with the same samples, by their digest. ``hosts``:
-    numbers of results by host, and by machine id.
-    """
+class _CheckContext:
+    """The specs against which results are checked, and facts about the results checked so far."""
 
     # Results are not stored, so that a check of a hundred thousand results fits in memory.
     catalogue: Catalogue
     now: dt.datetime
-    named: bool
+    # Whether the user named each file.
+    paths_given: bool
     summarised: bool
-    works: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    counted: FlopsByModel = field(default_factory=dict)
-    first: dict[bytes, tuple[_Identity, str]] = field(default_factory=dict)
-    hosts: Counter[_Host | str] = field(default_factory=Counter)
+    # Digests of a model's ONNX file and spec, by model and mode.
+    model_digests: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    flops_by_model: FlopsByModel = field(default_factory=dict)
+    # The first result with the same samples, and its title, by the samples' digest.
+    first_with_samples: dict[bytes, tuple[_Identity, str]] = field(default_factory=dict)
+    # Numbers of results by host, and by machine id.
+    result_counts: Counter[_Host | str] = field(default_factory=Counter)
 
-    def copied_from(self, result: Result) -> str | None:
-        """Trial and machine of another, earlier result with exactly the same samples.
+    def record_samples(self, result: Result) -> str | None:
+        """Return the trial and machine of another result with the same samples, or None.
 
-        None if there is no such result, or if ``result`` has fewer than ``_FEWEST_TO_COPY``
-        samples. Earlier results come from earlier calls.
+        Other results are those of earlier calls. A result with fewer than ``_FEWEST_TO_COPY``
+        samples is neither recorded nor compared.
         """
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
@@ -99,8 +98,8 @@ class _Project:
         identity = (*_host(result), result.trial_id)
         digest = hashlib.blake2b(array("d", samples), digest_size=16).digest()
         mine = identity, f"{result.trial.title} on {result.hardware}"
-        twin, named = self.first.setdefault(digest, mine)
-        return None if twin == identity else named
+        twin, twin_title = self.first_with_samples.setdefault(digest, mine)
+        return None if twin == identity else twin_title
 
 
 def check_results(
@@ -119,55 +118,62 @@ def check_results(
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)
-    project = _Project(catalogue, moment, bool(paths), summarised or bool(paths))
+    context = _CheckContext(catalogue, moment, bool(paths), summarised or bool(paths))
     if paths:
-        _meet_others(project, root, files)
-    before = Counter(project.hosts)
+        _record_other_results(context, root, files)
+    before = Counter(context.result_counts)
     sound: list[tuple[Submission, _Host]] = []
     faults: list[Fault] = []
     for path in files:
         result = _read(path, root)
-        judged = result if isinstance(result, Fault) else _judged(path, result, project)
+        judged = result if isinstance(result, Fault) else _judged(path, result, context)
         if isinstance(judged, Fault):
             faults.append(judged)
         elif isinstance(result, Result):
             sound.append((judged, _host(result)))
-    met, least = (before, 1) if paths else (project.hosts, 2)
-    submissions = [_introduced(submission, host, met, least) for submission, host in sound]
+    # Without paths, the counts include the result itself.
+    result_counts, fewest_if_known = (before, 1) if paths else (context.result_counts, 2)
+    submissions = [
+        _with_new_host_remark(submission, host, result_counts, fewest_if_known)
+        for submission, host in sound
+    ]
     remarks: tuple[tuple[str, Path], ...] = ()
     if not paths:
-        faults += map(_displayed, sidecar_faults(project.catalogue, root, project.now))
-        remarks = tuple(ceiling_remarks(root, project.hosts))
+        faults += map(_displayed, sidecar_faults(context.catalogue, root, context.now))
+        remarks = tuple(ceiling_remarks(root, context.result_counts))
     return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), remarks)
 
 
-def _meet_others(project: _Project, root: Path, named: Iterable[Path]) -> None:
-    """Record in ``project`` all results below ``root``, except those in the files ``named``."""
-    submitted = {path.resolve() for path in named}
+def _record_other_results(
+    context: _CheckContext, root: Path, submitted_files: Iterable[Path]
+) -> None:
+    submitted = {path.resolve() for path in submitted_files}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
-            project.copied_from(content)
-            project.hosts.update((_host(content), content.hardware))
+            context.record_samples(content)
+            context.result_counts.update((_host(content), content.hardware))
 
 
-def _judged(path: Path, result: Result, project: _Project) -> Submission | Fault:
-    copied = project.copied_from(result)
-    project.hosts.update((_host(result), result.hardware))
-    message = next(_faults(result, project, copied), None)
+def _judged(path: Path, result: Result, context: _CheckContext) -> Submission | Fault:
+    copied = context.record_samples(result)
+    context.result_counts.update((_host(result), result.hardware))
+    message = next(_faults(result, context, copied), None)
     if message is None:
-        return _submission(path, result, project)
+        return _submission(path, result, context)
     return Fault(display_path(path), 1, 1, message)
 
 
-def _introduced(
-    submission: Submission, host: _Host, met: Mapping[_Host | str, int], least: int
+def _with_new_host_remark(
+    submission: Submission,
+    host: _Host,
+    result_counts: Mapping[_Host | str, int],
+    fewest_if_known: int,
 ) -> Submission:
-    """Add a remark if the submission's host is new: ``met`` counts fewer than ``least`` results."""
     machine, fingerprint = host
-    if met[host] >= least:
+    if result_counts[host] >= fewest_if_known:
         return submission
     remark = f"the first result of {machine}"
-    if met[machine] >= least:
+    if result_counts[machine] >= fewest_if_known:
         remark += f" on the host {fingerprint[:4]}"
     return replace(submission, remarks=(*submission.remarks, remark))
 
@@ -210,51 +216,50 @@ def _host(result: Result) -> _Host:
     return result.hardware, result.environment.fingerprint
 
 
-def _faults(result: Result, project: _Project, copied: str | None) -> Iterator[str]:
-    claim = Claim(result, project.catalogue, project.now, project.counted)
+def _faults(result: Result, context: _CheckContext, copied: str | None) -> Iterator[str]:
+    claim = Claim(result, context.catalogue, context.now, context.flops_by_model)
     if fault := first_fault(claim):
         yield fault
         return
     if copied is not None:
         yield f"samples_seconds: expected new times, got those of {copied}"
-    if project.named:
+    if context.paths_given:
         yield from filter(None, [why_unwatched(result)])
-        yield from _of_other_work(result, project)
+        yield from _changed_model_messages(result, context)
 
 
-def _of_other_work(result: Result, project: _Project) -> Iterator[str]:
-    """Messages if the model's ONNX file or spec has changed since the measurement."""
+def _changed_model_messages(result: Result, context: _CheckContext) -> Iterator[str]:
     trial = result.trial
-    graph, work = _works(result, project)
+    graph, work = _current_model_digests(result, context)
     if trial.graph_sha256 != graph:
         yield f"graph_sha256: expected {graph:.12}… of the model's ONNX file, got another"
     elif trial.spec_sha256 != work:
         yield f"spec_sha256: expected {work:.12}… of the model's spec, got another"
 
 
-def _works(result: Result, project: _Project) -> tuple[str, str]:
+def _current_model_digests(result: Result, context: _CheckContext) -> tuple[str, str]:
     key = result.trial.model, result.trial.mode
-    if key not in project.works:
-        model = project.catalogue.models[result.trial.model]
+    if key not in context.model_digests:
+        model = context.catalogue.models[result.trial.model]
         try:
-            graph = graph_digests(project.catalogue, [model.id]).get(model.id, "none")
+            graph = graph_digests(context.catalogue, [model.id]).get(model.id, "none")
         except ModelError:
             graph = "none"
-        project.works[key] = graph, work_sha256(model, result.trial.mode)
-    return project.works[key]
+        context.model_digests[key] = graph, work_sha256(model, result.trial.mode)
+    return context.model_digests[key]
 
 
-def _submission(path: Path, result: Result, project: _Project) -> Submission:
+def _submission(path: Path, result: Result, context: _CheckContext) -> Submission:
     measured = result.measurement
-    summarised = project.summarised and measured.samples_seconds
+    summarised = context.summarised and measured.samples_seconds
     summary = summary_of(without_disturbed_rounds(result)) if summarised else None
-    remarks = tuple(_remarks(result, project))
+    remarks = tuple(_remarks(result, context))
     return Submission(path, result.trial.title, result.hardware, summary, remarks)
 
 
-def _remarks(result: Result, project: _Project) -> Iterator[str]:
+def _remarks(result: Result, context: _CheckContext) -> Iterator[str]:
     yield from review_remarks(result)
-    if not project.named:
+    if not context.paths_given:
         yield from filter(None, [why_unwatched(result)])
-        for message in _of_other_work(result, project):
+        for message in _changed_model_messages(result, context):
             yield f"stale: {message}"

@@ -76,9 +76,8 @@ class LongPrompts(TokenPrices):
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
 
 
-class _SoldModel(PricedSpec):
-    """The first keys of ``ApiPrice``: the model, its provider and the currency."""
-
+# A base class of its own, so that these keys come first in `ApiPrice`.
+class _ModelOfProvider(PricedSpec):
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     provider: Text = key("Company that serves the model.", "OpenAI")
     model: Identifier | None = optional(
@@ -87,7 +86,7 @@ class _SoldModel(PricedSpec):
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
 
 
-class ApiPrice(TokenPrices, _SoldModel):
+class ApiPrice(TokenPrices, _ModelOfProvider):
     """A provider's prices of a model, per million tokens of prompts and of answers."""
 
     batch_percent: Annotated[NonNegative, Field(lt=100)] = key(

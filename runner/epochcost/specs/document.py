@@ -73,12 +73,12 @@ def key_position(text: str, path: KeyPath) -> Position:
 def key_positions(text: str) -> Mapping[KeyPath, Position]:
     """The first position of each key, and of each item of an array, in a TOML text."""
     source = text.encode()
-    scanner = _Scanner(source.split(b"\n"))
+    collector = _KeyPositionCollector(source.split(b"\n"))
     # A loop instead of recursion, since tables may nest deeper than Python's stack.
     pending: list[_Placed] = [(_parser().parse(source).root_node, ())]
     while pending:
-        pending.extend(reversed([*scanner.inside(*pending.pop())]))
-    return MappingProxyType(scanner.positions)
+        pending.extend(reversed([*collector.record_keys(*pending.pop())]))
+    return MappingProxyType(collector.positions)
 
 
 @cache
@@ -86,58 +86,56 @@ def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
 
 
-class _Scanner:
-    """Collects the positions of keys from the syntax tree of a TOML file with the given lines."""
-
+class _KeyPositionCollector:
     def __init__(self, lines: list[bytes]) -> None:
         self.positions: dict[KeyPath, Position] = {}
         self._lines = lines
         self._items: Counter[KeyPath] = Counter()
-        self._inner: dict[int, Sequence[int]] = {}
+        self._offsets_by_row: dict[int, Sequence[int]] = {}
 
-    def inside(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Record a node's keys; yield each child node that may contain keys, with its key path."""
+    def record_keys(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
+        """Yield each child node that may contain keys, with its key path."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
                 for index, item in enumerate(items):
-                    yield self._place(item, (*path, index))
+                    yield self._record_position(item, (*path, index))
                 return
             case "pair":
-                _, path = self._named(node, path)
+                _, path = self._record_key_parts(node, path)
             case "table":
-                _, path = self._named(node, ())
+                _, path = self._record_key_parts(node, ())
             case "table_array_element":
-                key, path = self._named(node, ())
+                key, path = self._record_key_parts(node, ())
                 self._items[path] += 1
-                _, path = self._place(key, self._latest_item(path))
+                _, path = self._record_position(key, self._latest_item(path))
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
-    def _named(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """Record each part of a dotted key; return the last part's syntax node and key path."""
+    def _record_key_parts(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
+        """Return the node and the key path of the last part."""
         keys = (child for child in node.named_children if child.type in _KEYS)
         for part in chain.from_iterable(map(_parts, keys)):
-            node, path = self._place(part, (*self._latest_item(path), _decoded(part)))
+            node, path = self._record_position(part, (*self._latest_item(path), _decoded(part)))
         return node, path
 
     def _latest_item(self, path: KeyPath) -> KeyPath:
         return (*path, self._items[path] - 1) if self._items[path] else path
 
-    def _place(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
+    def _record_position(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
         row, column = node.start_point
-        characters = column - bisect_left(self._inner_bytes(row), column)
+        characters = column - bisect_left(self._continuation_byte_offsets(row), column)
         self.positions.setdefault(path, Position(row + 1, characters + 1))
         return node, path
 
-    def _inner_bytes(self, row: int) -> Sequence[int]:
-        """Offsets of the UTF-8 continuation bytes in line ``row``, cached for long lines."""
-        if row not in self._inner:
+    def _continuation_byte_offsets(self, row: int) -> Sequence[int]:
+        # Computed once a line, because a line may be long.
+        if row not in self._offsets_by_row:
             line = self._lines[row]
             inner = (
                 () if line.isascii() else [i for i, byte in enumerate(line) if byte >> 6 == 0b10]
             )
-            self._inner[row] = inner
-        return self._inner[row]
+            self._offsets_by_row[row] = inner
+        return self._offsets_by_row[row]
 
 
 def _parts(key: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
@@ -252,10 +250,10 @@ def _text(path: Path, contents: bytes) -> str:
 
 def _table(path: Path, text: str) -> Mapping[str, Any]:
     try:
-        return tomli.loads(text, parse_float=_decimal)
+        return tomli.loads(text, parse_float=_decimal_or_infinity)
     except tomli.TOMLDecodeError as error:
         position = Position(error.lineno, error.colno)
-        raise file_error(path, f"invalid TOML: {_reason(error)}", position) from error
+        raise file_error(path, f"invalid TOML: {_toml_error_reason(error)}", position) from error
     except RecursionError as error:
         raise file_error(path, "should have fewer nested tables and arrays") from error
     except ValueError as error:
@@ -264,8 +262,7 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
         raise file_error(path, "should have no number of thousands of digits", position) from error
 
 
-def _reason(error: tomli.TOMLDecodeError) -> str:
-    """The parser's reason and the text at the error, or a replacement for a misleading reason."""
+def _toml_error_reason(error: tomli.TOMLDecodeError) -> str:
     if error.msg in _REWORDED:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
@@ -273,12 +270,9 @@ def _reason(error: tomli.TOMLDecodeError) -> str:
     return f"{error.msg[:1].lower()}{error.msg[1:]}, got {got}"
 
 
-def _decimal(digits: str) -> Decimal:
-    """The exact number that a text states.
-
-    A number beyond Decimal's range becomes infinity, which every spec refuses.
-    """
+def _decimal_or_infinity(digits: str) -> Decimal:
     try:
         return Decimal(digits)
     except InvalidOperation:
+        # The number is beyond Decimal's range. Every spec refuses infinity.
         return Decimal("Infinity")

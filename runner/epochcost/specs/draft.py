@@ -117,11 +117,15 @@ def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
 def _toml(kind: str, values: Mapping[str, Any]) -> str:
     schema = schema_of(kind)
     tables = {key: value for key, value in values.items() if _is_table(schema, key)}
-    lines = [f"{key} = {_drafted(value)}" for key, value in values.items() if key not in tables]
+    lines = [f"{key} = {_toml_value(value)}" for key, value in values.items() if key not in tables]
     for key, value in tables.items():
         for item in [value] if isinstance(value, Mapping) else value:
             header = f"[{key}]" if isinstance(value, Mapping) else f"[[{key}]]"
-            lines += ["", header, *(f"{name} = {_drafted(inner)}" for name, inner in item.items())]
+            lines += [
+                "",
+                header,
+                *(f"{name} = {_toml_value(inner)}" for name, inner in item.items()),
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -130,8 +134,7 @@ def _is_table(schema: Schema, key: str) -> bool:
     return "properties" in inner.get("items", inner)
 
 
-def _drafted(value: Any) -> str:
-    """Format a value in TOML, on one line."""
+def _toml_value(value: Any) -> str:
     match value:
         case bool():
             return str(value).lower()
@@ -142,10 +145,10 @@ def _drafted(value: Any) -> str:
         case str():
             return tomlkit.item(value).as_string()
         case Mapping():
-            inner = ", ".join(f"{key} = {_drafted(item)}" for key, item in value.items())
+            inner = ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items())
             return f"{{ {inner} }}"
         case Sequence():
-            return f"[{', '.join(map(_drafted, value))}]"
+            return f"[{', '.join(map(_toml_value, value))}]"
     raise TypeError(f"expected a value of TOML, got {type(value).__name__}")
 
 

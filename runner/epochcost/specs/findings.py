@@ -50,12 +50,14 @@ def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Findi
         every = error.errors(include_url=False)
     details, more = every[:MOST_FINDINGS], len(every) - MOST_FINDINGS
     intended = {
-        _intended_key(kind, table, detail) for detail in details if _is(detail, "extra_forbidden")
+        _similar_known_key(kind, table, detail)
+        for detail in details
+        if _is(detail, "extra_forbidden")
     }
     findings = tuple(
         _finding(kind, table, detail)
         for detail in details
-        if not (_is(detail, "missing") and _key(detail, table) in intended)
+        if not (_is(detail, "missing") and _key_path_in_file(detail, table) in intended)
     )
     rest = Finding((), f"{more:,} more faults: correct the faults above first")
     return (*findings, rest) if more > 0 else findings
@@ -65,17 +67,16 @@ def _is(detail: ErrorDetails, kind: str) -> bool:
     return detail["type"] == kind
 
 
-def _intended_key(
+def _similar_known_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
-    """The known key that an unknown key probably misspells; None if no key is similar."""
-    *around, word = _key(detail, table)
+    *around, word = _key_path_in_file(detail, table)
     near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
 
 
 def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails) -> Finding:
-    key = _key(detail, table)
+    key = _key_path_in_file(detail, table)
     match detail["type"]:
         case "missing":
             return Finding(key, "required key is missing")
@@ -93,10 +94,10 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
     return Finding(key, f"{demand}{got}")
 
 
-def _key(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
-    """A fault's key path in the file: pydantic's path without the names of union members."""
+def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
     path: list[str | int] = []
     value: Any = table
+    # The path from pydantic also has the names of union members.
     for part in detail["loc"]:
         if _holds(value, part):
             path.append(part)

@@ -47,33 +47,24 @@ class SpecFile(NamedTuple):
     path: Path
 
 
-def _absolute_path(path: Path) -> Path:
-    """The absolute path of a file or folder; raises InputError if there is no such path.
-
-    Links in the path's folders are resolved. A link at the end of the path is not resolved, so that
-    messages name the requested file.
-    """
+def _existing_absolute_path(path: Path) -> Path:
     try:
         path.lstat()
+        # A link at the end of the path stays, so that messages name the requested file.
         return path.parent.resolve() / path.name if path.name.strip(".") else path.resolve()
     except (OSError, RuntimeError) as error:
         demand = "expected a file or folder of specs"
         raise InputError(f"{printable(str(path))}: {demand}, got nothing readable") from error
 
 
-def _tree_of(path: Path) -> Path:
-    """The folder of specs to which ``path`` belongs.
-
-    This is the first that exists of: the subfolder ``specs`` of ``path``; ``path`` or its nearest
-    parent with the name ``specs``; the parent of the folder of a kind of spec. Without any, it is
-    the folder of ``path``.
-    """
+def _specs_folder_of(path: Path) -> Path:
     if (path / FOLDER).is_dir():
         return path / FOLDER
     for folder in (path, *path.parents):
         if folder.name == FOLDER:
             return folder
     folder = path if path.is_dir() else path.parent
+    # A folder of specs with another name has folders of kinds.
     is_kind = folder.name in KINDS and not (folder.parent / FOLDER).is_dir()
     return folder.parent if is_kind else folder
 
@@ -162,7 +153,7 @@ def load_catalogue(root: Path) -> Catalogue:
     tree = root.absolute() / FOLDER
     if not tree.is_dir():
         raise InputError(f"{display_path(tree)}: {_DEMAND}, found no such folder: {_REMEDY}")
-    loaded = _load(tree)
+    loaded = _load_specs(tree)
     if loaded.faults:
         raise SpecError(_as_shown(loaded.faults))
     if not loaded.files:
@@ -183,12 +174,12 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     the given files. ``judge_graph`` checks ONNX files. Raises InputError if there is no spec at one
     of ``paths``.
     """
-    requested = [_absolute_path(path) for path in paths]
+    requested = [_existing_absolute_path(path) for path in paths]
     files: set[Path] = set()
     faults: set[Fault] = set()
     doubts: set[Fault] = set()
-    for tree in sorted({_tree_of(path) for path in requested}):
-        loaded = _load(tree, judge_graph)
+    for tree in sorted({_specs_folder_of(path) for path in requested}):
+        loaded = _load_specs(tree, judge_graph)
         files.update(file.path for file in loaded.files)
         faults.update(loaded.faults)
         doubts.update(loaded.doubts)
@@ -203,24 +194,23 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     )
 
 
-def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
-    """Load all specs below a folder; the result has the specs without faults, and all faults."""
-    walked = tuple(walk(tree))
+def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
+    walked = tuple(walk(specs_folder))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
-    unseen = {fault.path.name for fault in faults if fault.path.parent == tree}
+    unseen = {fault.path.name for fault in faults if fault.path.parent == specs_folder}
     documents: list[Document] = []
     unreadable: list[Fault] = []
     for file in files:
         try:
-            documents.append(read(file.kind, file.path, tree))
+            documents.append(read(file.kind, file.path, specs_folder))
         except SpecError as error:
             unseen.add(file.kind)
             unreadable.extend(error.faults)
-    context = neighbours(documents, _graphs_beside(tree), unseen, judge_graph)
+    context = neighbours(documents, _graphs_beside(specs_folder), unseen, judge_graph)
     specs = []
     for document in documents:
-        spec, findings = _judged(document, context)
+        spec, findings = _validate_document(document, context)
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
@@ -233,18 +223,19 @@ def _load(tree: Path, judge_graph: JudgeGraph | None = None) -> _Loaded:
         if isinstance(spec, ApiTable):
             path = document.path.with_name(spec.table)
             faults.extend(
-                _tabled(path, apis, None if "models" in unseen else context.documents["models"])
+                _add_table_rows(
+                    path, apis, None if "models" in unseen else context.documents["models"]
+                )
             )
-    return _doubted(files, specs, tuple(apis.values()), (*faults, *unreadable))
+    return _with_doubts_marked(files, specs, tuple(apis.values()), (*faults, *unreadable))
 
 
-def _doubted(
+def _with_doubts_marked(
     files: tuple[SpecFile, ...],
     specs: Sequence[tuple[Document, NamedSpec]],
     apis: Sequence[tuple[ApiPrice, Fault]],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
-    """Collect doubts about values; mark doubted prices, and add GPUs' compute capabilities."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
@@ -258,6 +249,7 @@ def _doubted(
     for document, spec in specs:
         if isinstance(spec, Hardware):
             doubts += map(document.fault, accelerator_doubts(spec, devices))
+            # Add the compute capabilities of GPUs.
             spec = spec.completed(devices)  # noqa: PLW2901
         if isinstance(spec, Price) and spec.id in rented:
             parts = (("amount", spec.amount), ("commitment", spec.commitment))
@@ -269,11 +261,10 @@ def _doubted(
     return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
 
 
-def _tabled(
-    path: Path, apis: dict[str, tuple[ApiPrice, Fault]], models: Collection[str] | None
+def _add_table_rows(
+    path: Path, apis: dict[str, tuple[ApiPrice, Fault]], model_ids: Collection[str] | None
 ) -> Iterator[Fault]:
-    """Add the rows of the table at ``path`` to ``apis``; yield a fault for each invalid row."""
-    for row in read_api_prices(path, models):
+    for row in read_api_prices(path, model_ids):
         if isinstance(row, Fault):
             yield row
         elif row.price.id in apis:
@@ -282,19 +273,16 @@ def _tabled(
             apis[row.price.id] = row.price, Fault(path, row.line, 1, "")
 
 
-def _judged(
+def _validate_document(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    """The document's spec (None if it is invalid), and the document's faults.
-
-    A contradiction with another spec is left out if the document's key already has a fault.
-    """
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:
-            _drop_key(document.table, path)
+            _remove_key_at(document.table, path)
     judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
+    # A key with a fault of its own gets no fault for a contradiction with another spec.
     cross_findings = (
         finding for finding in cross_check(document, context) if finding.key not in wrong
     )
@@ -304,18 +292,14 @@ def _judged(
     return None if isinstance(judged, tuple) else judged, findings
 
 
-def _drop_key(value: Any, path: Sequence[str]) -> None:
-    """Remove the key at a path from a table.
-
-    If the path leads through an array, the key is removed from each table of the array.
-    """
+def _remove_key_at(value: Any, key_path: Sequence[str]) -> None:
     if isinstance(value, list):
         for item in value:
-            _drop_key(item, path)
-    elif isinstance(value, dict) and len(path) > 1:
-        _drop_key(value.get(path[0]), path[1:])
+            _remove_key_at(item, key_path)
+    elif isinstance(value, dict) and len(key_path) > 1:
+        _remove_key_at(value.get(key_path[0]), key_path[1:])
     elif isinstance(value, dict):
-        value.pop(path[0], None)
+        value.pop(key_path[0], None)
 
 
 def _graphs_beside(tree: Path) -> Path | None:

@@ -359,7 +359,7 @@ def value_at(price: Price, path: str) -> Decimal:
     Raises InputError if the key has neither a number nor a default.
     """
     try:
-        return figure_at(_table_of(price, key_path(path)), key_path(path))
+        return figure_at(_table_for_path(price, key_path(path)), key_path(path))
     except ValueError as error:
         raise InputError(f"{price.id}: {path:.80}: {error}") from None
 
@@ -372,7 +372,7 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
     """
     value_at(price, path)
     keys = key_path(path)
-    table = _table_of(price, keys)
+    table = _table_for_path(price, keys)
     inner: Any = table
     for step in keys[:-1]:
         inner = inner[step]
@@ -384,22 +384,17 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
     raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
 
 
-def _table_of(price: Price, path: KeyPath) -> dict[str, Any]:
-    """The price as a TOML table.
-
-    If ``path`` leads into ``billing``, the table has the values of the billing rule, even if the
-    price only names the rule.
-    """
-    table: dict[str, Any] = _opened(price.model_dump(exclude_none=True))
+def _table_for_path(price: Price, path: KeyPath) -> dict[str, Any]:
+    table: dict[str, Any] = _mutable_copy(price.model_dump(exclude_none=True))
+    # The price may only name its billing rule, which has the value at the path.
     if len(path) > 1 and path[0] == "billing":
         table["billing"] = price.billing_rule.model_dump()
     return table
 
 
-def _opened(value: Any) -> Any:
-    """Copy read-only tables and arrays into dicts and lists that can be changed."""
+def _mutable_copy(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _opened(item) for key, item in value.items()}
+        return {key: _mutable_copy(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [_opened(item) for item in value]
+        return [_mutable_copy(item) for item in value]
     return value

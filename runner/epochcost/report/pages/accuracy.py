@@ -41,26 +41,26 @@ def pages(report: Report) -> Iterator[Page]:
         template="accuracy.md.jinja",
         description="Time and money of real trainings to an accuracy, with repeats.",
         context={
-            "models": [(_id(first), first, _sentence(rows), rows) for first, rows in models],
+            "models": [
+                (_id(first), first, _main_result_sentence(rows), rows) for first, rows in models
+            ],
             "hardware": report.catalogue.hardware,
             "published": published_accuracies(report.catalogue),
         },
-        figures={f"time-{_id(group[0])}": _curves(group) for group in groups},
+        figures={f"time-{_id(group[0])}": _learning_curve_figure(group) for group in groups},
     )
 
 
-def _curves(group: Sequence[AccuracyTraining]) -> Figure | None:
-    """Chart the trainings that ran all epochs; if there are none, chart all trainings."""
-    curves = [training for training in group if training.whole] or group
-    return learning_curve(curves, identifier=f"learning-time-{_id(group[0])}")
+def _learning_curve_figure(trainings: Sequence[AccuracyTraining]) -> Figure | None:
+    shown = [training for training in trainings if training.whole] or trainings
+    return learning_curve(shown, identifier=f"learning-time-{_id(trainings[0])}")
 
 
 def _id(training: AccuracyTraining) -> str:
     return f"{training.model.id}-{training.dataset.id}"
 
 
-def _sentence(rows: Sequence[TrainingRow]) -> str:
-    """State the main result of a model's trainings on a data set."""
+def _main_result_sentence(rows: Sequence[TrainingRow]) -> str:
     row = next((row for row in rows if not row.training.whole), rows[0])
     price, machine = row.training.price, row.training.machine
     assumed = " at an assumed price" if price and price.assumed else ""

@@ -85,7 +85,7 @@ def questions(report: Report) -> list[tuple[str, str]]:
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page of the calculator."""
-    rows_by_key = {key: rows for key, rows in _rows(report).items() if rows}
+    rows_by_key = {key: rows for key, rows in _priced_rows_by_workload(report).items() if rows}
     models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
     names |= {
@@ -93,11 +93,10 @@ def pages(report: Report) -> Iterator[Page]:
         for name, methods in report.tuned.items()
         for method, answer in methods.items()
     }
-    places = {key: _places(rows) for key, rows in rows_by_key.items()}
+    machine_counts = {key: _count_training_machines(rows) for key, rows in rows_by_key.items()}
     fine_tuning = _QUESTIONS[0][1]
-    start = (
-        fine_tuning if places.get(fine_tuning) else max(places, key=places.__getitem__, default="")
-    )
+    most_compared = max(machine_counts, key=machine_counts.__getitem__, default="")
+    start = fine_tuning if machine_counts.get(fine_tuning) else most_compared
     yield Page(
         uri="calculator.md",
         title="Calculator",
@@ -116,13 +115,13 @@ def pages(report: Report) -> Iterator[Page]:
             "questions": questions(report),
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
-            "owned": sorted(_owned(report), key=itemgetter(1)),
+            "owned": sorted(_machines_with_owned_plan(report), key=itemgetter(1)),
         },
     )
 
 
-def _owned(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield id and name of the machines with an owned plan."""
+def _machines_with_owned_plan(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the id and the name of each machine."""
     for hardware in report.catalogue.hardware.values():
         if any(price.owned for price in report.catalogue.prices_of(hardware.id)):
             yield hardware.id, one_line(hardware.name)
@@ -130,18 +129,18 @@ def _owned(report: Report) -> Iterator[tuple[str, str]]:
 
 def files(report: Report) -> Iterator[tuple[str, str]]:
     """Yield scripts by address: all price plans, and the times of each workload and fine-tuning."""
-    rows_by_key = _rows(report)
+    rows_by_key = _priced_rows_by_workload(report)
     tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
     prices += [offer.key.price for answer in tunings for offer in answer.offers]
     plans = {price.id: price for price in prices}
     programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
     machines = sorted({plan.hardware for plan in plans.values()})
-    usual = {machine: _usual(report, machine) for machine in machines}
+    machine_defaults = {machine: _machine_defaults(report, machine) for machine in machines}
     shared = {
         "plans": programs,
         "shapes": dict(SHAPES),
-        "machines": usual,
+        "machines": machine_defaults,
         "currency": report.currency,
         "month_hours": HOURS_PER_BILLED_MONTH,
         "jobs": {
@@ -153,21 +152,23 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     yield f"{FOLDER}/plans.js", as_script(_PLANS, shared)
     for key, rows in rows_by_key.items():
         model = report.catalogue.models.get(key)
-        jobs = _jobs(rows, usual) | {
+        jobs = _workload_json(rows, machine_defaults) | {
             "examples": model.training.examples_per_epoch if model and model.training else None,
             "page": html(workload_uri(rows[0].observed.workload)),
             "tokens": model.tokens_per_example if model else None,
             "most_tokens": model.most_tokens if model else None,
-            "dataset": _dataset(report, model),
+            "dataset": _dataset_name(report, model),
         }
         yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", jobs)
     for answer in tunings:
         key = _tuning_key(answer)
-        yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", _tuning_job(answer, usual))
+        yield (
+            f"{FOLDER}/{key}.js",
+            as_script(f"epochcost/{key}", _fine_tuning_json(answer, machine_defaults)),
+        )
 
 
-def _dataset(report: Report, model: Model | None) -> str | None:
-    """Name the data on which a model is trained."""
+def _dataset_name(report: Report, model: Model | None) -> str | None:
     if model is None or model.dataset is None:
         return None
     return one_line(report.catalogue.dataset(model.dataset).name)
@@ -177,8 +178,7 @@ def _tuning_key(answer: FinetuneAnswer) -> str:
     return f"{answer.demand.method}/{answer.demand.model}"
 
 
-def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
-    """Collect for the browser the time of a fine-tuning's epoch on each machine."""
+def _fine_tuning_json(answer: FinetuneAnswer, machine_defaults: Mapping[str, Json]) -> Json:
     examples, tokens, epochs = TUNING
     drawn: _DrawnRows = {}
     timings = []
@@ -191,11 +191,13 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
             "stack": _TUNING_STACK,
             "precision": way.precision,
             "batch": way.setting.sequences,
-            "seconds": _ends(way.time, epochs),
+            # The seconds of an epoch.
+            "seconds": _low_mean_high(way.time, epochs),
             "plans": sorted(offer.key.price.id for offer in offers),
             "extrapolated": answer.extrapolates(way),
         }
-        timings.append(_differing(timing | _draws(way.forecast.draws, drawn), usual))
+        timing |= _store_weights(way.forecast.draws, drawn)
+        timings.append(_without_machine_defaults(timing, machine_defaults))
     return {
         "epochs": epochs,
         "examples": examples,
@@ -209,15 +211,13 @@ def _tuning_job(answer: FinetuneAnswer, usual: Mapping[str, Json]) -> Json:
     }
 
 
-def _usual(report: Report, hardware: str) -> Json:
-    """A machine's name, vCPUs and plans, which are published once for all its timings."""
+def _machine_defaults(report: Report, hardware: str) -> Json:
     spec = report.catalogue.hardware[hardware]
     plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
-def _rows(report: Report) -> dict[str, list[Row]]:
-    """The rows with a cost at today's prices, by workload."""
+def _priced_rows_by_workload(report: Report) -> dict[str, list[Row]]:
     priced = [
         row
         for row in report.rows
@@ -229,25 +229,22 @@ def _rows(report: Report) -> dict[str, list[Row]]:
     return {workload.key: list(rows) for workload, rows in groups.items()}
 
 
-def _places(rows: Sequence[Row]) -> int:
-    """Count the machines that compete for the training of a workload."""
+def _count_training_machines(rows: Sequence[Row]) -> int:
     return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
 
 
-def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
-    """Collect for the browser a workload's epochs, its timings by job, and data for random draws.
-
-    In the result, ``stacks`` has each job's software stacks, the surest first.
-    """
+def _workload_json(rows: Sequence[Row], machine_defaults: Mapping[str, Json]) -> Json:
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
     drawn: _DrawnRows = {}
     for mine in group_by(rows, lambda row: id(row.observed)).values():
         observed = mine[0].observed
         seed = {"seed": seed_of_observation(observed)}
-        draws = _draws(observed.draws, drawn) if observed.draws else seed
-        timings[_JOBS[observed.mode]].append(_differing(_timing(mine) | draws, usual))
+        draws = _store_weights(observed.draws, drawn) if observed.draws else seed
+        timing = _timing_with_plans(mine) | draws
+        timings[_JOBS[observed.mode]].append(_without_machine_defaults(timing, machine_defaults))
     listed = {seed: list(places) for seed, places in drawn.items()}
+    # The surest stack comes first.
     stacks = {
         job: [group[0].observed.stack for group in by_stack(rows, goal)]
         for job, goal in _GOALS.items()
@@ -255,22 +252,21 @@ def _jobs(rows: Sequence[Row], usual: Mapping[str, Json]) -> Json:
     return {"epochs": epochs[0] if epochs else 1, "draws": listed, "stacks": stacks, **timings}
 
 
-def _differing(timing: Json, usual: Mapping[str, Json]) -> Json:
-    """Leave out the entries of ``timing`` that its machine has in ``usual``."""
-    defaults = usual[timing["machine"]].items()
-    return dict(pair for pair in timing.items() if pair not in defaults)
+def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]) -> Json:
+    of_machine = machine_defaults[timing["machine"]].items()
+    return dict(pair for pair in timing.items() if pair not in of_machine)
 
 
-def _draws(draws: Draws, drawn: _DrawnRows) -> Json:
-    """Store the weights of ``draws`` in ``drawn``; return their index there, and the seed."""
+def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
+    """Return the seed, and the index of the stored weights."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
-    places = drawn.setdefault(draws.seed, {})
+    indices = rows_by_seed.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
-    return {"seed": draws.seed, "row": places.setdefault(key, len(places))}
+    return {"seed": draws.seed, "row": indices.setdefault(key, len(indices))}
 
 
-def _timing(rows: Sequence[Row]) -> Json:
-    """The observed time of ``rows`` with its machine, and the ids of their price plans."""
+def _timing_with_plans(rows: Sequence[Row]) -> Json:
+    """``rows`` have the same observation."""
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"
@@ -283,14 +279,14 @@ def _timing(rows: Sequence[Row]) -> Json:
         "precision": observed.precision,
         "batch": observed.batch_size,
         "vcpus": observed.machine.vcpus or 1,
-        "seconds": _ends(time),
+        "seconds": _low_mean_high(time),
         "plans": sorted(row.price.id for row in rows if row.price),
     }
 
 
-def _ends(time: Time, parts: int = 1) -> list[float]:
-    """Low end, mean and high end of ``time`` / ``parts``, rounded to keep the script small."""
-    return [float(f"{end / parts:.9g}") for end in (time.low, time.mean, time.high)]
+def _low_mean_high(time: Time, divisor: int = 1) -> list[float]:
+    # Nine digits keep the script small.
+    return [float(f"{end / divisor:.9g}") for end in (time.low, time.mean, time.high)]
 
 
 def _plan(price: Price) -> Json:
@@ -305,26 +301,24 @@ def _plan(price: Price) -> Json:
         "billing": "" if price.owned else billing_words(price.billing_rule),
         "committed": price.commitment is not None,
         "own": price.owned is not None,
-        "interruptions": _interruptions(price),
+        "interruptions": _interruptions_per_hour(price),
         "currency": price.currency,
-        "bill": _program(bill_program, price),
+        "bill": _program_json(bill_program, price),
         # The reader may enter the rate of interruptions that the provider does not state.
-        **({"interrupted": _program(bill_program, interrupted)} if interrupted else {}),
-        "share": _program(share_program, price),
+        **({"interrupted": _program_json(bill_program, interrupted)} if interrupted else {}),
+        "share": _program_json(share_program, price),
     }
 
 
-def _interruptions(price: Price) -> float | None:
-    """The number of interruptions per hour; None if it is unknown."""
+def _interruptions_per_hour(price: Price) -> float | None:
     if price.interruptions_unknown:
         return None
     return float(price.interruptions.rate_per_hour) if price.interruptions else 0.0
 
 
-def _program(make: Callable[[Price], Program], price: Price) -> Json | None:
-    """Make a program for the browser that computes a plan's bill; None if this is impossible."""
+def _program_json(make_program: Callable[[Price], Program], price: Price) -> Json | None:
     try:
-        program: Json = make(price).json
+        program: Json = make_program(price).json
     except InputError:
         return None
     return {key: program[key] for key in ("inputs", "values", "lines", "elapsed_seconds")}

@@ -42,7 +42,7 @@ def pages(report: Report) -> Iterator[Page]:
     """Yield the page of changes, then the changelog and the guide to contributing, if present."""
     yield _changed(report)
     for name, (title, description) in _FILES.items():
-        if text := _text(report, name):
+        if text := _file_below_heading(report, name):
             yield Page(
                 uri=name.lower(),
                 title=title,
@@ -55,14 +55,14 @@ def pages(report: Report) -> Iterator[Page]:
 def _changed(report: Report) -> Page:
     changes, since = report.changes, report.publication.since
     context: dict[str, Any] = {
-        "changelog": bool(_text(report, _CHANGELOG)),
+        "changelog": bool(_file_below_heading(report, _CHANGELOG)),
         # The revision of the last publication.
         "since": since[: 8 if _COMMIT.fullmatch(since) else 40],
         "day": report.publication.day,
         "reason": changes if isinstance(changes, str) else "",
     }
     if not isinstance(changes, str):
-        context |= _listed(changes)
+        context |= _shown_changes(changes)
     return Page(
         uri="changed.md",
         title="What changed",
@@ -72,26 +72,23 @@ def _changed(report: Report) -> Page:
     )
 
 
-def _listed(changes: Difference) -> dict[str, Any]:
-    """Collect the changes to show; ``left`` is the number of changed costs that are not shown."""
+def _shown_changes(changes: Difference) -> dict[str, Any]:
     costs, listed = shown_costs(changes.costs), sections(changes)
     columns = tuple(Column(name, name.capitalize()) for name in HEADER)
     return {
         "summary": summary(changes),
         "costs": Table(columns, tuple(map(cells, costs[:MOST_ROWS]))) if costs else None,
+        # The number of changed costs that are not shown.
         "left": max(0, len(costs) - MOST_ROWS),
         "winners": (*listed["winners"], *listed["winners_changed"]),
         "sections": {title: listed[name] for name, title in _TITLES.items() if listed.get(name)},
     }
 
 
-def _text(report: Report, name: str) -> str:
-    """Read a file of the project below its first heading; empty if there is no such file.
-
-    Links into docs/ become links to pages. Raises InputError for a symbolic link, which may lead
-    to any file on the machine that builds the site.
-    """
-    path = report.catalogue.models_folder.parent / name
+def _file_below_heading(report: Report, file_name: str) -> str:
+    """Empty for a missing file; raises InputError for a symbolic link."""
+    path = report.catalogue.models_folder.parent / file_name
+    # A link may lead to any file on the machine that builds the site.
     if path.is_symlink():
         raise InputError(f"{path}: expected a file, got a link")
     if not path.is_file():
@@ -99,4 +96,5 @@ def _text(report: Report, name: str) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     headed = bool(lines) and lines[0].startswith("# ")
     text = _NO_PAGE.sub(r"\1", "\n".join(lines[headed:]).strip())
+    # Links to files in docs/ become links to pages.
     return text.replace("](docs/", "](")

@@ -30,7 +30,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
         description=f"What {model.name} costs to serve and to fine-tune, by machine, and by API.",
         context={
             **about,
-            "without": _without(answer),
+            "without": _refused_machines_by_reason(answer),
             "decoder": model.decoder,
             # None if nothing can answer the usual requests.
             "answer": answer,
@@ -64,7 +64,6 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
     )
 
 
-def _without(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
-    """The machines that cannot process the usual requests, by reason."""
+def _refused_machines_by_reason(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:
     refused = group_by(answer.refused if answer else (), lambda refusal: refusal.reason)
     return {reason: tuple(each.machine for each in group) for reason, group in refused.items()}

@@ -72,7 +72,7 @@ def pages(report: Report) -> Iterator[Page]:
     contests = {
         workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
     }
-    first = _first(contests)
+    first = _first_shown_workload(contests)
     job: Job = next(name for name in _JOBS if name in contests[first]) if first else "train"
     kinds = [observed.kind for observed in report.observations]
     yield Page(
@@ -86,7 +86,7 @@ def pages(report: Report) -> Iterator[Page]:
             "job": job,
             "jobs": {name: _job_words(report, first, name) for name in _JOBS} if first else _JOBS,
             "questions": questions(report),
-            "answer": _answer(report, first, job, contests[first][job]) if first else None,
+            "answer": _answer_json(report, first, job, contests[first][job]) if first else None,
             "newest": max(
                 (row.price.as_of for row in report.rows if row.price and not row.assumed),
                 default=None,
@@ -103,8 +103,7 @@ def pages(report: Report) -> Iterator[Page]:
     )
 
 
-def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
-    """The model shown first: ``_FIRST``, else the model with most competing machines."""
+def _first_shown_workload(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | None:
     return max(
         contests,
         key=lambda workload: (
@@ -118,19 +117,14 @@ def _first(contests: Mapping[Workload, Mapping[Job, Contest]]) -> Workload | Non
 def script(report: Report) -> str:
     """Render the answers for all models and jobs as a script, which any page can load."""
     data = {
-        f"{workload.key}/{job}": _answer(report, workload, job, contest)
+        f"{workload.key}/{job}": _answer_json(report, workload, job, contest)
         for workload in report.workloads
         for job, contest in report.contests_of(workload).items()
     }
     return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
 
 
-def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
-    """The answers for a model and a job as JSON for the browser; equal answers share a card.
-
-    In the result, ``about`` states the size of the job. At the address ``own``, readers can enter
-    their own numbers. ``main`` is true for the main job of an embedding model.
-    """
+def _answer_json(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:
     figure = job_figure(report, workload, job)
     page = html(workload_uri(workload))
     row, tokens = contest.cheapest.row, report.tokens.get(workload.id)
@@ -141,13 +135,17 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     if job == "tokens" and tokens is not None:
         cards = _token_cards(tokens, contest.cheapest, page)
     else:
-        cards = _cards(contest)
+        cards = _answer_cards(contest)
     return {
         "page": page,
+        # Whether this is the main job of an embedding model.
         "main": bool(texts),
         "job": _job_words(report, workload, job),
+        # Where readers enter their own numbers.
         "own": f"{page}#your-traffic" if job == "tokens" else f"calculator.html?{query}",
-        "about": one_line(_about(report, workload, job, contest) + _unconfirmed(contest)),
+        "about": one_line(
+            _job_size_words(report, workload, job, contest) + _unconfirmed_price_note(contest)
+        ),
         "figure": figure.id if figure else "",
         "title": figure.title if figure else "",
         "source": figure.source if figure else "",
@@ -155,8 +153,7 @@ def _answer(report: Report, workload: Workload, job: Job, contest: Contest) -> d
     }
 
 
-def _about(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
-    """State the size of a job in a sentence."""
+def _job_size_words(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
     if job == "lora":
         return "{:,} examples of {} tokens, {} epochs.".format(*TUNING) + _LEFT_OUT
     if job == "tokens":
@@ -175,8 +172,7 @@ def _job_words(report: Report, workload: Workload, job: Job) -> str:
     return _EMBED if job == "serve" and embeds(report, workload) else _JOBS[job]
 
 
-def _unconfirmed(contest: Contest) -> str:
-    """Explain an unconfirmed price of the cheapest machine; empty for a confirmed price."""
+def _unconfirmed_price_note(contest: Contest) -> str:
     parts, sure = contest.cheapest.price.unconfirmed_words, contest.confirmed
     if not parts:
         return ""
@@ -188,27 +184,20 @@ def _unconfirmed(contest: Contest) -> str:
     return f"{doubt} The cheapest at a confirmed price: {least}."
 
 
-def _cards(contest: Contest) -> Iterator[Card]:
-    """Yield a card for each of the three answers; equal answers share a card and its title.
-
-    A short job has at most two cards: the cheapest machine, and the cheapest at a confirmed price.
-    """
+def _answer_cards(contest: Contest) -> Iterator[Card]:
     if contest.is_short:
         yield _card("Cheapest", contest.cheapest)
         if contest.confirmed:
             yield _card("Cheapest at a confirmed price", contest.confirmed)
         return
+    # Equal answers share a card.
     for _, names in groupby(_TITLES, key=lambda name: id(getattr(contest, name))):
         first, *others = names
         title = ", ".join([_TITLES[first], *(_TITLES[name].lower() for name in others)])
         yield _card(" and ".join(title.rsplit(", ", 1)), getattr(contest, first))
 
 
-def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Card]:
-    """Yield cards of the cheapest machine at the requests' rate, the cheapest API, and ``busy``.
-
-    ``busy`` is the cheapest machine if it is never idle.
-    """
+def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str) -> Iterator[Card]:
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""
     load = wording.per_second_words(answer.requests.per_second)
@@ -223,7 +212,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
         month = wording.month_words(best.per_million.mean, best.price.currency, answer.requests)
         note = f"{software}, {best.load_words}: {month} at {load}"
         hosted = replace(
-            busy,
+            cheapest_never_idle,
             hardware=use.machine.hardware,
             name=use.machine.name,
             price=best.price,
@@ -238,7 +227,7 @@ def _token_cards(answer: TokenAnswer, busy: Contender, page: str) -> Iterator[Ca
         plan = one_line(f"{price.name}, list price of {price.as_of}")
         note = f"{wording.month_words(api.per_million, price.currency, answer.requests)} at {load}"
         yield Card("Cheapest API", cost, _UNIT, one_line(price.provider), page, plan, note)
-    yield _million("Self-host, never idle", busy, cheaper)
+    yield _million("Self-host, never idle", cheapest_never_idle, cheaper)
 
 
 def _million(title: str, contender: Contender, software: str) -> Card:

@@ -97,7 +97,9 @@ def _page(
 ) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
     current = current_prices(prices)
-    jobs = sorted(_jobs(report, hardware), key=lambda job: (not job.here.answers, job.factor))
+    jobs = sorted(
+        _jobs_on_machine(report, hardware), key=lambda job: (not job.here.answers, job.factor)
+    )
     return Page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
@@ -112,23 +114,22 @@ def _page(
             "same": same_accelerator([*listed.values()], hardware),
             "jobs": jobs,
             "compared": [job for job in jobs if job.machines > 1 and job.here.answers],
-            "unranked": _unranked(current, jobs, report.currency),
+            "unranked": _reason_not_ranked(current, jobs, report.currency),
             "why": next(
                 (gap.reason for gap in report.predictions.without if gap.id == hardware.id), ""
             ),
-            "unable": _unable(hardware),
+            "unable": _reason_not_measurable(hardware),
             "measured": any(trial.kind == "measured" for trial in observed),
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
             "achieved": achieved_rates(report.inputs, hardware, observed),
             "roofs": measured_roofs(report.inputs, hardware, "cpu"),
-            "hosts": _hosts(report, hardware),
+            "hosts": _latest_host_environments(report, hardware),
         },
     )
 
 
-def _unable(hardware: Hardware) -> str:
-    """Explain why our runtime cannot measure a machine; empty if it can."""
+def _reason_not_measurable(hardware: Hardware) -> str:
     for chip in hardware.accelerators:
         if not chip.compute_capability:
             return (
@@ -140,18 +141,18 @@ def _unable(hardware: Hardware) -> str:
     return ""
 
 
-def _unranked(prices: Sequence[Price], jobs: Sequence[JobHere], usual: str | None) -> str:
-    """Explain why no ranking has the machine: doubtful prices or times, or another currency."""
+def _reason_not_ranked(
+    prices: Sequence[Price], jobs: Sequence[JobHere], usual_currency: str | None
+) -> str:
     of_prices = [price.reservation for price in prices]
     if of_prices and all(of_prices):
         return of_prices[0]
-    if prices and all(price.currency != usual for price in prices):
-        return other_currency(prices[0].currency, usual)
+    if prices and all(price.currency != usual_currency for price in prices):
+        return other_currency(prices[0].currency, usual_currency)
     return next((remark for job in jobs for remark in job.here.remarks), "")
 
 
-def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    """Yield a `JobHere` for each job, from the job's first ranking that contains this machine."""
+def _jobs_on_machine(report: Report, hardware: Hardware) -> Iterator[JobHere]:
     for workload in report.workloads:
         for job, leading in report.contests_of(workload).items():
             ways = (
@@ -160,6 +161,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
                 for contender in contest.machines
                 if contender.hardware == hardware.id
             )
+            # A job counts in the first contest that has this machine.
             for contest, here in itertools.islice(ways, 1):
                 quickest = here is contest.fastest
                 machines = len(contest.machines)
@@ -168,8 +170,7 @@ def _jobs(report: Report, hardware: Hardware) -> Iterator[JobHere]:
                 )
 
 
-def _hosts(report: Report, hardware: Hardware) -> list[Environment]:
-    """The latest recorded environment of each host of this kind of machine."""
+def _latest_host_environments(report: Report, hardware: Hardware) -> list[Environment]:
     results = (entry.result for entry in report.inputs.stored)
     matches = (result for result in results if result.hardware == hardware.id)
     ordered = sorted(matches, key=lambda result: result.measurement.started_at)

@@ -27,7 +27,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
-    without = _without(report, workload)
+    without = _untimed_machines_by_reason(report, workload)
     return {
         "workload": workload,
         "model": model,
@@ -45,8 +45,9 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     }
 
 
-def _without(report: Report, workload: Workload) -> Mapping[str, tuple[str, ...]]:
-    """The machines that have no time for a model, by reason."""
+def _untimed_machines_by_reason(
+    report: Report, workload: Workload
+) -> Mapping[str, tuple[str, ...]]:
     if not workload.is_model:
         return {}
     hardware, without = report.catalogue.hardware, report.predictions.without

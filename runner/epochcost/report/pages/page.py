@@ -175,8 +175,7 @@ class Report:
         return {model.id: dict(_by_method(market, model.id)) for model in models if model.decoder}
 
     @cached_property
-    def _of_decoders(self) -> Mapping[str, Mapping[Job, Contest]]:
-        """The ranked machines for each job of a decoder, by the decoder's id and by job."""
+    def _decoder_contests(self) -> Mapping[str, Mapping[Job, Contest]]:
         contests: dict[str, dict[Job, Contest]] = {}
         for name, answer in self.tokens.items():
             if (machines := tokens_contest(answer)) is not None:
@@ -188,7 +187,7 @@ class Report:
 
     def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
         """The ranked machines for each job of a workload."""
-        decoded = self._of_decoders.get(workload.id, {}) if workload.is_model else {}
+        decoded = self._decoder_contests.get(workload.id, {}) if workload.is_model else {}
         return {**self.workloads[workload].contests, **decoded}
 
     @cached_property

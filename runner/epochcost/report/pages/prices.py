@@ -63,7 +63,9 @@ def pages(report: Report) -> Iterator[Page]:
     """Yield the page of prices."""
     catalogue = report.catalogue
     prices = {machine: catalogue.prices_of(machine.id) for machine in catalogue.hardware.values()}
-    providers = _providers([(machine, price) for machine in prices for price in prices[machine]])
+    providers = _sorted_providers(
+        [(machine, price) for machine in prices for price in prices[machine]]
+    )
     yield Page(
         uri="prices.md",
         title="Prices",
@@ -73,14 +75,15 @@ def pages(report: Report) -> Iterator[Page]:
             "providers": providers,
             "moved": moved_prices(catalogue),
             "current": [price for provider in providers for _, price in provider.current],
-            "old": [*_old_prices(catalogue, providers)],
+            "old": [*_old_prices_by_source(catalogue, providers)],
             "unpriced": [machine for machine, listed in prices.items() if not listed],
         },
     )
 
 
-def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator[OldPrices]:
-    """Group current prices older than 60 days by source, the source with most such prices first."""
+def _old_prices_by_source(
+    catalogue: Catalogue, providers: Sequence[Provider]
+) -> Iterator[OldPrices]:
     rented: list[tuple[Price | ApiPrice, str]] = [
         (price, hardware.name)
         for provider in providers
@@ -98,10 +101,10 @@ def _old_prices(catalogue: Catalogue, providers: Sequence[Provider]) -> Iterator
         yield OldPrices(source, renewal, tuple(sorted(names)), min(days), max(days))
 
 
-def _providers(priced: Sequence[PricedMachine]) -> list[Provider]:
-    """Group prices by provider, in alphabetical order, ignoring punctuation in the names."""
-    current = {price.id for price in current_prices(price for _, price in priced)}
-    by_provider = group_by(priced, lambda pair: file_stem(pair[1].provider.lower()))
+def _sorted_providers(priced_machines: Sequence[PricedMachine]) -> list[Provider]:
+    current = {price.id for price in current_prices(price for _, price in priced_machines)}
+    # Case and most punctuation of a provider's name are ignored.
+    by_provider = group_by(priced_machines, lambda pair: file_stem(pair[1].provider.lower()))
     return [
         Provider(
             prices[0][1].provider,

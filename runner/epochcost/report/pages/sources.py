@@ -92,7 +92,9 @@ def pages(report: Report) -> Iterator[Page]:
         title="Published sources",
         template="sources.md.jinja",
         context={
-            "listed": [(listed[0].spec, listed, _tallies(listed)) for listed in sources],
+            "listed": [
+                (listed[0].spec, listed, _agreement_counts_by_origin(listed)) for listed in sources
+            ],
             "agreements": _AGREEMENTS,
             "observations": report.catalogue.observations.values(),
         },
@@ -102,8 +104,7 @@ def pages(report: Report) -> Iterator[Page]:
         yield _page(report, listed)
 
 
-def _tallies(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
-    """Count the checks by agreement, separately for figures that sources print, draw or imply."""
+def _agreement_counts_by_origin(tables: Iterable[SourceTable]) -> dict[str, Counter[Agreement]]:
     checks = [check for table in tables for row in table.rows for check in row.checks]
     return {
         origin: Counter(check.agreement for check in checks if check.claim.shown == origin)
@@ -136,7 +137,7 @@ def _page(report: Report, tables: Sequence[SourceTable]) -> Page:
         context={
             "source": first,
             "tables": tables,
-            "tallies": _tallies(tables),
+            "tallies": _agreement_counts_by_origin(tables),
             "agreements": _AGREEMENTS,
             "hardware": report.catalogue.hardware,
             "prices": report.catalogue.prices,

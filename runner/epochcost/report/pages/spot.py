@@ -45,7 +45,7 @@ def pages(report: Report) -> Iterator[Page]:
         context={
             "stories": [_story(report, replayed) for replayed in played],
             "failures": failures,
-            "unknown": list(_unknown_rates(report)),
+            "unknown": list(_unknown_interruption_rates(report)),
         },
     )
 
@@ -65,11 +65,10 @@ def _story(report: Report, played: Replayed) -> Story:
         for result in played.results
     )
     model, machine = catalogue.model(played.spec.model), catalogue.machine(played.spec.hardware)
-    return played, model.name, machine.name, _saves(played), _until(played), rows
+    return played, model.name, machine.name, _spot_saving_words(played), _until(played), rows
 
 
-def _saves(played: Replayed) -> str:
-    """Say how much the cheapest spot policy saves, compared with the on-demand price."""
+def _spot_saving_words(played: Replayed) -> str:
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)
@@ -91,8 +90,7 @@ def _until(played: Replayed) -> str:
     )
 
 
-def _unknown_rates(report: Report) -> Iterator[UnknownRate]:
-    """Yield every current spot plan with an unknown rate of interruptions, cheapest first."""
+def _unknown_interruption_rates(report: Report) -> Iterator[UnknownRate]:
     catalogue = report.catalogue
     unknown = [
         (price, machine)

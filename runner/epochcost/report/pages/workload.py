@@ -86,7 +86,7 @@ def _page(report: Report, about: Mapping[str, Any]) -> Page:
         description=f"What {workload.name} costs to train and to serve, by machine and price plan.",
         context={**about, **_values(report, about, rows, observed)},
         figures={
-            "ratio": _ratio_figure(report, workload),
+            "ratio": _main_job_cost_ratios(report, workload),
             "train": job_figure(report, workload, "train"),
             "serve": job_figure(report, workload, "serve"),
         },
@@ -131,20 +131,20 @@ def _values(
             if workload.is_model and limit.trial.model == workload.id and not limit.trial.variant
         ],
         # Batch sizes without a comparison with PyTorch near them.
-        "ratio_unknown": sorted({trial.batch_size for trial in trained if not _ratio(trial)}),
+        "ratio_unknown": sorted(
+            {trial.batch_size for trial in trained if not _step_ratio_to_pytorch(trial)}
+        ),
         "ratio_worst": max(
-            (trial for trial in trained if _ratio(trial) > 1), key=_ratio, default=None
+            (trial for trial in trained if _step_ratio_to_pytorch(trial) > 1),
+            key=_step_ratio_to_pytorch,
+            default=None,
         ),
         "slower_inference": report.inputs.ratios.slower_inference.get(workload.id),
         "estimated": report.workloads[workload].estimated,
     }
 
 
-def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
-    """Chart the cost of the workload's main job on each machine, relative to the cheapest machine.
-
-    The job is embedding for embedding models, else training if possible, else inference.
-    """
+def _main_job_cost_ratios(report: Report, workload: Workload) -> Figure | None:
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
     if embeds(report, workload):
@@ -158,6 +158,6 @@ def _ratio_figure(report: Report, workload: Workload) -> Figure | None:
     )
 
 
-def _ratio(trial: Observation) -> Decimal:
-    """Our step time divided by PyTorch's; 0 if unknown, or if the batch sizes differ too much."""
+def _step_ratio_to_pytorch(trial: Observation) -> Decimal:
+    """0 if unknown, or if the batch sizes differ too much."""
     return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)

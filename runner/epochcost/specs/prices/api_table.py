@@ -112,7 +112,7 @@ def judged_row(
     for name, cell in zip(header, cells, strict=True):
         if cell:
             outer, _, inner = name.rpartition(".")
-            (table.setdefault(outer, {}) if outer else table)[inner] = _value(inner, cell)
+            (table.setdefault(outer, {}) if outer else table)[inner] = _cell_value(inner, cell)
     table["id"] = api_id(str(table.get("provider", "")), str(table.get("name", "")))
     judged = validate(ApiPrice, table)
     if isinstance(judged, tuple):
@@ -129,8 +129,7 @@ def api_id(provider: str, name: str) -> str:
     return _NOT_IN_ID.sub("-", f"{provider} {name}".lower()).strip("-._")[:_LONGEST_ID]
 
 
-def _value(key: str, cell: str) -> object:
-    """Convert a cell to a date or number if ``key`` needs one; return the text if this fails."""
+def _cell_value(key: str, cell: str) -> object:
     try:
         if key in {"as_of", "valid_until"}:
             return dt.date.fromisoformat(cell)
@@ -179,7 +178,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
     market = ApiMarket(apis)
     for at, row in enumerate(rows):
         place, name = row["source"].partition(", ")[2], api_id(row["provider"], row["name"])
-        prices = _prices(folder / place)
+        prices = _prices_by_column(folder / place)
         if prices is None:
             gone.append(name)
             continue
@@ -188,7 +187,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
             continue
         address = f"{_REPOSITORY}@{source.digits[:10]}, {place}"
         new |= {"as_of": str(source.day), "source": address}
-        if reasons := _reasons(market, header, row, new):
+        if reasons := _renewal_doubts(market, header, row, new):
             doubted[name] = reasons
         else:
             rows[at] = new
@@ -200,14 +199,13 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
     return Renewal(text.getvalue(), tuple(changed), tuple(gone), MappingProxyType(doubted))
 
 
-def _reasons(
-    market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new: Mapping[str, str]
+def _renewal_doubts(
+    market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new_row: Mapping[str, str]
 ) -> str:
-    """Reasons to doubt the row ``new`` that replaces ``row``; empty if ``market`` has no prices."""
     if not market.apis:
         return ""
     before, after = (
-        next(judged_row(header, [cells[key] for key in header], None)) for cells in (row, new)
+        next(judged_row(header, [cells[key] for key in header], None)) for cells in (row, new_row)
     )
     if isinstance(after, str):
         return after
@@ -215,31 +213,29 @@ def _reasons(
     return "; ".join((*changes, *market.reasons(after)))
 
 
-def _prices(path: Path) -> Mapping[str, str] | None:
-    """The prices in a model's file, by our table's columns; None if file or prices are missing."""
+def _prices_by_column(model_file: Path) -> Mapping[str, str] | None:
     try:
-        text = path.read_text("utf-8")
+        text = model_file.read_text("utf-8")
         cost = tomli.loads(text, parse_float=Decimal).get("cost")
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise InputError(f"{display_path(path)}: expected a model's TOML, got: {error}") from error
+        raise InputError(
+            f"{display_path(model_file)}: expected a model's TOML, got: {error}"
+        ) from error
     if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
         return None
-    prices = _columns("", cost)
+    prices = _price_columns("", cost)
     for tier in cost.get("tiers", ())[:1]:
-        prices |= _columns("long.", tier) | {"long.above_tokens": str(tier["tier"]["size"])}
+        prices |= _price_columns("long.", tier) | {"long.above_tokens": str(tier["tier"]["size"])}
     return prices
 
 
-def _columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
-    """Convert a model's prices ``cost`` to columns of our table, whose names begin with ``prefix``.
-
-    A ``cache_write`` of 0 is left out: then writing to the cache costs only the input.
-    """
+def _price_columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
     return {
         f"{prefix}{column}_per_million": f"{PRINTED.plus(Decimal(cost[key])).normalize():f}"
         for key, column in _KEYS.items()
+        # With a `cache_write` of 0, writing to the cache costs only the input.
         if key in cost and (key != "cache_write" or cost[key])
     }
 

@@ -56,16 +56,18 @@ def rented_doubts(
     wrong. The remaining prices are then compared again.
     """
     listed = {
-        price.id: rent for price in prices if (rent := _rent(price, hardware[price.hardware]))
+        price.id: rent
+        for price in prices
+        if (rent := _hourly_rent(price, hardware[price.hardware]))
     }
     doubts: dict[str, str] = {}
     while True:
-        market = _Market(listed.values())
+        market = _RentMarket(listed.values())
         reasons = {
             name: contradictions
             for name, rent in listed.items()
             if (judged is None or name in judged)
-            and (contradictions := tuple(market.reasons(rent)))
+            and (contradictions := tuple(market.contradictions(rent)))
         }
         if not reasons:
             return doubts
@@ -79,39 +81,40 @@ def rented_doubts(
 
 
 @dataclass(frozen=True)
-class _Rent:
+class _HourlyRent:
     """The hourly price of a rented machine, and the machine's accelerators or vCPUs.
 
-    ``part`` is the accelerator's name or "vCPU", ``count`` the number of accelerators or vCPUs.
+    ``part`` is the accelerator's name, else "vCPU", else the machine's id.
     """
 
     price: Price
-    hour: Decimal
+    amount: Decimal
     part: str
-    count: int
+    part_count: int
     gb_per_second: Decimal | None
 
     @cached_property
-    def of_part(self) -> Decimal:
-        """The hourly price of a single accelerator or vCPU."""
-        return self.hour / self.count
+    def per_part(self) -> Decimal:
+        return self.amount / self.part_count
 
     @cached_property
-    def plan(self) -> tuple[str, str, Decimal]:
+    def terms(self) -> tuple[str, str, Decimal]:
         """Plan, currency and months of commitment, which must be equal in comparable prices."""
         commitment = self.price.commitment
         months = commitment.term_months if commitment else Decimal(0)
         return self.price.plan, self.price.currency, months
 
 
-def _rent(price: Price, machine: Hardware) -> _Rent | None:
+def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:
     hour, chips = hour_of(price), machine.accelerators
     if hour is None:
         return None
     if not chips:
-        return _Rent(price, hour, "vCPU" if machine.vcpus else machine.id, machine.vcpus or 1, None)
+        return _HourlyRent(
+            price, hour, "vCPU" if machine.vcpus else machine.id, machine.vcpus or 1, None
+        )
     count = sum(chip.count for chip in chips)
-    return _Rent(price, hour, chips[0].name, count, chips[0].memory_gb_per_second)
+    return _HourlyRent(price, hour, chips[0].name, count, chips[0].memory_gb_per_second)
 
 
 def hour_of(price: Price) -> Decimal | None:
@@ -138,61 +141,58 @@ def hour_of(price: Price) -> Decimal | None:
     return sum(parts.values(), sum(premiums, Decimal(0))) or None
 
 
-class _Market:
-    """The prices of all rented machines, with which a single price is compared."""
-
-    def __init__(self, rents: Iterable[_Rent]) -> None:
-        self._of_machine: dict[str, list[_Rent]] = defaultdict(list)
-        self._of_part: dict[object, list[_Rent]] = defaultdict(list)
-        self._of_provider: dict[str, list[_Rent]] = defaultdict(list)
-        self._of_region: dict[str | None, list[_Rent]] = defaultdict(list)
+class _RentMarket:
+    def __init__(self, rents: Iterable[_HourlyRent]) -> None:
+        self._of_machine: dict[str, list[_HourlyRent]] = defaultdict(list)
+        self._of_part: dict[object, list[_HourlyRent]] = defaultdict(list)
+        self._of_provider: dict[str, list[_HourlyRent]] = defaultdict(list)
+        self._of_region: dict[str | None, list[_HourlyRent]] = defaultdict(list)
         for rent in rents:
             self._of_machine[rent.price.hardware].append(rent)
-            self._of_part[rent.part, rent.plan].append(rent)
+            self._of_part[rent.part, rent.terms].append(rent)
             self._of_provider[rent.price.provider].append(rent)
             self._of_region[rent.price.region].append(rent)
 
-    def reasons(self, rent: _Rent) -> Iterator[str]:
-        """Reasons why a price is implausible, one for each contradiction with another price."""
-        yield from self._from_own_series(rent)
-        yield from self._from_other_plans(rent)
-        yield from self._from_elsewhere(rent)
-        yield from self._from_bandwidth(rent)
-        yield from self._from_regions(rent)
+    def contradictions(self, rent: _HourlyRent) -> Iterator[str]:
+        yield from self._own_series_contradictions(rent)
+        yield from self._other_plan_contradictions(rent)
+        yield from self._other_machine_contradictions(rent)
+        yield from self._bandwidth_contradictions(rent)
+        yield from self._region_contradictions(rent)
 
-    def _same_place(self, rent: _Rent) -> Iterator[_Rent]:
+    def _same_place(self, rent: _HourlyRent) -> Iterator[_HourlyRent]:
         price = rent.price
         for peer in self._of_machine[price.hardware]:
             regions = {price.region, peer.price.region} - {None}
             if peer is not rent and peer.price.provider == price.provider and len(regions) < 2:
                 yield peer
 
-    def _from_own_series(self, rent: _Rent) -> Iterator[str]:
+    def _own_series_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
         day = rent.price.as_of
-        series = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
+        series = [peer for peer in self._same_place(rent) if peer.terms == rent.terms]
         before = [peer for peer in series if peer.price.as_of < day]
         after = [peer for peer in series if peer.price.as_of > day]
         spot = rent.price.plan == "spot"
         rise, fall = (MOST_SPOT_CHANGE,) * 2 if spot else (MOST_RISE, MOST_FALL)
         for peers, most in ((before, (rise, fall)), (after, (fall, rise))):
-            for nearest in _nearest_by(peers, rent, lambda peer: peer.plan):
-                yield from _too_far_apart(rent, nearest, rent.hour / nearest.hour, most)
+            for nearest in _nearest_date_by_group(peers, rent, lambda peer: peer.terms):
+                yield from _ratio_contradiction(rent, nearest, rent.amount / nearest.amount, most)
 
-    def _from_other_plans(self, rent: _Rent) -> Iterator[str]:
-        peers = [peer for peer in self._same_place(rent) if peer.plan != rent.plan]
-        for peer in _nearest_by(peers, rent, lambda peer: peer.plan):
+    def _other_plan_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
+        peers = [peer for peer in self._same_place(rent) if peer.terms != rent.terms]
+        for peer in _nearest_date_by_group(peers, rent, lambda peer: peer.terms):
             for cheap, dear in ((rent, peer), (peer, rent)):
-                low, high = _shares(cheap, dear)
-                if not low <= (share := cheap.hour / dear.hour) <= high:
+                low, high = _plausible_share_range(cheap, dear)
+                if not low <= (share := cheap.amount / dear.amount) <= high:
                     yield (
-                        f"{short(cheap.hour)} an hour {cheap.price.plan_words} is {short(share)} "
-                        f"times the {short(dear.hour)} {dear.price.plan_words} ({peer.price.id})"
+                        f"{short(cheap.amount)} an hour {cheap.price.plan_words} is {short(share)} "
+                        f"times the {short(dear.amount)} {dear.price.plan_words} ({peer.price.id})"
                     )
 
-    def _from_elsewhere(self, rent: _Rent) -> Iterator[str]:
+    def _other_machine_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
         peers = [
             peer
-            for peer in self._of_part[rent.part, rent.plan]
+            for peer in self._of_part[rent.part, rent.terms]
             if peer.price.hardware != rent.price.hardware
         ]
         # A single other machine does not say which of the two prices is wrong.
@@ -202,24 +202,21 @@ class _Market:
         most = MOST_WITHIN if same_provider else MOST_ELSEWHERE
         ratio, nearest = min(
             (
-                (rent.of_part / peer.of_part, peer)
-                for peer in _nearest_by(
+                (rent.per_part / peer.per_part, peer)
+                for peer in _nearest_date_by_group(
                     same_provider or peers, rent, lambda peer: peer.price.hardware
                 )
             ),
             key=lambda pair: max(pair[0], 1 / pair[0]),
         )
-        yield from _too_far_apart(rent, nearest, ratio, (most, most))
+        yield from _ratio_contradiction(rent, nearest, ratio, (most, most))
 
-    def _from_bandwidth(self, rent: _Rent) -> Iterator[str]:
-        """A reason for doubt if an accelerator's price does not fit its memory bandwidth.
-
-        A provider's accelerators, old or new, cost about the same for each GB/s of bandwidth.
-        """
+    def _bandwidth_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
+        # A provider's accelerators, old or new, cost about the same for each GB/s of bandwidth.
         rates = {
-            peer.price.id: peer.of_part / peer.gb_per_second
+            peer.price.id: peer.per_part / peer.gb_per_second
             for peer in self._of_provider[rent.price.provider]
-            if peer.plan == rent.plan
+            if peer.terms == rent.terms
             and peer.gb_per_second is not None
             and (peer is rent or peer.price.hardware != rent.price.hardware)
         }
@@ -233,18 +230,17 @@ class _Market:
                 f"{rent.price.provider}'s other machines {short(low)} to {short(high)}"
             )
 
-    def _from_regions(self, rent: _Rent) -> Iterator[str]:
+    def _region_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
         region = rent.price.region
         if region is None:
-            yield from self._beside_regions(rent)
+            yield from self._missing_region_contradictions(rent)
             return
         holders = {peer.price.provider for peer in self._of_region[region] if peer is not rent}
         if holders and rent.price.provider not in holders:
             yield f"{region} is a region of {', '.join(sorted(holders))}"
 
-    def _beside_regions(self, rent: _Rent) -> Iterator[str]:
-        """Doubt a ``rent`` without a region if its plan has regional prices, none of them newer."""
-        plan = [peer for peer in self._same_place(rent) if peer.plan == rent.plan]
+    def _missing_region_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
+        plan = [peer for peer in self._same_place(rent) if peer.terms == rent.terms]
         regional = [peer.price for peer in plan if peer.price.region]
         latest = max(regional, key=lambda price: price.as_of, default=None)
         if latest and latest.as_of <= rent.price.as_of:
@@ -254,42 +250,33 @@ class _Market:
             )
 
 
-def _nearest_by(
-    rents: Iterable[_Rent], rent: _Rent, group: Callable[[_Rent], Hashable]
-) -> Collection[_Rent]:
-    """The prices in ``rents`` nearest in date to ``rent``, one for each value of ``group``."""
-    nearest: dict[Hashable, _Rent] = {}
+def _nearest_date_by_group(
+    rents: Iterable[_HourlyRent], rent: _HourlyRent, group_of: Callable[[_HourlyRent], Hashable]
+) -> Collection[_HourlyRent]:
+    nearest: dict[Hashable, _HourlyRent] = {}
     for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
-        nearest.setdefault(group(peer), peer)
+        nearest.setdefault(group_of(peer), peer)
     return nearest.values()
 
 
-def _shares(cheap: _Rent, dear: _Rent) -> tuple[Decimal, Decimal]:
-    """The smallest and the largest plausible ratio of the price ``cheap`` to the price ``dear``.
-
-    Only the plans, currencies and terms of the two prices decide these limits.
-    """
-    (plan, currency, months), (second_plan, second_currency, shorter) = cheap.plan, dear.plan
+def _plausible_share_range(cheap: _HourlyRent, dear: _HourlyRent) -> tuple[Decimal, Decimal]:
+    (plan, currency, months), (second_plan, second_currency, shorter) = cheap.terms, dear.terms
     if currency == second_currency and second_plan == "on-demand" and plan in PLAN_SHARES:
         return PLAN_SHARES[plan]
     longer = (plan, currency) == (second_plan, second_currency) and months > shorter
     return Decimal(0), Decimal(1) if longer else Decimal("Infinity")
 
 
-def _too_far_apart(
-    rent: _Rent, peer: _Rent, ratio: Decimal, most: tuple[Decimal, Decimal]
+def _ratio_contradiction(
+    rent: _HourlyRent, peer: _HourlyRent, ratio: Decimal, limits: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """A reason for doubt if the price ``rent`` is too far above or below the price ``peer``.
-
-    ``ratio`` is the price ``rent`` divided by the price ``peer``. ``most`` has two factors: the
-    highest allowed ratio, and the highest allowed inverse of the ratio.
-    """
-    rise, fall = most
+    """``limits`` are the highest allowed ``ratio``, and the highest allowed inverse of it."""
+    rise, fall = limits
     if not 1 / fall < ratio < rise:
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"
         yield (
-            f"{short(rent.of_part)} an hour per {rent.part} is {times} the "
-            f"{short(peer.of_part)} of {peer.price.id}"
+            f"{short(rent.per_part)} an hour per {rent.part} is {times} the "
+            f"{short(peer.per_part)} of {peer.price.id}"
         )
 
 
