@@ -87,9 +87,8 @@ def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(ln Σ eˣ) = Σ eˣ dx / Σ eˣ, computed as Σ eˣ⁻ʸ dx for the result y."""
-    return op.Exp(node.x - _reinsert_reduced_axes(op, node, node.y)) * _reinsert_reduced_axes(
-        op, node, dy
-    )
+    softmax = op.Exp(node.x - _reinsert_reduced_axes(op, node, node.y))
+    return softmax * _reinsert_reduced_axes(op, node, dy)
 
 
 @gradient("ReduceSumSquare", versions=(1, 11, 13, 18))
