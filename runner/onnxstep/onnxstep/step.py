@@ -200,16 +200,11 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     account = trained_set(model, declared, reasons, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
+    unchanged = [value.name for value in pulled.unchanged_inputs]
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
-        inputs=tuple(
-            value.name
-            for value in pulled.unchanged_inputs
-            if value.name not in tensors.float32_masters
-        ),
-        frozen=tuple(
-            value.name for value in pulled.unchanged_inputs if value.name in tensors.float32_masters
-        ),
+        inputs=tuple(name for name in unchanged if name not in tensors.float32_masters),
+        frozen=tuple(name for name in unchanged if name in tensors.float32_masters),
         targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,

@@ -130,12 +130,8 @@ def group_query_attention(
     pulled = attention_backward(of, split_heads(node.y, heads), split_heads(received, heads))
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
-    turned = (
-        _rotate_by_position(node, pulled.q, back=True),
-        _rotate_by_position(node, dk, back=True),
-        dv,
-    )
-    parts = [merge_heads(x) for x in turned]
+    turned = (_rotate_by_position(node, x, back=True) for x in (pulled.q, dk))
+    parts = [merge_heads(x) for x in (*turned, dv)]
     dx = [op.Concat(*parts, axis=-1), None, None] if packed else parts
     return [*dx, *[None] * 7, pulled.bias]
 
