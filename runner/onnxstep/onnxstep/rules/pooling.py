@@ -62,7 +62,7 @@ def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _inverse_window_sizes(op: Builder, node: Node, view: Window) -> Value:
-    """For windows of n elements 1 / n, as a scalar if n is the same for all windows."""
+    """Factors 1 / n for windows of n elements; a scalar if n is the same for all windows."""
     total = op.scalar(1.0, node.y.elem_type)
     for axis in range(len(view.kernel)):
         counts = _window_sizes_along(node, view, axis)

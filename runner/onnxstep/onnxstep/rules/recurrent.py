@@ -213,7 +213,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """The sum of dz R, and of ``direct`` and ``run.dh`` where they are given."""
+    """Sum of dz R and, where given, of ``direct`` and of ``run.dh`` for the step before."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
