@@ -206,8 +206,7 @@ def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
     return concat([*columns, op.Expand(unit, op.integers(rows, 1))], axis=1)
 
 
-def _demand_square(node: Node) -> None:
-    """Raise ModelError for a layer with a projection of the hidden state (PyTorch's proj_size)."""
+def _require_no_projection(node: Node) -> None:
     w, r = node.input(1), node.input(2)
     gates = {"LSTM": 4, "GRU": 3}.get(node.proto.op_type, 1)
     if r.rank != w.rank or r.shape[1] != gates * r.shape[2]:
@@ -230,8 +229,8 @@ class Directions:
                 f"{node.label}: expected at most {_MOST_STEPS} steps of time, which are "
                 f"differentiated one by one, got {self.steps}; cut the sequences into shorter ones"
             )
-        _demand_square(node)
-        self._lengths = self._own_lengths(node.optional_input(4))
+        _require_no_projection(node)
+        self._lengths = self._lengths_unless_full(node.optional_input(4))
         self.directions = node.input(1).shape[0]
 
     def direction(
@@ -239,33 +238,33 @@ class Directions:
     ) -> Direction:
         """The direction ``index``; ``dy``, ``dy_h`` and ``dy_c`` are gradients of Y, Y_h, Y_c."""
         node, op = self._node, self._op
-        h = self._rows(index, self._outputs(index, node.y))
+        h = self._rows_in_processing_order(index, self._outputs_of_direction(index, node.y))
         h0 = self.state(index, node.optional_input(5))
         bias = self._weights(index, 3)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
-        w, r = (_selected(node.input(place), 0, index) for place in (1, 2))
+        w, r = (_slice_at(node.input(place), 0, index) for place in (1, 2))
         return Direction(
             op=op,
             steps=self.steps,
             activations=self._activations(index),
-            x=self._rows(index, self._x),
+            x=self._rows_in_processing_order(index, self._x),
             w=w,
             r=r,
             biases=[] if bias is None else split(bias, 2, axis=0),
             h=h,
             h_before=h0 if self.steps == 1 else concat([h0, earlier], axis=0),
             c0=self.state(index, node.optional_input(6)),
-            dh=self._received(index, dy, dy_h),
-            dc=self._received(index, None, dy_c),
+            dh=self._state_gradients_by_step(index, dy, dy_h),
+            dc=self._state_gradients_by_step(index, None, dy_c),
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
         """Inputs of the direction ``index`` of a node without sequence lengths."""
-        w, r = (_selected(self._node.input(place), 0, index) for place in (1, 2))
+        w, r = (_slice_at(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._weights(index, 3)
         halves = [] if biases is None else split(biases, 2, axis=0)
         return DirectionInputs(
-            x=self._rows(index, self._x),
+            x=self._rows_in_processing_order(index, self._x),
             w=w,
             r=r,
             bias=halves[0] + halves[1] if halves else None,
@@ -276,7 +275,7 @@ class Directions:
     def sequence(self, index: int, rows: Value) -> Value:
         """Convert rows [T·B, n] of the direction ``index`` to [T, B, n] in the time order of X."""
         shape = self._op.integers(self.steps, self._batch, rows.shape[1])
-        return self._flipped(index, self._op.Reshape(rows, shape))
+        return self._switch_step_order(index, self._op.Reshape(rows, shape))
 
     def stacked(self, values: Sequence[Value]) -> Value | None:
         """Stack the tensors of all directions along a new first axis; None for an empty list."""
@@ -296,17 +295,14 @@ class Directions:
         activations = names[index * len(default) : (index + 1) * len(default)]
         return tuple(Activation(name) for name in activations)
 
-    def _received(
-        self, index: int, all_steps: Value | None, last_step: Value | None
+    def _state_gradients_by_step(
+        self, index: int, dy: Value | None, d_last: Value | None
     ) -> list[Value | None]:
-        """Gradients of a state after each step that come from the node's outputs.
-
-        ``all_steps`` is the gradient of Y, and ``last_step`` that of Y_h or Y_c.
-        """
-        every = None if all_steps is None else self.ordered(index, all_steps)
-        last = None if last_step is None else self.state(index, last_step)
+        """``dy`` is the gradient of Y, and ``d_last`` that of Y_h or Y_c, if any."""
+        every = None if dy is None else self.ordered(index, dy)
+        last = None if d_last is None else self.state(index, d_last)
         if self._lengths is not None:
-            every, last = self._within_lengths(every, last), None
+            every, last = self._gradients_within_lengths(every, last), None
         steps: list[Value | None] = [None] * self.steps
         if every is not None:
             steps = [*split(self._as_rows(every), self.steps, axis=0)]
@@ -315,44 +311,41 @@ class Directions:
             steps[-1] = last if final is None else final + last
         return steps
 
-    def _within_lengths(self, every: Value | None, last: Value | None) -> Value | None:
-        """Zero ``every`` [T, B, H] after each sequence's end; add ``last`` [B, H] at that end."""
+    def _gradients_within_lengths(self, dy: Value | None, d_last: Value | None) -> Value | None:
+        """Zero ``dy`` [T, B, H] after each sequence's end; add ``d_last`` [B, H] at that end."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []
-        if every is not None:
-            terms.append(every * self._mask(op.LessOrEqual(times, self._lengths), every))
-        if last is not None:
-            terms.append(last * self._mask(op.Equal(times, self._lengths), last))
+        if dy is not None:
+            terms.append(dy * self._mask(op.LessOrEqual(times, self._lengths), dy))
+        if d_last is not None:
+            terms.append(d_last * self._mask(op.Equal(times, self._lengths), d_last))
         return terms[0] + terms[1] if len(terms) == 2 else next(iter(terms), None)
 
     def _mask(self, chosen: Value, like: Value) -> Value:
         op = self._op
         return op.Cast(op.Unsqueeze(chosen, op.integers(-1)), to=like.elem_type)
 
-    def _own_lengths(self, lengths: Value | None) -> Value | None:
-        """The sequence lengths [B] as int64; None if every sequence has as many steps as X."""
+    def _lengths_unless_full(self, lengths: Value | None) -> Value | None:
         constant = self._op.array_of(lengths)
         if lengths is None or (constant is not None and bool(np.all(constant == self.steps))):
             return None
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
-    def _outputs(self, index: int, y: Value) -> Value:
-        """Slice [T, B, H] of Y, or of Y's gradient, for the direction ``index``, in time order."""
-        return _selected(y, 1, index)
+    def _outputs_of_direction(self, index: int, y: Value) -> Value:
+        return _slice_at(y, 1, index)  # y is [T, directions, B, H]
 
     def ordered(self, index: int, y: Value) -> Value:
         """Slice [T, B, H] of ``y`` (Y or its gradient) for one direction, in processing order."""
-        return self._flipped(index, self._outputs(index, y))
+        return self._switch_step_order(index, self._outputs_of_direction(index, y))
 
-    def _rows(self, index: int, value: Value) -> Value:
-        """Convert [T, B, n] in time order to rows [T·B, n] in processing order."""
-        return self._as_rows(self._flipped(index, value))
+    def _rows_in_processing_order(self, index: int, in_time_order: Value) -> Value:
+        return self._as_rows(self._switch_step_order(index, in_time_order))
 
     def _as_rows(self, value: Value) -> Value:
         return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
 
-    def _flipped(self, index: int, value: Value) -> Value:
+    def _switch_step_order(self, index: int, value: Value) -> Value:
         """Convert [T, B, n] from time order to processing order, or back."""
         if index == 0 and self._node.attribute("direction") != "reverse":
             return value
@@ -362,18 +355,18 @@ class Directions:
 
     def _weights(self, index: int, place: int) -> Value | None:
         value = self._node.optional_input(place)
-        return None if value is None else _selected(value, 0, index)
+        return None if value is None else _slice_at(value, 0, index)
 
     def state(self, index: int, value: Value | None) -> Value:
         """The slice [B, H] of the state ``value`` for the direction ``index``; zeros for None."""
         if value is None:
             hidden = self._node.input(2).shape[-1]
             return self._op.zeros((self._batch, hidden), self._x.elem_type)
-        return _selected(value, 0, index)
+        return _slice_at(value, 0, index)
 
 
-def _selected(value: Value, axis: int, index: int) -> Value:
-    """The slice of ``value`` at ``index`` along ``axis``, without this axis."""
+def _slice_at(value: Value, axis: int, index: int) -> Value:
+    """The result lacks ``axis``."""
     op = value.op
     if value.shape[axis] == 1:
         return op.Squeeze(value, op.integers(axis))

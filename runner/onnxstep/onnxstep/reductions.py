@@ -30,8 +30,8 @@ def reduced(op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> V
             x = reduced(op_type, x, last, keepdims=keepdims)
             return _reduced(op_type, x, axes[: -len(last)], keepdims)
         # A product with a column of ones takes half the time of ReduceSum.
-        if [*axes] == last and _is_product(op_type, x, last):
-            return _product(op_type, x, last, keepdims)
+        if [*axes] == last and _fits_column_product(op_type, x, last):
+            return _reduce_by_column_product(op_type, x, last, keepdims)
     return _reduced(op_type, x, axes, keepdims)
 
 
@@ -42,19 +42,19 @@ def _reduced(op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Val
     return op.emit(op_type, [x], {"keepdims": int(keepdims), "axes": list(axes)})[0]
 
 
-def _is_product(op_type: str, x: Value, last: Sequence[int]) -> bool:
-    """Whether ``_product`` can reduce the ``last`` axes of x."""
-    count = math.prod(x.shape[axis] for axis in last)
+def _fits_column_product(op_type: str, x: Value, last_axes: Sequence[int]) -> bool:
+    count = math.prod(x.shape[axis] for axis in last_axes)
     is_sum = op_type in _SUMS and x.elem_type == TensorProto.FLOAT
     return is_sum and 1 < count <= _LONGEST_COLUMN
 
 
-def _product(op_type: str, x: Value, last: Sequence[int], keepdims: bool) -> Value:
-    """Sum or mean over the ``last`` axes of x, as a product with a column of equal numbers."""
-    op, rows = x.op, x.shape[: -len(last)]
+def _reduce_by_column_product(
+    op_type: str, x: Value, last_axes: Sequence[int], keepdims: bool
+) -> Value:
+    op, rows = x.op, x.shape[: -len(last_axes)]
     count = math.prod(x.shape[len(rows) :])
-    each = 1.0 if op_type == "ReduceSum" else 1 / count
-    matrix = x if len(last) == len(rows) == 1 else op.Reshape(x, op.integers(-1, count))
-    sums = op.MatMul(matrix, op.constant(np.full((count, 1), each, np.float32)))
-    shape = (*rows, *[1] * len(last)) if keepdims else rows
+    weight = 1.0 if op_type == "ReduceSum" else 1 / count
+    matrix = x if len(last_axes) == len(rows) == 1 else op.Reshape(x, op.integers(-1, count))
+    sums = op.MatMul(matrix, op.constant(np.full((count, 1), weight, np.float32)))
+    shape = (*rows, *[1] * len(last_axes)) if keepdims else rows
     return sums if sums.shape == shape else op.Reshape(sums, op.integers(*shape))

@@ -232,7 +232,7 @@ def undifferentiable(
         reason = answer_of_node.reason
     else:
         reason = _REASON_OF_DOMAIN.get(proto.domain, "it has no gradient rule")
-    path = " -> ".join(_shortened(_path_to(node, nodes, targets)))
+    path = " -> ".join(_shortened(_path_from_targets(node, nodes, targets)))
     return ModelError(
         f"node {proto.name or proto.output[0]!r}: operator {proto.domain or 'ai.onnx'}::"
         f"{proto.op_type} (version {version}) cannot be differentiated: {reason}; "
@@ -248,11 +248,8 @@ def _shortened(path: list[str]) -> list[str]:
     return [*path[:_PATH_END], f"({left_out} more)", *path[-_PATH_END:]]
 
 
-def _path_to(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """Names of the values on a path from a value in ``targets`` to the node's first output.
-
-    At each node, the path goes back through the first input whose gradient is needed.
-    """
+def _path_from_targets(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
+    """Names of values; the path goes through each node's first input whose gradient is needed."""
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto

@@ -112,17 +112,16 @@ class TrainingStep:
 
 
 @dataclass(frozen=True)
-class _Tensors:
-    """The float tensors of a model by their role in a training step.
+class _TensorRoles:
+    """Float tensors of a model by their role in a training step.
 
-    ``declared`` are the parameters. ``untrained`` has constants and buffers, each with the reason.
-    ``statistics`` names the running statistics. ``frozen`` names parameters and statistics that do
-    not change. ``undecayed`` names parameters without weight decay.
+    ``declared`` are the parameters, and ``untrained_reasons`` has constants and buffers. Weight
+    decay does not apply to ``undecayed``.
     """
 
     declared: tuple[Parameter, ...]
-    untrained: Mapping[str, str]
-    statistics: tuple[str, ...]
+    untrained_reasons: Mapping[str, str]
+    running_statistics: tuple[str, ...]
     frozen: frozenset[str]
     undecayed: frozenset[str]
 
@@ -131,9 +130,8 @@ class _Tensors:
         return tuple(parameter.name for parameter in self.declared)
 
     @property
-    def masters(self) -> frozenset[str]:
-        """Names of the parameters and running statistics, which stay float32."""
-        return frozenset([*self.parameters, *self.statistics])
+    def float32_masters(self) -> frozenset[str]:
+        return frozenset([*self.parameters, *self.running_statistics])
 
     @property
     def trained(self) -> list[str]:
@@ -145,12 +143,12 @@ def _tensors(
     freeze: Collection[str],
     wrt: Collection[str] = (),
     no_weight_decay: Collection[str] = (),
-) -> _Tensors:
+) -> _TensorRoles:
     declared, reasons = parameters(model), untrained(model)
     trainable = [parameter.name for parameter in declared]
     statistics = tuple(statistic.name for statistic in state(model))
     excluded = set(trainable) - match_names("wrt", wrt, trainable) if wrt else set()
-    return _Tensors(
+    return _TensorRoles(
         declared,
         reasons,
         statistics,
@@ -160,11 +158,8 @@ def _tensors(
 
 
 @dataclass(frozen=True)
-class _Pulled:
-    """The loss of a differentiated model, and the gradient of the loss for each parameter.
-
-    The gradients are already divided by the loss scale.
-    """
+class _DifferentiatedModel:
+    """The gradients, by parameter name, are already divided by the loss scale."""
 
     forward: Forward
     targets: Sequence[Value | None]
@@ -177,8 +172,7 @@ class _Pulled:
         return [target for target in self.targets if target is not None]
 
     @property
-    def fixed(self) -> list[Value]:
-        """The graph inputs that a step does not change: data and frozen tensors."""
+    def unchanged_inputs(self) -> list[Value]:
         moving = {*self.gradients, *(move.before.name for move in self.forward.moves)}
         return [value for value in self.forward.inputs if value.name not in moving]
 
@@ -196,20 +190,21 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     op, scale = forward.op, loss_scale_of(forward.op, options.precision, options.loss_scaling)
     built = objective(forward, options.terms)
     forward_nodes = len(op.nodes)
-    pulled = _pull(forward, built, tensors.trained, options.micro_batches, scale)
+    pulled = _differentiate_loss(forward, built, tensors.trained, options.micro_batches, scale)
     if options.rematerialise == "sqrt":
         recompute_segments(op, forward_nodes)
     sums = accumulate(op, pulled.gradients) if options.micro_batches > 1 else {}
     rate = op.input("learning_rate", (), onnx.TensorProto.FLOAT)
-    moves = _transitions(pulled, sums, rule, rate, tensors.undecayed, options.clip_norm)
-    declared, reasons = tensors.declared, tensors.untrained
+    moves = _step_transitions(pulled, sums, rule, rate, tensors.undecayed, options.clip_norm)
+    declared, reasons = tensors.declared, tensors.untrained_reasons
     account = trained_set(model, declared, reasons, pulled.gradients, tensors.frozen)
     for doubt in account.doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=2)
+    unchanged = [value.name for value in pulled.unchanged_inputs]
     return TrainingStep(
         model=_closed(pulled, [rate], moves, "training_step"),
-        inputs=tuple(value.name for value in pulled.fixed if value.name not in tensors.masters),
-        frozen=tuple(value.name for value in pulled.fixed if value.name in tensors.masters),
+        inputs=tuple(name for name in unchanged if name not in tensors.float32_masters),
+        frozen=tuple(name for name in unchanged if name in tensors.float32_masters),
         targets=tuple(None if target is None else target.name for target in pulled.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,
@@ -219,9 +214,13 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     )
 
 
-def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> Forward:
+def _opened(model: onnx.ModelProto, tensors: _TensorRoles, options: StepOptions) -> Forward:
     half = TYPE_OF_PRECISION.get(options.precision)
-    rounded = partial(in_mixed_precision, elem_type=half, masters=tensors.masters) if half else None
+    rounded = (
+        partial(in_mixed_precision, elem_type=half, masters=tensors.float32_masters)
+        if half
+        else None
+    )
     ready = prepare(
         keep_term_outputs(model, options.terms, options.carry.values()),
         mode=partial(in_training_mode, seed=options.seed),
@@ -236,8 +235,8 @@ def _opened(model: onnx.ModelProto, tensors: _Tensors, options: StepOptions) -> 
         MixedBuilder if half else Builder,
         blocked_convolutions=options.blocked_convolutions,
     )
-    lowered = lower(opened, tensors.statistics, tensors.frozen, options.resumable)
-    return replace(lowered, moves=(*lowered.moves, *_recurrent(lowered, options.carry)))
+    lowered = lower(opened, tensors.running_statistics, tensors.frozen, options.resumable)
+    return replace(lowered, moves=(*lowered.moves, *_transitions_of_carry(lowered, options.carry)))
 
 
 def first_values(
@@ -277,7 +276,7 @@ def evaluation_graph(
     # Running statistics are useful only after some hundred steps.
     if batch_statistics:
         tensors = _tensors(model, freeze)
-        forward = lower(forward, tensors.statistics, tensors.frozen)
+        forward = lower(forward, tensors.running_statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
     stored = [entry.name for entry in (*parameters(model), *state(model))]
@@ -286,17 +285,14 @@ def evaluation_graph(
     return close_model(forward, inputs, outputs, "evaluation")
 
 
-def _pull(
+def _differentiate_loss(
     forward: Forward,
     built: Objective,
     trained: Sequence[str],
     micro_batches: int,
     scale: Scale | None,
-) -> _Pulled:
-    """Differentiate the loss; divide the gradients by the number of micro-batches.
-
-    Raises ModelError if the loss depends on no trained parameter.
-    """
+) -> _DifferentiatedModel:
+    """Divide the gradients by the number of micro-batches."""
     op, shares = forward.op, _shares(built, micro_batches)
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
@@ -305,7 +301,7 @@ def _pull(
         raise ModelError(f"no trainable parameter affects the output {outputs}")
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
-    return _Pulled(forward, built.targets, loss, gradients, scale)
+    return _DifferentiatedModel(forward, built.targets, loss, gradients, scale)
 
 
 def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
@@ -314,18 +310,15 @@ def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
     return {name: value * (1 / micro_batches) for name, value in built.cotangents.items()}
 
 
-def _transitions(
-    pulled: _Pulled,
+def _step_transitions(
+    pulled: _DifferentiatedModel,
     sums: Mapping[str, Transition],
     rule: Optimizer,
     rate: Value,
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """The values that a step carries to the next step, each with its old and its new value.
-
-    They are parameters, optimizer states, the loss scale, sums of gradients and running statistics.
-    """
+    """Transitions of parameters, optimizer states, loss scale, gradient sums and statistics."""
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None
@@ -335,9 +328,10 @@ def _transitions(
     return [*moves, *(reset_to_zero(op, total) for total in sums.values()), *pulled.forward.moves]
 
 
-def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transition]:
-    """Pair each input in ``carry`` with its output; raises ModelError if shape or type differ."""
-    for before, after in carry.items():
+def _transitions_of_carry(
+    forward: Forward, output_by_input: Mapping[str, str]
+) -> Iterator[Transition]:
+    for before, after in output_by_input.items():
         if before not in names(forward.inputs):
             raise unknown_name("carried input", before, names(forward.inputs))
         if after not in names(forward.outputs):
@@ -352,14 +346,19 @@ def _recurrent(forward: Forward, carry: Mapping[str, str]) -> Iterator[Transitio
 
 
 def _closed(
-    pulled: _Pulled, extra: Sequence[Value], moves: Sequence[Transition], name: str
+    pulled: _DifferentiatedModel, extra: Sequence[Value], moves: Sequence[Transition], name: str
 ) -> onnx.ModelProto:
-    inputs = [*pulled.fixed, *pulled.target_inputs, *extra, *(move.before for move in moves)]
+    inputs = [
+        *pulled.unchanged_inputs,
+        *pulled.target_inputs,
+        *extra,
+        *(move.before for move in moves),
+    ]
     outputs = [pulled.loss, *(move.after for move in moves)]
     return close_model(pulled.forward, inputs, outputs, name)
 
 
-def _accumulation(pulled: _Pulled, sums: Mapping[str, Transition]) -> Accumulation:
+def _accumulation(pulled: _DifferentiatedModel, sums: Mapping[str, Transition]) -> Accumulation:
     moves = [*sums.values(), *pulled.forward.moves]
     trained = [pulled.forward.value(name) for name in pulled.gradients]
     trained += [pulled.scale.before] if pulled.scale else []

@@ -55,11 +55,7 @@ class LstmActivations(Saved):
         return [self.h0, *(step.h for step in self.steps[:-1])]
 
 
-def _is_plain(node: Node) -> bool:
-    """Whether the LSTM can be unrolled: it has default activations and no rare options.
-
-    Rare options are sequence lengths, peepholes, ``clip``, ``input_forget`` and ``layout``.
-    """
+def _is_unrollable(node: Node) -> bool:
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
     ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
@@ -73,10 +69,10 @@ def unroll(node: Node) -> Sequence[Value | None]:
 
     Empty unless the provider is the CPU and the LSTM can be unrolled.
     """
-    if node.op.provider != "cpu" or not _is_plain(node):
+    if node.op.provider != "cpu" or not _is_unrollable(node):
         return ()
     op, view = node.op, Directions(node)
-    saved, last_cell = _forward_steps(view, TimeLayout(op, view.steps, view.directions))
+    saved, last_cell = _emit_forward_steps(view, TimeLayout(op, view.steps, view.directions))
     op.saved[node.y.name], layout = saved, saved.layout
     h = [step.h for step in saved.steps]
     rows = (op.Transpose(run, perm=[1, 0]) for run in layout.rows(h))
@@ -85,12 +81,8 @@ def unroll(node: Node) -> Sequence[Value | None]:
     return concat(ordered, axis=1), *last
 
 
-def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
-    """Emit h' = o tanh(C') and C' = f C + i c; return the saved values and the last cell state.
-
-    The gates (i, o, f) and the candidate c are activations of W x + R h + b. Gates and candidate
-    are separate products, so that ONNX Runtime fuses each product with its activation.
-    """
+def _emit_forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivations, Value]:
+    """Emit h' = o tanh(C') and C' = f C + i c; return the saved values and the last cell state."""
     op = layout.op
     direction_inputs = [view.inputs_of(index) for index in range(view.directions)]
     h, cell = (
@@ -98,9 +90,11 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
         for states in zip(*((g.h0, g.c0) for g in direction_inputs), strict=True)
     )
     saved = LstmActivations(layout, direction_inputs, h)
-    parts = list(zip(*map(_gates_and_candidate, direction_inputs), strict=True))
+    # Gates and candidate are separate products, so that ONNX Runtime fuses each product with its
+    # activation.
+    parts = list(zip(*map(_split_gates_and_candidate, direction_inputs), strict=True))
     of_gates, of_candidate = (layout.stacked([run.r for run in part]) for part in parts)
-    inputs = (layout.each([_inputs(run) for run in part]) for part in parts)
+    inputs = (layout.each([_input_terms(run) for run in part]) for part in parts)
     for gates_z, candidate_z in zip(*inputs, strict=True):
         gates = op.Sigmoid(layout.product(of_gates, h, gates_z))
         c = op.Tanh(layout.product(of_candidate, h, candidate_z))
@@ -112,19 +106,22 @@ def _forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActivation
     return saved, cell
 
 
-def _gates_and_candidate(run: DirectionInputs) -> tuple[DirectionInputs, DirectionInputs]:
-    """Split a direction's weights into the weights of the gates and of the candidate."""
-    op, hidden = run.w.op, run.r.shape[1]
+def _split_gates_and_candidate(
+    direction: DirectionInputs,
+) -> tuple[DirectionInputs, DirectionInputs]:
+    op, hidden = direction.w.op, direction.r.shape[1]
     sizes = op.integers(3 * hidden, hidden)
     cut = [
         (None, None) if value is None else op.emit("Split", [value, sizes], {"axis": 0}, outputs=2)
-        for value in (run.w, run.r, run.bias)
+        for value in (direction.w, direction.r, direction.bias)
     ]
-    gates, candidate = (run._replace(w=w, r=r, bias=bias) for w, r, bias in zip(*cut, strict=True))
+    gates, candidate = (
+        direction._replace(w=w, r=r, bias=bias) for w, r, bias in zip(*cut, strict=True)
+    )
     return gates, candidate
 
 
-def _inputs(run: DirectionInputs) -> Value:
+def _input_terms(run: DirectionInputs) -> Value:
     """W x + b [n, T·B] for the inputs x of all steps."""
     op = run.x.op
     if run.bias is None:
@@ -193,7 +190,7 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
     ``received`` are the gradients of the loss with respect to Y, Y_h and Y_c.
     """
     view, layout, op = Directions(node), saved.layout, node.op
-    dz, dh0, dc0 = _backward_steps(view, saved, *received)
+    dz, dh0, dc0 = _gradients_through_time(view, saved, *received)
     by_direction, before = layout.rows(dz), layout.rows(saved.h_before)
     pairs = list(zip(by_direction, saved.inputs, strict=True))
     dx = [
@@ -210,7 +207,7 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
     )
 
 
-def _backward_steps(
+def _gradients_through_time(
     view: Directions,
     saved: LstmActivations,
     dy: Value | None,
@@ -225,15 +222,15 @@ def _backward_steps(
     dh = op.zeros(saved.h0.shape, saved.h0.elem_type) if dh is None else dh
     dc, swept = _last(view, layout, dy_c), []
     for step, received in zip(reversed(saved.steps), [*outside[-2::-1], None], strict=True):
-        dz, dc = _backward_step(step, dh, dc)
+        dz, dc = _gradients_through_step(step, dh, dc)
         swept.append(dz)
         dh = layout.product(right, dz, received)
     assert dc is not None
     return swept[::-1], dh, dc
 
 
-def _backward_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Gradients of z = W x + R h + b in ``step``, and of the cell state before this step.
+def _gradients_through_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
+    """Gradients of z = W x + R h + b, and of the cell state before the step.
 
     ``dh`` and ``d_cell`` are the gradients of the states after the step.
     """

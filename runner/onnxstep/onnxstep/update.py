@@ -81,15 +81,17 @@ def updates(
         w = op.values[name]
         typed = rate.cast(w.elem_type)
         rule = optimizer.undecayed() if name in undecayed else optimizer
-        for before, after, role, first in _changes(op, rule, w, gradient, Pace(typed, count)):
+        for before, after, role, first in _parameter_and_state_changes(
+            op, rule, w, gradient, Pace(typed, count)
+        ):
             following = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
             yield Transition(before, following, role, first)
 
 
-def _changes(
+def _parameter_and_state_changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Yield a parameter and its states, each as value before, value after, role and first value."""
+    """Each item is the value before, the value after, the role and the first value."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"

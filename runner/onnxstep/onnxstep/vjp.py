@@ -26,7 +26,7 @@ def vjp_graph(
     ``<name>_gradient``. Raises ModelError for unknown names, dimensions without a size, and
     operators without a gradient.
     """
-    chosen = _chosen(model, wrt)
+    chosen = _matching_tensor_names(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))
     op = forward.op
     sources = _sources(forward, chosen)
@@ -51,8 +51,8 @@ def vjp_graph(
     )
 
 
-def _chosen(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """Names of the tensors that ``patterns`` match; a pattern without a match is returned."""
+def _matching_tensor_names(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
+    """A pattern without a match is returned as if it were a name."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

@@ -116,13 +116,11 @@ def convolve_transposed(
 def _convolve_transposed_evenly(
     dy: Value, w: Value, fitted: Window, into: tuple[int, ...], group: int
 ) -> Value:
-    """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it.
-
-    If this cuts off elements at the end of an axis, ``output_padding`` restores them. Surplus
-    elements are cut off, and elements that no window contains are zeros.
-    """
+    """Compute ``convolve_transposed`` with equal padding on both sides, as CUDA needs it."""
     sides = [*zip(fitted.begins, fitted.ends, fitted.strides, strict=True)]
     even = [min(begin, max(end, 0) + stride - 1) for begin, end, stride in sides]
+    # With output_padding, the result keeps elements that the larger padding would cut off at the
+    # end of an axis.
     left_over = [
         min(max(size - end, 0), stride - 1)
         for size, (_, end, stride) in zip(even, sides, strict=True)
@@ -134,6 +132,7 @@ def _convolve_transposed_evenly(
         length - have - first
         for length, have, first in zip(into, dx.shape[2:], before, strict=True)
     ]
+    # Cut off surplus elements; elements that no window contains are zeros.
     return pad(dx, [0, 0, *before], [0, 0, *after])
 
 
@@ -145,7 +144,7 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
     if auto_pad == "VALID":
         return plain
     if auto_pad == "NOTSET":
-        pads = _numbers(node, "pads", 2 * rank, 0)
+        pads = _integer_list_attribute(node, "pads", 2 * rank, 0)
         return replace(plain, begins=tuple(pads[:rank]), ends=tuple(pads[rank:]))
     return _same(node, plain, upper=auto_pad == "SAME_UPPER")
 
@@ -158,11 +157,11 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)
-    padding = _numbers(node, "output_padding", rank, 0)
+    padding = _integer_list_attribute(node, "output_padding", rank, 0)
     auto_pad = node.attribute("auto_pad", "NOTSET")
     output_shape = node.attribute("output_shape")
     if auto_pad == "VALID" or (auto_pad == "NOTSET" and not output_shape):
-        begins = list(_numbers(node, "pads", 2 * rank, 0)[:rank])
+        begins = list(_integer_list_attribute(node, "pads", 2 * rank, 0)[:rank])
     else:
         ends = plain.fitted(node.y.shape[2:], node.x.shape[2:]).ends
         totals = [max(end + more, 0) for end, more in zip(ends, padding, strict=True)]
@@ -182,15 +181,14 @@ def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
         )
     if math.prod(kernel) > _MOST_TAPS:
         raise ModelError(f"{node.label}: a window of {list(kernel)} elements is too large")
-    strides, dilations = (_numbers(node, name, rank, 1) for name in ("strides", "dilations"))
+    strides, dilations = (
+        _integer_list_attribute(node, name, rank, 1) for name in ("strides", "dilations")
+    )
     return Window(kernel, strides, dilations, (0,) * rank, (0,) * rank)
 
 
-def _numbers(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """The list attribute ``name`` of a node; raises ModelError unless it has ``count`` items.
-
-    ONNX's shape inference does not check the lengths of all attributes.
-    """
+def _integer_list_attribute(node: Node, name: str, count: int, default: int) -> tuple[int, ...]:
+    # ONNX's shape inference does not check the lengths of all attributes.
     numbers = tuple(node.attribute(name) or [default] * count)
     if len(numbers) != count:
         raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(numbers)}")

@@ -103,7 +103,7 @@ class ConvTranspose(OpRun):
     ) -> tuple[Array]:
         rank = w.ndim - 2
         steps, gaps = strides or [1] * rank, dilations or [1] * rank
-        full = _scattered(x, w, steps, gaps, output_padding or [0] * rank, group)
+        full = _transposed_convolution(x, w, steps, gaps, output_padding or [0] * rank, group)
         sizes, cut = full.shape[2:], pads or [0] * 2 * rank
         if auto_pad.startswith("SAME") and not output_shape:
             output_shape = [n * step for n, step in zip(x.shape[2:], steps, strict=True)]
@@ -117,19 +117,19 @@ class ConvTranspose(OpRun):
         return (y if b is None else y + b.reshape(-1, *[1] * rank),)
 
 
-def _scattered(
+def _transposed_convolution(
     x: Array,
     w: Array,
     strides: Sequence[int],
     dilations: Sequence[int],
-    more: Sequence[int],
+    output_padding: Sequence[int],
     group: int,
 ) -> Array:
-    """ConvTranspose's output before the padding is cut off; ``more`` is its output_padding."""
+    """The result has no bias, and its padding is not cut off."""
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
-    size = [r + s + m for r, s, m in zip(reach, spans, more, strict=True)]
+    size = [r + s + m for r, s, m in zip(reach, spans, output_padding, strict=True)]
     y = np.zeros((batch, group, w.shape[1], *size), x.dtype)
     xs = x.reshape(batch, group, channels // group, *into)
     ws = w.reshape(group, channels // group, *w.shape[1:])

@@ -137,14 +137,14 @@ def mutated(files: list[bytes], models: Mapping[str, list[bytes]], number: int) 
     """The damaged file of mutation ``number``; equal numbers give equal files."""
     rng = random.Random(number)
     if number % 2:
-        return _attribute_changed(rng.choice(models[rng.choice(sorted(models))]), rng)
+        return _with_changed_attribute(rng.choice(models[rng.choice(sorted(models))]), rng)
     data = rng.choice(files)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        data = rng.choice((_bytes_changed, *[_fields_changed] * 4))(data, files, rng)
+        data = rng.choice((_with_changed_bytes, *[_with_changed_field] * 4))(data, files, rng)
     return data
 
 
-def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes:
+def _with_changed_bytes(data: bytes, files: list[bytes], rng: random.Random) -> bytes:
     start = rng.randrange(len(data) + 1)
     end = min(len(data), start + rng.choice((0, 1, 1, 2, 8, 64, 10_000)))
     other_file = rng.choice(files)
@@ -161,8 +161,7 @@ def _bytes_changed(data: bytes, files: list[bytes], rng: random.Random) -> bytes
     return data[:start] + inserted + data[end:]
 
 
-def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
-    """Change a field of the model in ``data``; return ``data`` itself if it cannot be parsed."""
+def _with_changed_field(data: bytes, _files: list[bytes], rng: random.Random) -> bytes:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -175,8 +174,8 @@ def _fields_changed(data: bytes, _files: list[bytes], rng: random.Random) -> byt
     return model.SerializeToString()
 
 
-def _attribute_changed(data: bytes, rng: random.Random) -> bytes:
-    """Change an attribute of the node in ``data``, or set an attribute that the node omits."""
+def _with_changed_attribute(data: bytes, rng: random.Random) -> bytes:
+    """Change an attribute of the first node, or set an attribute that this node omits."""
     model = onnx.load_model_from_string(data)
     node, imports = model.graph.node[0], model.opset_import
     opset = next(entry.version for entry in imports if entry.domain == node.domain)
@@ -293,11 +292,11 @@ def run(first: int, count: int) -> collections.Counter[str]:
     with tempfile.TemporaryDirectory() as folder:
         inside = Path(folder)
         (inside / "data.bin").write_bytes(bytes(16))
-        watch = _watched(inside)
+        watch = _record_opened_paths(inside)
         for number in range(first, first + count):
             path = inside / "model.onnx"
             path.write_bytes(mutated(files, models, number))
-            with _bounded(number):
+            with _limit_time_and_memory(number):
                 watch.clear()
                 counts[outcome(path)] += 1
                 assert not watch, f"mutation {number} opened {watch}"
@@ -305,10 +304,10 @@ def run(first: int, count: int) -> collections.Counter[str]:
 
 
 @contextlib.contextmanager
-def _bounded(number: int) -> Iterator[None]:
+def _limit_time_and_memory(mutation_number: int) -> Iterator[None]:
     """End the process if the ``with`` block takes too long; raise if it takes too much memory."""
     sys.stderr.write(
-        f"mutation {number}\n"
+        f"mutation {mutation_number}\n"
     )  # the last line names the mutation that ended the process
     faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
     signal.setitimer(signal.ITIMER_PROF, _PROCESSOR_SECONDS_A_FILE)
@@ -318,7 +317,7 @@ def _bounded(number: int) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_PROF, 0)
     faulthandler.cancel_dump_traceback_later()
     grown = _resident_bytes("VmHWM") - before
-    assert grown <= _BYTES_A_FILE, f"mutation {number} took {grown} bytes"
+    assert grown <= _BYTES_A_FILE, f"mutation {mutation_number} took {grown} bytes"
 
 
 def _resident_bytes(key: str) -> int:
@@ -327,15 +326,18 @@ def _resident_bytes(key: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def _watched(folder: Path) -> list[str]:
-    """A list to which each opened path outside ``folder`` is added, except Python's own files."""
+def _record_opened_paths(ignored_folder: Path) -> list[str]:
+    """Return a list that grows with each path that is opened.
+
+    Paths inside ``ignored_folder`` and Python's own files are left out.
+    """
     opened: list[str] = []
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str):
             path = Path(arguments[0])
             library = path.suffix in (".py", ".pyc") or path.is_relative_to(sys.prefix)
-            if not library and not path.is_relative_to(folder):
+            if not library and not path.is_relative_to(ignored_folder):
                 opened.append(str(path))
 
     sys.addaudithook(hook)

@@ -151,7 +151,7 @@ def check(case: Case, seed: int) -> None:
     feeds = {**inputs, **{f"{name}_cotangent": u for name, u in cotangents.items()}}
     answers = {}
     if not case.runtime_flaw:
-        values, gradients = _run_float32(case, feeds)
+        values, gradients = _float32_outputs_and_gradients(case, feeds)
         for y, value in zip(outputs, values, strict=True):
             np.testing.assert_allclose(value, y, rtol=1e-4, atol=1e-4, err_msg="the forward pass")
         answers["ONNX Runtime in float32"] = (gradients, 1e-4)
@@ -170,8 +170,7 @@ def _run_float64(model: onnx.ModelProto, inputs: Feeds, feeds: Feeds) -> list[Ar
     return list(ExactEvaluator(backward).run([f"{name}_gradient" for name in inputs], feeds))
 
 
-def _run_float32(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
-    """The outputs of the case and the gradients of its inputs, from ONNX Runtime."""
+def _float32_outputs_and_gradients(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
     backward = vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes))
     session = onnxruntime.InferenceSession(
         backward.SerializeToString(), providers=["CPUExecutionProvider"]

@@ -49,14 +49,14 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     model.ir_version = _WITHOUT_INPUTS_FOR_INITIALIZERS
     graph = model.graph
-    uses = _uses(graph)
+    uses = _first_use_by_value(graph)
     listed: dict[str, dict[str, object]] = {METADATA_KEY: {}, STATE_KEY: {}}
-    weights = {name: shape for name, shape in _weights(graph).items() if name in uses}
+    weights = {name: shape for name, shape in _shape_by_weight(graph).items() if name in uses}
     for seed, (weight, shape) in enumerate(weights.items()):
         key = STATE_KEY if uses[weight] in _STATE else METADATA_KEY
-        listed[key][weight] = asdict(_initial(uses[weight], shape, seed))
+        listed[key][weight] = asdict(_initial_distribution(uses[weight], shape, seed))
     helper.set_model_props(model, {key: json.dumps(entry) for key, entry in listed.items()})
-    _declare(graph, weights, batch_size)
+    _declare_weights_as_inputs(graph, weights, batch_size)
     _without_softmax(graph)
     return model
 
@@ -94,8 +94,7 @@ def _zeros(carried: Carried) -> np.ndarray:
     return np.zeros(carried.shape, helper.tensor_dtype_to_np_dtype(carried.elem_type))
 
 
-def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
-    """Shape of each weight by name, from ConstantOfShape nodes and float initializers."""
+def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:
     stored = {tensor.name: tensor for tensor in graph.initializer}
     constants = {
         node.output[0]: numpy_helper.to_array(stored[node.input[0]]).tolist()
@@ -109,8 +108,8 @@ def _weights(graph: onnx.GraphProto) -> dict[str, list[int]]:
     }
 
 
-def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """For each value, its first reader's operator and input index, looking through Unsqueeze."""
+def _first_use_by_value(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
+    """Operator and input index; a use by Unsqueeze counts as the first use of its result."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):
@@ -119,18 +118,17 @@ def _uses(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
     return reader
 
 
-def _initial(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
-    """Distribution of a weight's first values: constant for norms and biases, else normal.
-
-    The standard deviation is from K. He et al. 2015, arXiv:1502.01852.
-    """
+def _initial_distribution(use: tuple[str, int], shape: list[int], seed: int) -> Initial:
     if use in _STARTS:
         return Initial("constant", _STARTS[use], seed)
+    # This is the standard deviation of K. He et al. 2015, arXiv:1502.01852.
     return Initial("normal", math.sqrt(2 / math.prod(shape[1:])), seed)
 
 
-def _declare(graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: int) -> None:
-    """Turn weights into graph inputs, and write the batch size into all shapes."""
+def _declare_weights_as_inputs(
+    graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: int
+) -> None:
+    """Also write the batch size into all shapes."""
     nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
     del graph.node[:]
     graph.node.extend(nodes)

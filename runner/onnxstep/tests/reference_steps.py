@@ -36,18 +36,17 @@ _NORMALIZED = """g (float[16,1,6,6] x) => (float[16,4] logits) {
 def perceptron(batch_size: int = 16) -> onnx.ModelProto:
     """Two dense layers, from x [batch_size, 12] to logits [batch_size, 4]."""
     text = _PERCEPTRON.replace("[16,", f"[{batch_size},")
-    return _with_weights(text, OPSET, w=(12, 32), b=(32,), v=(32, 4), c=(4,))
+    return _model_with_weights(text, OPSET, w=(12, 32), b=(32,), v=(32, 4), c=(4,))
 
 
 def convolutional(opset: int = OPSET) -> onnx.ModelProto:
     """Two convolutions, one with BatchNormalization, from x [16, 1, 6, 6] to logits [16, 4]."""
     weights = {"k": (4, 1, 3, 3), "kb": (4,), "scale": (4,), "shift": (4,), "mean": (4,)}
     weights |= {"variance": (4,), "l": (8, 4, 3, 3), "v": (8, 4), "c": (4,)}
-    return _with_weights(_NORMALIZED, opset, **weights)
+    return _model_with_weights(_NORMALIZED, opset, **weights)
 
 
-def _with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
-    """The model of ``text`` with initializers of ``shapes``: vectors constant, others random."""
+def _model_with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
     rng = np.random.default_rng(0)
     stored = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
     model = model_of_text(text.replace("x)", f"x, {stored})", 1), opset)

@@ -53,8 +53,8 @@ def _data() -> dict[str, Array]:
     return {"x": x, "target": rng.integers(0, 7, ROWS)}
 
 
-def _trained(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
-    """Train only the adapters with Adam; return the loss of each step and the trained adapters."""
+def _train_adapters(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
+    """Return the loss of each step, and the trained adapters by name."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
     values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
     losses = []
@@ -69,7 +69,7 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
     """New adapters do not change the loss, and trained ones act like W + A B · alpha / rank."""
     model = _model()
     adapted = with_adapters(model, RANK, ALPHA)
-    losses, trained = _trained(adapted)
+    losses, trained = _train_adapters(adapted)
     plain = evaluation_graph(model)
     begun = run(plain, _data() | materialise(model))
     assert losses[0] == pytest.approx(float(begun["loss"]), abs=1e-6)
@@ -104,7 +104,7 @@ def test_patterns_choose_the_weights() -> None:
     values = materialise(adapted)
     assert 0 < abs(values["first.weight.lora_A"]).max() <= 32**-0.5
     assert not values["first.weight.lora_B"].any()
-    losses, _ = _trained(adapted)
+    losses, _ = _train_adapters(adapted)
     assert losses[-1] < losses[0]
 
 
@@ -118,17 +118,15 @@ def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message
         with_adapters(_model(), rank, patterns=patterns)
 
 
-def _codes() -> tuple[Array, Array, Array]:
-    """Integers from 0 to 15, a scale for each block, and the float weights that they encode."""
+def _codes_scales_and_weights() -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
     scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
     return codes, scales, (codes - np.float32(8)) * np.repeat(scales, BLOCK, axis=1)
 
 
-def _product(form: str) -> onnx.ModelProto:
-    """A model of two matrix products; the second weight is stored in the given ``form``."""
-    codes, scales, weights = _codes()
+def _model_of_two_products(second_weight_form: str) -> onnx.ModelProto:
+    codes, scales, weights = _codes_scales_and_weights()
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
     sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
     node = helper.make_node
@@ -146,10 +144,10 @@ def _product(form: str) -> onnx.ModelProto:
             {"s": scales},
         ),
         "floats": ([node("MatMul", ["h", "w"], ["y"])], {"w": weights.T.copy()}),
-    }[form]
+    }[second_weight_form]
     square = np.random.default_rng(3).standard_normal((32, 32)).astype(np.float32)
     stored = [numpy_helper.from_array(a, n) for n, a in {**tensors, "square": square}.items()]
-    if form == "DequantizeLinear":
+    if second_weight_form == "DequantizeLinear":
         four = TensorProto.UINT4
         stored.append(helper.make_tensor("w", four, codes.shape, codes.ravel().tolist()))
         stored.append(helper.make_tensor("zero", four, scales.shape, [8] * scales.size))
@@ -167,8 +165,10 @@ def _product(form: str) -> onnx.ModelProto:
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
     """Adapters of quantized weights train like adapters of the same weights as floats."""
-    expected_losses, expected = _trained(with_adapters(_product("floats"), RANK))
-    losses, trained = _trained(with_adapters(_product(form), RANK))
+    expected_losses, expected = _train_adapters(
+        with_adapters(_model_of_two_products("floats"), RANK)
+    )
+    losses, trained = _train_adapters(with_adapters(_model_of_two_products(form), RANK))
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
     for name, array in expected.items():
         np.testing.assert_allclose(trained[name], array, rtol=1e-4, atol=1e-5)
@@ -177,7 +177,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
     """Quantization scales are not trained; their listed size is how many weights they scale."""
-    model = _product(form)
+    model = _model_of_two_products(form)
     step = training_step(model)
     assert step.parameters == ("square",)
     assert {(t.name, t.size) for t in step.trained_set.left_out} == {("s", 8 * 32)}

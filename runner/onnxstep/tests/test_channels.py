@@ -64,15 +64,14 @@ def test_normalization_on_cuda_takes_few_passes() -> None:
     whole = [
         node
         for node in step_of(normalizing(), cuda=True).graph.node
-        if node.op_type in ("Mul", "Sub") and node.output[0] in _large_values()
+        if node.op_type in ("Mul", "Sub") and node.output[0] in _values_of_batch_shape()
     ]
     assert [node.op_type for node in whole] == [
         "Mul"
     ]  # dy · x, whose sums are the scale's gradient
 
 
-def _large_values() -> set[str]:
-    """Names of all values of the normalized batch's shape in the CUDA step of ``normalizing``."""
+def _values_of_batch_shape() -> set[str]:
     graph = step_of(normalizing(), cuda=True).graph
     shape = [5, 4, 6, 6]
     return {

@@ -109,7 +109,7 @@ def test_every_rule_runs_in_half_precision(family: object) -> None:
 
 
 def _half_gradients_agree(case: Case) -> bool | None:
-    """Whether fp16 and float32 gradients agree; None if ONNX Runtime cannot run the fp16 case."""
+    """None if ONNX Runtime cannot run the fp16 case."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
         _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})

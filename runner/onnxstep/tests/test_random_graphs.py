@@ -191,8 +191,7 @@ def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
     return all(np.all(np.abs(value) <= _LARGEST) for value in reference(opened)(inputs).values())
 
 
-def _measurable(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
-    """Slopes of ``model``; rejects the drawn example if the model has a kink within the step."""
+def _slopes_or_reject(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:
     try:
         outputs = [value.name for value in model.graph.output]
         return slopes(reference(model), inputs, outputs, seed, _STEP)
@@ -210,7 +209,7 @@ def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
         for value in model.graph.input
     }
     assume(_moderate(model, inputs))
-    measured = _measurable(model, inputs, seed)
+    measured = _slopes_or_reject(model, inputs, seed)
     backward = reference(vjp_graph(model, list(inputs)))
     got = backward({**inputs, **{f"{k}_cotangent": u for k, u in measured.cotangents.items()}})
     for name, slope in measured.by_input.items():

@@ -32,15 +32,15 @@ def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("LeakyRelu", versions=(6, 16))
 def leaky_relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The derivative of LeakyRelu is 1 for x > 0, else α."""
-    return dy * _by_sign(op, node.x, op.scalar(node.attribute("alpha"), dy.elem_type))
+    return dy * _slope_one_if_positive(op, node.x, op.scalar(node.attribute("alpha"), dy.elem_type))
 
 
 @gradient("PRelu", versions=(7, 9, 16))
 def prelu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0) + s min(x, 0)) = (1 if x > 0, else s) dx + min(x, 0) ds."""
     x, slope = node.input(0), node.input(1)
-    ds = dy * _negative_part(op, x) if node.wants(1) else None
-    return dy * _by_sign(op, x, slope), ds
+    ds = dy * _min_with_zero(op, x) if node.wants(1) else None
+    return dy * _slope_one_if_positive(op, x, slope), ds
 
 
 @gradient("ThresholdedRelu", versions=(10, 22))
@@ -54,8 +54,8 @@ def elu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The derivative of Elu is 1 for x > 0, else α eˣ = y + α, with the result y."""
     alpha: float = node.attribute("alpha")
     if alpha == 1:
-        return dy * (_negative_part(op, node.y) + 1.0)
-    return dy * _by_sign(op, node.x, node.y + alpha)
+        return dy * (_min_with_zero(op, node.y) + 1.0)
+    return dy * _slope_one_if_positive(op, node.x, node.y + alpha)
 
 
 @gradient("Selu", versions=(6, 22))
@@ -166,14 +166,13 @@ def _above(op: Builder, x: Value, threshold: float) -> Value:
     return op.Greater(x, op.scalar(threshold, x.elem_type))
 
 
-def _by_sign(op: Builder, x: Value, negative: Value) -> Value:
-    """Tensor that is 1 where x > 0, and ``negative`` elsewhere."""
-    return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), negative)
+def _slope_one_if_positive(op: Builder, x: Value, otherwise: Value) -> Value:
+    return op.Where(_above(op, x, 0.0), op.scalar(1.0, x.elem_type), otherwise)
 
 
-def _negative_part(op: Builder, y: Value) -> Value:
-    """min(y, 0), computed with Clip, which takes less than half of Min's time on the CPU."""
-    return op.Clip(y, None, op.scalar(0.0, y.elem_type))
+def _min_with_zero(op: Builder, x: Value) -> Value:
+    # On the CPU, Clip takes less than half of Min's time.
+    return op.Clip(x, None, op.scalar(0.0, x.elem_type))
 
 
 zero("Hardmax", versions=(1, 11, 13))

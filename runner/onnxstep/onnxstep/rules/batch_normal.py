@@ -34,15 +34,20 @@ def batch_normalization(
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
-    rule = _by_batch if is_training(node) else _by_given
+    rule = (
+        _cotangents_with_batch_statistics
+        if is_training(node)
+        else _cotangents_with_given_statistics
+    )
     return rule(node, x, received, d_mean, d_var)
 
 
-def _by_given(node: Node, x: Value, dy: Value, *_: Value | None) -> Cotangents:
-    """Gradients if the mean μ and the variance σ² are inputs of the node.
+def _cotangents_with_given_statistics(
+    node: Node, x: Value, dy: Value, *_: Value | None
+) -> Cotangents:
+    """The inputs include the mean μ and the variance σ².
 
-    With r = 1 / √(σ² + ε), the gradients are dX = dY scale r, dμ = -scale r Σ dY and
-    d(σ²) = -½ scale r² d(scale).
+    With r = 1 / √(σ² + ε): dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
     """
     scale, mean, variance = node.input(1), node.input(3), node.input(4)
     parts = normalized(x, node.attribute("epsilon"), mean, variance)
@@ -52,24 +57,26 @@ def _by_given(node: Node, x: Value, dy: Value, *_: Value | None) -> Cotangents:
     d_mean = -(gain * d_bias)
     d_var = gain * parts.inverse * d_scale * -0.5
     return (
-        _times(dy, gain).cast(node.x.elem_type),
-        *(_flat(like, d) for like, d in ((scale, d_scale), (node.input(2), d_bias))),
-        *(_flat(like, d) for like, d in ((mean, d_mean), (variance, d_var))),
+        _multiply_channels(dy, gain).cast(node.x.elem_type),
+        *(
+            _reshape_and_cast_like(like, d)
+            for like, d in ((scale, d_scale), (node.input(2), d_bias))
+        ),
+        *(_reshape_and_cast_like(like, d) for like, d in ((mean, d_mean), (variance, d_var))),
     )
 
 
-def _by_batch(
+def _cotangents_with_batch_statistics(
     node: Node,
     x: Value,
     dy: Value,
     d_running_mean: Value | None,
     d_running_var: Value | None,
 ) -> Cotangents:
-    """Gradients if the node computes μ and σ² from its batch of n values per channel.
+    """With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n).
 
-    dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), with r = 1 / √(σ² + ε). The running
-    statistics, m · old + (1 - m) · batch, add (1 - m) / n · (d(running μ) + 2 (X - μ) d(running
-    σ²)).
+    There are n values per channel. The running statistics, m · old + (1 - m) · batch, add to dX:
+    (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)).
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)
@@ -80,7 +87,7 @@ def _by_batch(
     if has_normalization(x):
         # In a step for CUDA nothing depends on the running statistics of the same run.
         slope, shift = parts.inverse * d_scale * each, d_bias * each
-        dx = _times(dy + parts.scaled(slope, shift), gain)
+        dx = _multiply_channels(dy + parts.scaled(slope, shift), gain)
     else:
         slope, shift = gain * parts.inverse * d_scale * each, gain * d_bias * each
         if d_running_var is not None:
@@ -90,21 +97,20 @@ def _by_batch(
         dx = scaled(dy, gain, shift) + scaled(parts.deviation, slope)
     return (
         dx.cast(node.x.elem_type),
-        _flat(scale, d_scale),
-        _flat(node.input(2), d_bias),
+        _reshape_and_cast_like(scale, d_scale),
+        _reshape_and_cast_like(node.input(2), d_bias),
         None if d_running_mean is None else d_running_mean * momentum,
         None if d_running_var is None else d_running_var * momentum,
     )
 
 
-def _times(value: Value, factor: Value) -> Value:
-    """Multiply a gradient by a factor per channel; record both for the rule of convolutions."""
-    product = value * factor.cast(value.elem_type)
-    value.op.factors[product.name] = (value, factor)
+def _multiply_channels(gradient: Value, factor: Value) -> Value:
+    # The rule of Conv can move the factor from this product to W and dW.
+    product = gradient * factor.cast(gradient.elem_type)
+    gradient.op.factors[product.name] = (gradient, factor)
     return product
 
 
-def _flat(like: Value, cotangent: Value) -> Value:
-    """Reshape and cast a gradient per channel to the shape and type of ``like``."""
-    flat = cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape))
-    return flat.cast(like.elem_type)
+def _reshape_and_cast_like(like: Value, cotangent: Value) -> Value:
+    reshaped = cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape))
+    return reshaped.cast(like.elem_type)

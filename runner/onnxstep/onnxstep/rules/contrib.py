@@ -49,7 +49,7 @@ def skip_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
     """Gradient of LayerNormalization of s = input + skip (+ bias); the node may also output s."""
-    ds, d_gamma = _through_sum(op, node, dy, received, bias=4)
+    ds, d_gamma = _gradients_of_skip_normalization(op, node, dy, received, bias_index=4)
     return ds, ds, d_gamma, dy, ds
 
 
@@ -58,19 +58,24 @@ def skip_simplified_layer_normalization(
     op: Builder, node: Node, dy: Value | None, *received: Value | None
 ) -> Cotangents:
     """Gradient of y = γ s / √(mean(s²) + ε), with the sum s = input + skip (+ bias)."""
-    ds, d_gamma = _through_sum(op, node, dy, received, bias=3)
+    ds, d_gamma = _gradients_of_skip_normalization(op, node, dy, received, bias_index=3)
     return ds, ds, d_gamma, ds
 
 
-def _through_sum(
-    op: Builder, node: Node, dy: Value | None, received: tuple[Value | None, ...], bias: int
+def _gradients_of_skip_normalization(
+    op: Builder,
+    node: Node,
+    dy: Value | None,
+    d_more_outputs: tuple[Value | None, ...],
+    bias_index: int,
 ) -> tuple[Value, Value]:
-    """Gradients with respect to the sum s and the scale γ of a skip normalization.
+    """Gradients of the sum s and of the scale γ.
 
-    ``received`` are the gradients of mean, r (inverse deviation) and s. ``bias`` is the input index
-    of an optional term of s. With x̂ = (s - mean) · r and n elements in a row, dr/ds is -r² x̂ / n.
+    ``d_more_outputs`` are the gradients of mean, r (inverse deviation) and s. ``bias_index`` is the
+    input index of an optional term of s. With x̂ = (s - mean) · r and n elements in a row, dr/ds is
+    -r² x̂ / n.
     """
-    total, added = node.x + node.input(1), node.optional_input(bias)
+    total, added = node.x + node.input(1), node.optional_input(bias_index)
     total = total if added is None else total + added
     axes, centred = [total.rank - 1], node.proto.op_type == "SkipLayerNormalization"
     deviation = total - mean(total, axes) if centred else total
@@ -79,7 +84,7 @@ def _through_sum(
     unit, each = deviation * r, 1 / total.shape[-1]
     g = op.zeros(unit.shape, unit.elem_type) if dy is None else dy
     ds = through(g * node.input(2), unit, r, axes, centred=centred)
-    d_mean, d_inverse, d_sum = [*received, None, None, None][:3]
+    d_mean, d_inverse, d_sum = [*d_more_outputs, None, None, None][:3]
     if d_inverse is not None:
         ds = ds - unit * (r * r * d_inverse.cast(ds.elem_type) * each)
     if d_mean is not None and centred:
@@ -105,7 +110,7 @@ def group_query_attention(
     The loss must ignore positions beyond a sequence's end, whose results ONNX Runtime leaves
     undefined, so that their gradients are zero.
     """
-    _require_plain(node)
+    _require_differentiable_options(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
     packed = node.optional_input(1) is None
     size = node.y.shape[-1] // heads
@@ -113,8 +118,8 @@ def group_query_attention(
     operands = _parts(node.x, widths) if packed else [node.input(place) for place in range(3)]
     q, k, v = (split_heads(x, x.shape[-1] // size) for x in operands)
     of = Attention(
-        q=_turned_heads(node, q),
-        k=_turned_heads(node, k),
+        q=_rotate_by_position(node, q),
+        k=_rotate_by_position(node, k),
         v=v,
         scale=node.attribute("scale") or 1 / math.sqrt(size),
         allowed=causal_mask(q, q.shape[2], int(node.attribute("local_window_size", -1))),
@@ -125,14 +130,13 @@ def group_query_attention(
     pulled = attention_backward(of, split_heads(node.y, heads), split_heads(received, heads))
     dk = pulled.k if d_keys is None else pulled.k + d_keys
     dv = pulled.v if d_values is None else pulled.v + d_values
-    turned = (_turned_heads(node, pulled.q, -1), _turned_heads(node, dk, -1), dv)
-    parts = [merge_heads(x) for x in turned]
+    turned = (_rotate_by_position(node, x, back=True) for x in (pulled.q, dk))
+    parts = [merge_heads(x) for x in (*turned, dv)]
     dx = [op.Concat(*parts, axis=-1), None, None] if packed else parts
     return [*dx, *[None] * 7, pulled.bias]
 
 
-def _require_plain(node: Node) -> None:
-    """Raise ModelError for options of GroupQueryAttention whose derivative is not implemented."""
+def _require_differentiable_options(node: Node) -> None:
     past = node.optional_input(3)
     if past is not None and past.shape[2]:
         raise ModelError(
@@ -141,31 +145,30 @@ def _require_plain(node: Node) -> None:
     if node.attribute("smooth_softmax") or any(map(node.optional_input, (9, 11, 12, 13))):
         forms = "fed positions, sinks and quantized caches"
         raise ModelError(f"{node.label}: {forms} are not differentiated")
-    _require_fixed_angles(node, 7, 8)
+    _require_frozen_angles(node, 7, 8)
 
 
-def _require_fixed_angles(node: Node, *places: int) -> None:
-    """Raise ModelError if a table of cosines or sines (inputs at ``places``) is trained."""
-    if any(map(node.wants, places)):
+def _require_frozen_angles(node: Node, *input_indices: int) -> None:
+    if any(map(node.wants, input_indices)):
         raise ModelError(f"{node.label}: its angles are not differentiated; freeze them")
 
 
-def _turned_heads(node: Node, x: Value, sense: int = 1) -> Value:
-    """Rotate queries or keys [B, heads, L, E] by their positions; ``sense`` -1 rotates back."""
+def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
+    """Queries or keys ``x`` are [B, heads, L, E]."""
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))
     attributes = {"interleaved": node.attribute("rotary_interleaved", 0), "domain": DOMAIN}
     if 2 * cos.shape[1] < x.shape[3]:
         attributes |= {"num_heads": x.shape[1], "rotary_embedding_dim": 2 * cos.shape[1]}
-    inputs = [x, op.integers(0), cos, sin if sense > 0 else -sin]
+    inputs = [x, op.integers(0), cos, -sin if back else sin]
     return op.emit("RotaryEmbedding", inputs, attributes)[0]
 
 
 @contributed("RotaryEmbedding")
 def rotary_embedding(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Rotate the incoming gradient back by the forward pass's angles, with RotaryEmbedding."""
-    _require_fixed_angles(node, 2, 3)
+    _require_frozen_angles(node, 2, 3)
     _, positions, cos, sin = (node.input(place) for place in range(4))
     attributes = node_attributes(node.proto) | {"domain": DOMAIN}
     return op.emit("RotaryEmbedding", [dy, positions, cos, -sin], attributes)

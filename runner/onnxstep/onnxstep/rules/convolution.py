@@ -41,7 +41,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
-    group = _group(node)
+    group = _group_count(node)
     d_bias = _bias_cotangent(dy) if len(node.inputs) == _WITH_BIAS else None
     # If dY is a gradient times a factor for each channel, this gradient replaces dY, and the factor
     # multiplies W and dW.
@@ -64,17 +64,14 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
-    group = _group(node)
+    group = _group_count(node)
     dx = convolve(dy, w, view, x.shape[2:], group) if node.wants(0) else None
     dw = weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
     return (dx, dw, _bias_cotangent(dy))[: len(node.inputs)]
 
 
-def _group(node: Node) -> int:
-    """The attribute ``group``; raises ModelError if ``group`` is below 1.
-
-    ONNX's shape inference does not check this attribute.
-    """
+def _group_count(node: Node) -> int:
+    # ONNX's shape inference does not check this attribute.
     group: int = node.attribute("group", 1)
     if group < 1:
         raise ModelError(f"{node.label}: expected a group of 1 or more, got {group}")
@@ -94,13 +91,12 @@ def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> 
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
     if dx is not None:
         return dx
-    if group == 1 and _is_product(view):
+    if group == 1 and _is_pointwise(view):
         return dy.op.Conv(dy, dy.op.Transpose(w, perm=[1, 0, *range(2, w.rank)]))
     return convolve_transposed(dy, w, view, x.shape[2:], group)
 
 
-def _is_product(view: Window) -> bool:
-    """Whether the convolution is a matrix product at each position."""
+def _is_pointwise(view: Window) -> bool:
     return math.prod(view.kernel) == 1 and view.is_partition
 
 
@@ -112,8 +108,8 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
         return dw
-    if group == 1 and _is_product(view):
-        return _by_positions(op, x, w, dy)
+    if group == 1 and _is_pointwise(view):
+        return _pointwise_weight_cotangent(op, x, w, dy)
     # benchmarks/rules/convolution.py times the product for each element on CUDA.
     if op.provider == "cuda" and group == 1 and math.prod(view.kernel) <= x.shape[1]:
         return by_elements(op, x, w, dy, view)
@@ -122,14 +118,12 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
     return (by_patches if small else by_exchange)(op, x, w, dy, view, group)
 
 
-def _by_positions(op: Builder, x: Value, w: Value, dy: Value) -> Value:
-    """Gradient dW with respect to kernels of one element: the sum of dY Xᵀ over the batch.
-
-    It is a product for each example, or one product with channels first if that moves fewer
-    elements.
-    """
+def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> Value:
+    """Sum of dY Xᵀ over the batch."""
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
+    # Take a product for each example, or one product with channels first if that moves fewer
+    # elements.
     if channels * wide < (channels + wide) * positions:
         rows = op.Reshape(dy, op.integers(batch, wide, positions))
         columns = op.Reshape(x, op.integers(batch, channels, positions))

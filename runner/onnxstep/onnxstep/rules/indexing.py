@@ -23,7 +23,7 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
     axis = node.attribute("axis") % x.rank
     place = op.array_of(places)
     if place is not None and place.ndim == 0:
-        return _one_row(op, dy, x, axis, int(place))
+        return _surround_row_with_zeros(op, dy, x, axis, int(place))
     first = [*range(axis, axis + places.rank)]
     rest = [axis_kept for axis_kept in range(dy.rank) if axis_kept not in first]
     rows = op.Transpose(dy, perm=[*first, *rest]) if axis else dy
@@ -61,7 +61,7 @@ def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
     def write(x: Value, updates: Value, **reduction: str) -> Value:
         return op.ScatterElements(x, places, updates, axis=axis, **reduction)
 
-    return _scattered(op, node, dy, read, write)
+    return _scatter_cotangents(op, node, dy, read, write)
 
 
 @gradient("ScatterND", versions=(11, 13, 16, 18))
@@ -75,7 +75,7 @@ def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
     def write(x: Value, updates: Value, **reduction: str) -> Value:
         return op.ScatterND(x, places, updates, **reduction)
 
-    return _scattered(op, node, dy, read, write)
+    return _scatter_cotangents(op, node, dy, read, write)
 
 
 @gradient("TopK", versions=(10, 11, 24))
@@ -85,26 +85,21 @@ def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
 
 
-def _one_row(op: Builder, dy: Value, x: Value, axis: int, place: int) -> Value:
-    """Gradient of reading the row at the constant index ``place``: ``dy`` with zeros around it."""
-    place %= x.shape[axis]
+def _surround_row_with_zeros(op: Builder, row: Value, x: Value, axis: int, row_index: int) -> Value:
+    row_index %= x.shape[axis]
     begins, ends = [0] * x.rank, [0] * x.rank
-    begins[axis], ends[axis] = place, x.shape[axis] - 1 - place
-    return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
+    begins[axis], ends[axis] = row_index, x.shape[axis] - 1 - row_index
+    return pad(op.Unsqueeze(row, op.integers(axis)), begins, ends)
 
 
-def _scattered(
+def _scatter_cotangents(
     op: Builder,
     node: Node,
     dy: Value,
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Gradients of a scatter's data and updates; raises ModelError for the reduction "mul".
-
-    ``read`` gathers elements at the scatter's indices; ``write`` scatters elements to these
-    indices.
-    """
+    """``read`` gathers elements at the scatter's indices; ``write`` scatters elements to them."""
     updates = node.input(2)
     match node.attribute("reduction", "none"):
         case "none":
@@ -112,22 +107,19 @@ def _scattered(
         case "add":
             return dy, None, read(dy)
         case "max" | "min":
-            return _extreme(op, node, dy, read, write)
+            return _extreme_scatter_cotangents(op, node, dy, read, write)
         case other:
             raise ModelError(f"{node.label}: reduction {other!r} is not differentiated")
 
 
-def _extreme(
+def _extreme_scatter_cotangents(
     op: Builder,
     node: Node,
     dy: Value,
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Gradient of a scatter with maximum or minimum: elements equal to the result share it equally.
-
-    PyTorch's scatter_reduce does the same.
-    """
+    """As in PyTorch's scatter_reduce, elements equal to the result share its gradient equally."""
     won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
     won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
     share = dy / write(won, won_by_updates, reduction="add")

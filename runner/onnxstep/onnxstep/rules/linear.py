@@ -67,8 +67,9 @@ def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
         dy = op.Unsqueeze(dy, op.integers(-1 if b.rank == 1 else -2))
     if b.rank == 1:
         dy = op.Unsqueeze(dy, op.integers(-1))
-    da = op.MatMul(dy, transposed(columns))
-    return _reduced(da, a), _reduced(_right(op, rows, columns, dy), b)
+    da = _reduce_if_vector(op.MatMul(dy, transposed(columns)), a)
+    db = _right_operand_cotangent(op, rows, columns, dy)
+    return da, _reduce_if_vector(db, b)
 
 
 def transposed(value: Value) -> Value:
@@ -90,8 +91,8 @@ def summed_over_rows(a: Value, b: Value) -> Value:
     return op.Gemm(materialized_transpose(a), b)
 
 
-def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
-    """Gradient Aᵀ dY with respect to ``b``, summed over the batch if only ``a`` has batch axes."""
+def _right_operand_cotangent(op: Builder, a: Value, b: Value, dy: Value) -> Value:
+    """Aᵀ dY, summed over the batch if only ``a`` has batch axes."""
     if b.rank == 2 and a.rank > 2:
         flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
         flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
@@ -99,8 +100,7 @@ def _right(op: Builder, a: Value, b: Value, dy: Value) -> Value:
     return op.MatMul(transposed(a), dy)
 
 
-def _reduced(cotangent: Value, operand: Value) -> Value:
-    """Reduce a vector's gradient to the vector's shape; return a matrix's gradient unchanged."""
+def _reduce_if_vector(cotangent: Value, operand: Value) -> Value:
     if operand.rank != 1:
         return cotangent
     leading = tuple(range(cotangent.rank - 2))
@@ -119,43 +119,43 @@ def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
     operands = [node.input(place) for place in range(len(node.inputs))]
     equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
     return [
-        _operand_cotangent(op, equation, operands, place, dy) if node.wants(place) else None
+        _einsum_operand_cotangent(op, equation, operands, place, dy) if node.wants(place) else None
         for place in range(len(operands))
     ]
 
 
-def _operand_cotangent(
-    op: Builder, equation: Equation, operands: Sequence[Value], place: int, dy: Value
+def _einsum_operand_cotangent(
+    op: Builder, equation: Equation, operands: Sequence[Value], operand_index: int, dy: Value
 ) -> Value:
-    """Gradient of the operand at ``place``, repeated along axes that only this operand has."""
     terms, values = list(equation.terms), list(operands)
-    term, sizes = terms.pop(place), values.pop(place).shape
-    single, diagonals = _without_diagonals(term, equation)
-    eyes = [_eye(dy, sizes[term.index(pair[0])]) for pair in diagonals]
+    term, sizes = terms.pop(operand_index), values.pop(operand_index).shape
+    single, diagonals = _replace_repeated_letters(term, equation)
+    eyes = [_identity_matrix(dy, sizes[term.index(pair[0])]) for pair in diagonals]
     terms = [equation.result, *terms, *diagonals]
     letters_given = "".join(letter for letter in single if any(letter in term for term in terms))
     product = op.Einsum(dy, *values, *eyes, equation=f"{','.join(terms)}->{letters_given}")
     missing = [axis for axis, letter in enumerate(single) if letter not in letters_given]
     if not missing:
         return product
+    # Repeat the product along axes that only this operand has.
     wide = op.Unsqueeze(product, op.integers(*missing))
     filled = [n if axis in missing else wide.shape[axis] for axis, n in enumerate(sizes)]
     return op.Expand(wide, op.integers(*filled))
 
 
-def _without_diagonals(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeated letters of ``term`` by fresh ones; also return pairs of old and fresh."""
-    spare = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
+def _replace_repeated_letters(term: str, equation: Equation) -> tuple[str, list[str]]:
+    """Also return a pair for each replacement: the repeated letter and the fresh one."""
+    fresh = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
-        letters += next(spare) if letter in letters else letter
+        letters += next(fresh) if letter in letters else letter
         if letters[-1] != letter:
             pairs.append(letter + letters[-1])
     return letters, pairs
 
 
-def _eye(like: Value, size: int) -> Value:
-    """The identity matrix [size, size], computed at run time instead of stored in the file."""
+def _identity_matrix(like: Value, size: int) -> Value:
+    # Compute the matrix at run time instead of storing it in the file.
     op, numbers = like.op, ascending(size)
     equal = op.Equal(op.constant(numbers.reshape(-1, 1)), op.constant(numbers))
     return op.Cast(equal, to=like.elem_type)

@@ -84,14 +84,14 @@ def pow_(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
     exponent_array = op.array_of(b)
     if exponent_array is not None and exponent_array.size == 1:
-        return _slope_of_known_power(op, a, float(exponent_array.item()), y)
+        return _slope_of_constant_power(op, a, float(exponent_array.item()), y)
     exponent = b.cast(a.elem_type)
     none = op.scalar(0.0, a.elem_type)
     return op.Where(op.Equal(exponent, none), none, exponent * op.Pow(a, exponent - 1.0))
 
 
-def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹ for a constant b; the result y = aᵇ may save a Pow node."""
+def _slope_of_constant_power(op: Builder, a: Value, b: float, y: Value) -> Value:
+    """The derivative b aᵇ⁻¹; the result y = aᵇ may save a Pow node."""
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:
@@ -102,7 +102,7 @@ def _slope_of_known_power(op: Builder, a: Value, b: float, y: Value) -> Value:
 
 
 def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
-    """The derivative aᵇ ln a = y ln a, but 0 if a = 0 ≤ b."""
+    """aᵇ ln a = y ln a, but 0 if a = 0 ≤ b."""
     slope = y * op.Log(a)
     base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):
@@ -148,27 +148,27 @@ def log(_: Builder, node: Node, dy: Value) -> Cotangents:
     return dy / node.x
 
 
-def _by_slope(op_type: str, versions: tuple[int, ...], slope: Callable[[Node], Value]) -> None:
-    """Register the gradient d(f(x)) = f'(x) dx for an operator f with the derivative ``slope``."""
-
+def _register_slope(
+    op_type: str, versions: tuple[int, ...], slope: Callable[[Node], Value]
+) -> None:
     @gradient(op_type, versions=versions)
     def rule(_: Builder, node: Node, dy: Value) -> Cotangents:
         return dy * slope(node)
 
 
-_by_slope("Exp", (6, 13), lambda n: n.y)
-_by_slope("Erf", (9, 13), lambda n: n.op.Exp(-(n.x * n.x)) * (2 / math.sqrt(math.pi)))
-_by_slope("Sin", (7, 22), lambda n: n.op.Cos(n.x))
-_by_slope("Cos", (7, 22), lambda n: -n.op.Sin(n.x))
-_by_slope("Tan", (7, 22), lambda n: 1.0 + n.y * n.y)
-_by_slope("Asin", (7, 22), lambda n: 1.0 / n.op.Sqrt(1.0 - n.x * n.x))
-_by_slope("Acos", (7, 22), lambda n: -1.0 / n.op.Sqrt(1.0 - n.x * n.x))
-_by_slope("Atan", (7, 22), lambda n: 1.0 / (1.0 + n.x * n.x))
-_by_slope("Sinh", (9, 22), lambda n: n.op.Cosh(n.x))
-_by_slope("Cosh", (9, 22), lambda n: n.op.Sinh(n.x))
-_by_slope("Asinh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x + 1.0))
-_by_slope("Acosh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x - 1.0))
-_by_slope("Atanh", (9, 22), lambda n: 1.0 / (1.0 - n.x * n.x))
+_register_slope("Exp", (6, 13), lambda n: n.y)
+_register_slope("Erf", (9, 13), lambda n: n.op.Exp(-(n.x * n.x)) * (2 / math.sqrt(math.pi)))
+_register_slope("Sin", (7, 22), lambda n: n.op.Cos(n.x))
+_register_slope("Cos", (7, 22), lambda n: -n.op.Sin(n.x))
+_register_slope("Tan", (7, 22), lambda n: 1.0 + n.y * n.y)
+_register_slope("Asin", (7, 22), lambda n: 1.0 / n.op.Sqrt(1.0 - n.x * n.x))
+_register_slope("Acos", (7, 22), lambda n: -1.0 / n.op.Sqrt(1.0 - n.x * n.x))
+_register_slope("Atan", (7, 22), lambda n: 1.0 / (1.0 + n.x * n.x))
+_register_slope("Sinh", (9, 22), lambda n: n.op.Cosh(n.x))
+_register_slope("Cosh", (9, 22), lambda n: n.op.Sinh(n.x))
+_register_slope("Asinh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x + 1.0))
+_register_slope("Acosh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x - 1.0))
+_register_slope("Atanh", (9, 22), lambda n: 1.0 / (1.0 - n.x * n.x))
 
 refused("BitCast", versions=(26,), reason="it reads the bits of its input as another type")
 

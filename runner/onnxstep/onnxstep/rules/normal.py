@@ -106,19 +106,19 @@ def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
     beta: float = node.attribute("beta")
     size: int = node.attribute("size")
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-    s = _over_channels(op, x * x, before, after) * alpha + node.attribute("bias")
+    s = _channel_window_mean(op, x * x, before, after) * alpha + node.attribute("bias")
     scaled = dy * op.Pow(s, op.scalar(-beta, x.elem_type))
-    along = _over_channels(op, scaled * x / s, after, before)
+    along = _channel_window_mean(op, scaled * x / s, after, before)
     return scaled - x * along * (2 * alpha * beta)
 
 
-def _over_channels(op: Builder, x: Value, before: int, after: int) -> Value:
-    """Mean of x over a window of neighbouring channels; missing channels at the ends count as 0."""
+def _channel_window_mean(op: Builder, x: Value, channels_before: int, channels_after: int) -> Value:
+    """Missing channels at the ends count as 0."""
     batch, channels = x.shape[:2]
     pooled = op.AveragePool(
         op.Reshape(x, op.integers(batch, 1, channels, math.prod(x.shape[2:]))),
-        kernel_shape=[before + 1 + after, 1],
-        pads=[before, 0, after, 0],
+        kernel_shape=[channels_before + 1 + channels_after, 1],
+        pads=[channels_before, 0, channels_after, 0],
         count_include_pad=1,
     )
     return op.Reshape(pooled, op.integers(*x.shape))
@@ -136,7 +136,7 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
     constant = op.array_of(training)
     if constant is not None and not bool(constant):
         return dy
-    mask, scale = node.output(1), _scale(op, node, dy)
+    mask, scale = node.output(1), _dropout_scale(op, node, dy)
     if constant is None:
         scale = op.Where(training, scale, op.scalar(1.0, dy.elem_type))
     if op.provider == "cuda":  # one pass over the mask instead of two
@@ -144,8 +144,8 @@ def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
     return dy * (op.Cast(mask, to=dy.elem_type) * scale)
 
 
-def _scale(op: Builder, node: Node, dy: Value) -> Value:
-    """The factor 1 / (1 - r) for the dropout ratio r, or 0 if r is the constant 1."""
+def _dropout_scale(op: Builder, node: Node, dy: Value) -> Value:
+    """1 / (1 - r) for the dropout ratio r, or 0 if r is the constant 1."""
     ratio = node.optional_input(1)
     share = np.array(_DEFAULT_RATIO) if ratio is None else op.array_of(ratio)
     if share is not None:

@@ -28,7 +28,8 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     if node.attribute("storage_order"):
         raise ModelError(f"{node.label}: only storage_order = 0 is differentiated")
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
-    if _unpools(op, node, view):
+    # MaxUnpool is faster than a scatter (benchmarks/rules/max_pool.py).
+    if _can_use_max_unpool(op, node, view):
         return op.MaxUnpool(dy, node.output(1), kernel_shape=view.kernel, strides=view.strides)
     adding = {} if view.is_partition else {"reduction": "add"}
     flat = op.integers(-1)
@@ -42,8 +43,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     return op.Reshape(scattered, op.integers(*x.shape))
 
 
-def _unpools(op: Builder, node: Node, view: Window) -> bool:
-    """Whether to use MaxUnpool, which is faster than a scatter (benchmarks/rules/max_pool.py)."""
+def _can_use_max_unpool(op: Builder, node: Node, view: Window) -> bool:
     whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
     fits = view.is_partition and whole == node.x.shape[2:]
     return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
@@ -56,14 +56,16 @@ def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     If ``count_include_pad`` is set, n includes padding.
     """
     view = window(node, tuple(node.attribute("kernel_shape")))
-    return _summed_back(op, dy * _per_window(op, node, view), view, node.x.shape[2:])
+    return _sum_containing_windows(
+        op, dy * _inverse_window_sizes(op, node, view), view, node.x.shape[2:]
+    )
 
 
-def _per_window(op: Builder, node: Node, view: Window) -> Value:
-    """The factor 1 / n for each window of n elements; a scalar if n is the same for all windows."""
+def _inverse_window_sizes(op: Builder, node: Node, view: Window) -> Value:
+    """Factors 1 / n for windows of n elements; a scalar if n is the same for all windows."""
     total = op.scalar(1.0, node.y.elem_type)
     for axis in range(len(view.kernel)):
-        counts = _counts(node, view, axis)
+        counts = _window_sizes_along(node, view, axis)
         alike = bool(np.all(counts == counts[0]))
         factors = 1.0 / (counts[:1] if alike else counts)
         shape = () if alike else (-1, *[1] * (len(view.kernel) - 1 - axis))
@@ -72,8 +74,9 @@ def _per_window(op: Builder, node: Node, view: Window) -> Value:
     return total
 
 
-def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of elements of each window along ``axis``, with padding if the node counts padding."""
+def _window_sizes_along(
+    node: Node, view: Window, axis: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     length = node.x.shape[2 + axis]
     padded = bool(node.attribute("count_include_pad"))
     first, last = (-view.begins[axis], length + view.ends[axis]) if padded else (0, length)
@@ -83,34 +86,36 @@ def _counts(node: Node, view: Window, axis: int) -> np.ndarray[tuple[int], np.dt
     return np.asarray(((taps >= first) & (taps < last)).sum(axis=1))
 
 
-def _summed_back(op: Builder, dy: Value, view: Window, into: tuple[int, ...]) -> Value:
-    """For each element of the input, sum the gradients of all windows that contain the element."""
+def _sum_containing_windows(
+    op: Builder, dy: Value, view: Window, input_lengths: tuple[int, ...]
+) -> Value:
+    """For each element of the input, sum ``dy`` over the windows that contain the element."""
     batch, channels, *out = dy.shape
-    fitted = view.fitted(into, tuple(out))
+    fitted = view.fitted(input_lengths, tuple(out))
     if fitted.is_partition:
-        return _repeated(op, dy, view.kernel)
+        return _repeat_along_spatial_axes(op, dy, view.kernel)
     planes = op.Reshape(dy, op.integers(-1, 1, *out))
     kernel = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
     return op.Reshape(
-        convolve_transposed(planes, kernel, view, into, 1), op.integers(batch, channels, *into)
+        convolve_transposed(planes, kernel, view, input_lengths, 1),
+        op.integers(batch, channels, *input_lengths),
     )
 
 
-def _repeated(op: Builder, dy: Value, times: Sequence[int]) -> Value:
-    """Repeat each element along each spatial axis; ``times`` has the number of copies per axis.
-
-    ONNX Runtime's Expand copies element by element on the CPU, where matrix products are faster.
-    """
+def _repeat_along_spatial_axes(op: Builder, dy: Value, copies_per_axis: Sequence[int]) -> Value:
+    # On the CPU, ONNX Runtime's Expand copies element by element, and matrix products are faster.
     if op.provider == "cpu" and max(dy.shape[2:]) <= _SHORT_AXIS:
-        for axis, count in enumerate(times, 2):
+        for axis, count in enumerate(copies_per_axis, 2):
             unit = np.eye(dy.shape[axis], dtype=dy.dtype)
             dy = matmul_along_axis(op.constant(np.repeat(unit, count, axis=0)), dy, axis)
         return dy
     lead, out = dy.shape[:2], dy.shape[2:]
     split = [length for n in out for length in (n, 1)]
-    spread = [length for pair in zip(out, times, strict=True) for length in pair]
+    spread = [length for pair in zip(out, copies_per_axis, strict=True) for length in pair]
     copies = op.Expand(op.Reshape(dy, op.integers(*lead, *split)), op.integers(*lead, *spread))
-    return op.Reshape(copies, op.integers(*lead, *(n * t for n, t in zip(out, times, strict=True))))
+    return op.Reshape(
+        copies, op.integers(*lead, *(n * t for n, t in zip(out, copies_per_axis, strict=True)))
+    )
 
 
 @gradient("GlobalAveragePool", versions=(1, 22))

@@ -40,8 +40,8 @@ def _sweep_rnn(run: Direction) -> DirectionCotangents:
     dh, swept = run.received(-1), []
     for step in reversed(range(run.steps)):
         swept.append(dh * factors[step])
-        dh = _before(run, step, swept[-1], run.r)
-    return _joint(run, run.over_steps(swept), dh)
+        dh = _hidden_gradient_before(run, step, swept[-1], run.r)
+    return _cotangents_from_dz(run, run.over_steps(swept), dh)
 
 
 @gradient("LSTM", versions=(7, 14, 22))
@@ -63,32 +63,30 @@ def lstm(
 
 def _sweep_lstm(run: Direction) -> DirectionCotangents:
     sigma, phi, psi = run.activations
-    cell, out = _recomputed(run)
+    z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
+    cell = _recomputed_lstm_values(run, split(z, 4, axis=1))
+    out = psi(cell.after)
     into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
     into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
     into_f = sigma.slope(cell.before, cell.f, cell.kept)
     factors = concat([into_i, into_o, into_f, into_c], axis=1)
-    dz, dh, dc = _lstm_steps(run, *map(run.per_step, (factors, from_h, cell.f)))
-    return replace(_joint(run, dz, dh), c0=dc)
+    dz, dh, dc = _sweep_lstm_backwards(run, *map(run.per_step, (factors, from_h, cell.f)))
+    return replace(_cotangents_from_dz(run, dz, dh), c0=dc)
 
 
-def _recomputed(run: Direction) -> tuple[_Cell, Value]:
-    """Recompute all gates, cell states and ψ(C') from the hidden states."""
-    z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
-    cell = _cells(run, split(z, 4, axis=1))
-    return cell, run.activations[2](cell.after)
-
-
-def _lstm_steps(
-    run: Direction, factors: Sequence[Value], from_h: Sequence[Value], from_c: Sequence[Value]
+def _sweep_lstm_backwards(
+    run: Direction,
+    dz_factors: Sequence[Value],
+    dh_by_dc: Sequence[Value],
+    forget_gates: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] in all steps, and of the initial states h and C (see ``lstm``)."""
+    """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C."""
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
-        dc = dh * from_h[step]
+        dc = dh * dh_by_dc[step]
         dc = dc if carried is None else dc + carried
-        swept.append(concat([dc, dh, dc, dc], axis=1) * factors[step])
-        dh, carried = _before(run, step, swept[-1], run.r), dc * from_c[step]
+        swept.append(concat([dc, dh, dc, dc], axis=1) * dz_factors[step])
+        dh, carried = _hidden_gradient_before(run, step, swept[-1], run.r), dc * forget_gates[step]
         received = run.dc[step - 1] if step else None
         carried = carried if received is None else carried + received
     assert carried is not None
@@ -96,8 +94,8 @@ def _lstm_steps(
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """The recomputed values of an LSTM for all steps, each [T·B, H].
+class _LstmValues:
+    """Each value is [T·B, H], for all steps.
 
     ``i``, ``o``, ``f`` are the gates and ``c`` the candidates; ``gain`` = i c and ``kept`` = f C.
     ``before`` and ``after`` are the cell states before and after each step.
@@ -113,8 +111,8 @@ class _Cell:
     after: Value
 
 
-def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
-    """Compute gates, candidates and cell states from ``z`` of i, o, f and c (see ``lstm``)."""
+def _recomputed_lstm_values(run: Direction, z: Sequence[Value]) -> _LstmValues:
+    """``z`` has the arguments of the gates i, o, f and of the candidate c."""
     sigma, phi, _ = run.activations
     c = phi(z[3])
     i, o, f = map(sigma, z[:3])
@@ -123,7 +121,7 @@ def _cells(run: Direction, z: Sequence[Value]) -> _Cell:
         cells.append(keep * states[-1])
         states.append(cells[-1] + new)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    return _Cell(i, o, f, c, gain, concat(cells, axis=0), before, after)
+    return _LstmValues(i, o, f, c, gain, concat(cells, axis=0), before, after)
 
 
 @gradient("GRU", versions=(7, 14, 22))
@@ -138,16 +136,16 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Gradients of a direction of a GRU; ``gru`` has the equations of the forward pass.
+    """The equations of the forward pass are in ``gru``.
 
     For the arguments of n, r and z: dn = dh' (1 - z) g'(n), dr = dn q f'(r), dz = dh' (h - n)
     f'(z). With q = h Rᵀ + b', dq = dn r and dh = dh' z + (dz, dr, dq) R.
     """
     f, g = run.activations
-    parts = _Parts(run)
-    z, r = split(f(parts.gates), 2, axis=1)
-    q = affine([run.h_before], [parts.r_new], parts.new_bias(1))
-    n = g(affine([run.x], [parts.w_new], parts.new_bias(0)) + r * q)
+    parts = _GruWeights(run)
+    z, r = split(f(parts.gate_arguments), 2, axis=1)
+    q = affine([run.h_before], [parts.r_new], parts.candidate_bias(1))
+    n = g(affine([run.x], [parts.w_new], parts.candidate_bias(0)) + r * q)
     into_n = g.slope(1.0 - z, n)
     into_z, into_r = f.slope(run.h_before - n, z), f.slope(into_n * q, r)
     factors = run.per_step(concat([into_z, into_r, into_n * r], axis=1))
@@ -155,38 +153,36 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
     for step in reversed(range(run.steps)):
         received.append(dh)
         swept.append(concat([dh, dh, dh], axis=1) * factors[step])
-        dh = _before(run, step, swept[-1], run.r, dh * keep[step])
-    d_gates, dq = _gates_and_new(run.over_steps(swept), axis=1)
-    return parts.swept(d_gates, run.over_steps(received) * into_n, dh, dq)
+        dh = _hidden_gradient_before(run, step, swept[-1], run.r, dh * keep[step])
+    d_gates, dq = _split_gates_and_candidate(run.over_steps(swept), axis=1)
+    return parts.direction_cotangents(d_gates, run.over_steps(received) * into_n, dh, dq)
 
 
-class _Parts:
-    """A GRU's weights and biases, split into those of the gates z, r and of the candidate n."""
+class _GruWeights:
+    """The gates are z and r; "new" marks values of the candidate n."""
 
     def __init__(self, run: Direction) -> None:
         self._run = run
-        self._w_gates, self.w_new = _gates_and_new(run.w, axis=0)
-        self.r_gates, self.r_new = _gates_and_new(run.r, axis=0)
-        biases = [_gates_and_new(bias, axis=0) for bias in run.biases]
+        self._w_gates, self.w_new = _split_gates_and_candidate(run.w, axis=0)
+        self.r_gates, self.r_new = _split_gates_and_candidate(run.r, axis=0)
+        biases = [_split_gates_and_candidate(bias, axis=0) for bias in run.biases]
         self._gate_biases = [gates for gates, _ in biases]
         self._new_biases = [new for _, new in biases]
 
     @property
-    def gates(self) -> Value:
-        """Values of x Wᵀ + h Rᵀ + b for the gates z and r in all steps, [T·B, 2·H]."""
+    def gate_arguments(self) -> Value:
+        """The sums x Wᵀ + h Rᵀ + b for z and r in all steps, [T·B, 2·H]."""
         columns, weights = [self._run.x, self._run.h_before], [self._w_gates, self.r_gates]
         return affine(columns, weights, _summed(self._gate_biases))
 
-    def new_bias(self, *sides: int) -> Value | None:
-        """Sum of the candidate's biases on ``sides`` (0: b, 1: b'); None without biases."""
-        return _summed([self._new_biases[side] for side in sides if self._new_biases])
+    def candidate_bias(self, side: int) -> Value | None:
+        """``side`` 0 selects b, and 1 selects b' (see ``gru``)."""
+        return self._new_biases[side] if self._new_biases else None
 
-    def swept(self, d_gates: Value, dn: Value, dh0: Value, dq: Value) -> DirectionCotangents:
-        """Gradients of a direction's inputs from the gradients of values inside the GRU.
-
-        ``d_gates`` is (dz, dr). ``dn`` and ``dq`` are as in ``_sweep_gru``. ``dh0`` is the gradient
-        of the first hidden state.
-        """
+    def direction_cotangents(
+        self, d_gates: Value, dn: Value, dh0: Value, dq: Value
+    ) -> DirectionCotangents:
+        """``d_gates`` is (dz, dr). ``dn`` and ``dq`` are as in ``_sweep_gru``."""
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
             d_gates, [run.x, run.h_before], biased=biased
@@ -202,8 +198,7 @@ class _Parts:
         )
 
 
-def _gates_and_new(x: Value, axis: int) -> tuple[Value, Value]:
-    """Split x along ``axis`` into the first two thirds (gates) and the last third (candidate)."""
+def _split_gates_and_candidate(x: Value, axis: int) -> tuple[Value, Value]:
     hidden = x.shape[axis] // 3
     gates, new = x.op.emit(
         "Split", [x, x.op.integers(2 * hidden, hidden)], {"axis": axis}, outputs=2
@@ -215,8 +210,10 @@ def _summed(biases: Sequence[Value]) -> Value | None:
     return functools.reduce(operator.add, biases) if biases else None
 
 
-def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None) -> Value:
-    """Gradient of the hidden state before ``step``: dz R plus ``direct`` and ``run.dh``, if any."""
+def _hidden_gradient_before(
+    run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
+) -> Value:
+    """Sum of dz R and, where given, of ``direct`` and of ``run.dh`` for the step before."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -224,10 +221,7 @@ def _before(run: Direction, step: int, dz: Value, r: Value, direct: Value | None
     return run.op.Gemm(dz, r, added[0] if len(added) == 1 else added[0] + added[1])
 
 
-def _joint(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Gradients of a direction's inputs from ``dz``, the gradient of z = x Wᵀ + h Rᵀ + b.
-
-    ``dh0`` is the gradient of the first hidden state.
-    """
+def _cotangents_from_dz(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
+    """``dz`` is the gradient of z = x Wᵀ + h Rᵀ + b."""
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-``_with_axes`` reinserts the reduced axes with length 1 into results and gradients, so that they
-broadcast to x.
+``_reinsert_reduced_axes`` gives the reduced axes of results and gradients the length 1, so that
+results and gradients broadcast to x.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from onnxstep.registry import Cotangents, Node, gradient, zero
 from onnxstep.rules.math import indicator
 
 
-def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes, counted from the front: an attribute in old opsets, later an input."""
+def _reduced_axes(node: Node) -> tuple[int, ...]:
+    # The axes are an attribute in old opsets, and an input in later ones.
     listed = node.attribute("axes")
     if listed is None:
         listed = node.constant(1, "axes")
@@ -24,16 +24,18 @@ def _axes(node: Node) -> tuple[int, ...]:
     return () if node.attribute("noop_with_empty_axes") else tuple(range(node.x.rank))
 
 
-def _with_axes(op: Builder, node: Node, reduced: Value) -> Value:
-    """Reinsert the reduced axes with length 1 into ``reduced``: the result or its gradient."""
-    axes = _axes(node)
+def _reinsert_reduced_axes(op: Builder, node: Node, result_or_gradient: Value) -> Value:
+    axes = _reduced_axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
-    return reduced if reduced.shape == shape else op.Reshape(reduced, op.integers(*shape))
+    return (
+        result_or_gradient
+        if result_or_gradient.shape == shape
+        else op.Reshape(result_or_gradient, op.integers(*shape))
+    )
 
 
-def _spread(op: Builder, node: Node, reduced: Value) -> Value:
-    """Copy the result's gradient ``reduced`` to each element that the reduction read."""
-    reduced_dims = _with_axes(op, node, reduced)
+def _broadcast_to_input(op: Builder, node: Node, dy: Value) -> Value:
+    reduced_dims = _reinsert_reduced_axes(op, node, dy)
     return (
         reduced_dims
         if reduced_dims.shape == node.x.shape
@@ -44,28 +46,28 @@ def _spread(op: Builder, node: Node, reduced: Value) -> Value:
 @gradient("ReduceSum", versions=(1, 11, 13))
 def reduce_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ x) = Σ dx."""
-    return _spread(op, node, dy)
+    return _broadcast_to_input(op, node, dy)
 
 
 @gradient("ReduceMean", versions=(1, 11, 13, 18))
 def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ x / n) = Σ dx / n, for n elements."""
-    return _spread(op, node, dy * (dy.size / max(node.x.size, 1)))
+    return _broadcast_to_input(op, node, dy * (dy.size / max(node.x.size, 1)))
 
 
 @gradient("ReduceMax", versions=(1, 11, 12, 13, 18, 20))
 @gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient goes to the extreme element; equal extremes share it, as in PyTorch's amax."""
-    extreme = indicator(op.Equal(node.x, _with_axes(op, node, node.y)), dy)
-    count = reduced("ReduceSum", extreme, _axes(node), keepdims=True)
-    return extreme * (_with_axes(op, node, dy) / count)
+    extreme = indicator(op.Equal(node.x, _reinsert_reduced_axes(op, node, node.y)), dy)
+    count = reduced("ReduceSum", extreme, _reduced_axes(node), keepdims=True)
+    return extreme * (_reinsert_reduced_axes(op, node, dy) / count)
 
 
 @gradient("ReduceL1", versions=(1, 11, 13, 18))
 def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ |x|) = Σ sgn(x) dx; sgn(0) = 0, as in PyTorch."""
-    return op.Sign(node.x) * _with_axes(op, node, dy)
+    return op.Sign(node.x) * _reinsert_reduced_axes(op, node, dy)
 
 
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
@@ -73,25 +75,26 @@ def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(√Σ x²) = Σ x dx / √Σ x²; 0 if the norm is 0, as in PyTorch."""
     none = op.scalar(0.0, dy.elem_type)
     ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
-    return node.x * _with_axes(op, node, ratio)
+    return node.x * _reinsert_reduced_axes(op, node, ratio)
 
 
 @gradient("ReduceLogSum", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(ln Σ x) = Σ dx / Σ x, where Σ x is eʸ for the result y."""
-    return _spread(op, node, dy / op.Exp(node.y))
+    return _broadcast_to_input(op, node, dy / op.Exp(node.y))
 
 
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(ln Σ eˣ) = Σ eˣ dx / Σ eˣ, computed as Σ eˣ⁻ʸ dx for the result y."""
-    return op.Exp(node.x - _with_axes(op, node, node.y)) * _with_axes(op, node, dy)
+    softmax = op.Exp(node.x - _reinsert_reduced_axes(op, node, node.y))
+    return softmax * _reinsert_reduced_axes(op, node, dy)
 
 
 @gradient("ReduceSumSquare", versions=(1, 11, 13, 18))
 def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ x²) = Σ 2 x dx."""
-    return node.x * _with_axes(op, node, dy * 2.0)
+    return node.x * _reinsert_reduced_axes(op, node, dy * 2.0)
 
 
 @gradient("CumSum", versions=(11, 14))

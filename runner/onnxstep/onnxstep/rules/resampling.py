@@ -38,56 +38,52 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch" or node.attribute("coordinate_transformation_mode") == _CROPS:
         raise ModelError(f"{node.label}: crops and kept aspect ratios are not differentiated")
-    factors = _repeats(node)
+    factors = _repetition_factors(node)
     if factors is not None:
         # Sum over each block of copies; pooling is the fastest way to compute this sum.
         mean = op.AveragePool(dy, kernel_shape=factors, strides=factors)
         return mean * float(math.prod(factors))
-    for axis in sorted(_resized(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
-        dy = matmul_along_axis(_interpolation(op, node, axis), dy, axis)
+    for axis in sorted(_resized_axes(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
+        dy = matmul_along_axis(_resize_matrix(op, node, axis), dy, axis)
     return dy
 
 
-def _repeats(node: Node) -> list[int] | None:
-    """Factors of a Resize that only repeats elements along the spatial axes; None for others."""
+def _repetition_factors(node: Node) -> list[int] | None:
+    """One factor per spatial axis; None unless Resize only repeats elements along these axes."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
     whole = all(b % a == 0 for a, b in zip(into, out, strict=True))
     if node.attribute("mode") != "nearest" or mode not in _REPEATING or not (is_image and whole):
         return None
-    scales = _scales(node)
+    scales = _scale_by_axis(node)
     factors = [b // a for a, b in zip(into, out, strict=True)]
     return factors[2:] if all(scales.get(axis, f) == f for axis, f in enumerate(factors)) else None
 
 
-def _resized(node: Node) -> list[int]:
-    """Axes along which Resize changes the length or uses a scale other than 1."""
+def _resized_axes(node: Node) -> list[int]:
     into, out = node.x.shape, node.y.shape
-    scales = _scales(node)
+    scales = _scale_by_axis(node)
     return [a for a in range(len(into)) if into[a] != out[a] or scales.get(a, 1.0) != 1.0]
 
 
-def _interpolation(op: Builder, node: Node, axis: int) -> Value:
-    """The matrix [length, output length] of the resize along ``axis``: the resized unit vectors."""
+def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
+    """[length, output length]: each row is a resized unit vector."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))
-    scales = _scales(node)
+    scales = _scale_by_axis(node)
     if scales:
         names = ["", op.constant(np.array([1, 1, 1, scales[axis]], np.float32)).name]
     else:
         names = ["", "", op.integers(1, 1, length, out).name]
-    proto = helper.make_node("Resize", [image.name, *names], [], **_linear_attributes(node))
+    proto = helper.make_node("Resize", [image.name, *names], [], **_attributes_along_one_axis(node))
     resized = op.emit_shaped(image, (1, 1, length, out), proto)
     return op.Reshape(resized, op.integers(length, out))
 
 
-def _linear_attributes(node: Node) -> dict[str, Any]:
-    """The node's attributes for `_interpolation`, which resizes unit vectors along one axis.
-
-    The fill value ``extrapolation_value`` is omitted, because its derivative is 0.
-    """
+def _attributes_along_one_axis(node: Node) -> dict[str, Any]:
+    # The derivative of the fill value, extrapolation_value, is 0.
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
     return {
         entry.name: helper.get_attribute_value(entry)
@@ -96,8 +92,8 @@ def _linear_attributes(node: Node) -> dict[str, Any]:
     }
 
 
-def _scales(node: Node) -> dict[int, float]:
-    """Scales by axis; empty if the node states sizes instead."""
+def _scale_by_axis(node: Node) -> dict[int, float]:
+    """Empty if the node states sizes instead."""
     numbers = node.constant(_SCALES, "scales")
     if numbers is None or not numbers.size:
         return {}

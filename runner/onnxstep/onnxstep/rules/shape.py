@@ -123,7 +123,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)
-    starts, steps = _starts_and_steps(node)
+    starts, steps = _first_indices_and_steps(node)
     lowest = [
         start + min(step, 0) * (count - 1)
         for start, step, count in zip(starts, steps, dy.shape, strict=True)
@@ -142,15 +142,15 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
     """
     if node.wants(2):
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
-    begins, ends = _pads(node)
+    begins, ends = _pads_before_and_after(node)
     mode = node.attribute("mode")
     if mode != "constant":
-        return _unfolded(node, dy, begins, ends, mode)
+        return _fold_all_padding_back(node, dy, begins, ends, mode)
     return pad(dy, [-begin for begin in begins], [-end for end in ends])
 
 
-def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """For each axis, the first index that a Slice selects, counted from the front, and the step."""
+def _first_indices_and_steps(node: Node) -> tuple[list[int], list[int]]:
+    """Both lists have an item for each axis of x; indices count from the front."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
@@ -167,8 +167,7 @@ def _starts_and_steps(node: Node) -> tuple[list[int], list[int]]:
     return starts, strides
 
 
-def _pads(node: Node) -> tuple[list[int], list[int]]:
-    """The numbers of elements that a Pad adds before and after each axis."""
+def _pads_before_and_after(node: Node) -> tuple[list[int], list[int]]:
     rank = node.x.rank
     pads, axes = node.constant(1, "pads"), node.constant(3, "axes")
     named = range(rank) if axes is None else [int(axis) % rank for axis in axes]
@@ -179,18 +178,18 @@ def _pads(node: Node) -> tuple[list[int], list[int]]:
     return begins, ends
 
 
-def _unfolded(
+def _fold_all_padding_back(
     node: Node, dy: Value, begins: Sequence[int], ends: Sequence[int], mode: str
 ) -> Value:
     if min(*begins, *ends) < 0:
         raise ModelError(f"{node.label}: negative pads are differentiated in mode constant only")
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         if begin or end:
-            dy = _unfolded_along(dy, axis, begin, end, mode)
+            dy = _fold_padding_back(dy, axis, begin, end, mode)
     return dy
 
 
-def _unfolded_along(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
+def _fold_padding_back(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
     """Cut off the padding along ``axis``; add the gradients of copies to the copied elements."""
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end

@@ -14,17 +14,17 @@ X, ROW = (2, 3, 5), (5,)
 SUM_TOO = ("y", "", "", "sum")
 
 
-def _case(
+def _contrib_case(
     op_type: str,
     name: str,
     shapes: Mapping[str, tuple[int, ...]],
     attributes: Mapping[str, Any] | None = None,
-    places: Sequence[str] = (),
+    input_names: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case with the inputs ``places`` in order; names without a tensor are omitted inputs."""
+    """Inputs have the order of ``input_names``; a name without a tensor is an omitted input."""
     tensors = {*shapes, *fields.get("fixed", {})}
-    inputs = [place if place in tensors else "" for place in places]
+    inputs = [place if place in tensors else "" for place in input_names]
     while inputs and not inputs[-1]:
         inputs.pop()
     form = {"domain": DOMAIN, "opset": 18, "inputs": inputs, **fields}
@@ -36,28 +36,30 @@ def _rotary(name: str, x: tuple[int, ...], positions: Any, **options: Any) -> Ca
     fixed = {"positions": np.asarray(positions, np.int64), "cos": np.cos(angles)}
     fixed["sin"] = np.sin(angles)
     places = ("x", "positions", "cos", "sin")
-    return _case("RotaryEmbedding", name, {"x": x}, options, places, fixed=fixed)
+    return _contrib_case("RotaryEmbedding", name, {"x": x}, options, places, fixed=fixed)
 
 
-def _grouped(
-    name: str, shapes: Mapping[str, tuple[int, ...]], past: int | None = None, **options: Any
+def _grouped_query_attention_case(
+    name: str, shapes: Mapping[str, tuple[int, ...]], past_length: int | None = None, **options: Any
 ) -> Case:
-    """A GroupQueryAttention case with four query heads, two key heads and three positions."""
     fields = {key: options.pop(key) for key in ("outputs",) if key in options}
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
     fixed: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
-    if past is not None:
-        fixed |= {"past_k": np.zeros((2, 2, past, 16)), "past_v": np.zeros((2, 2, past, 16))}
+    if past_length is not None:
+        fixed |= {
+            "past_k": np.zeros((2, 2, past_length, 16)),
+            "past_v": np.zeros((2, 2, past_length, 16)),
+        }
     if options.get("do_rotary"):
         fixed |= {"cos": np.cos(angles), "sin": np.sin(angles)}
     places = ["q", "k", "v", "past_k", "past_v", *("lengths", "total", "cos", "sin")]
     heads = {"num_heads": 4, "kv_num_heads": 2, **options}
     places += ["positions", "added"]
-    return _case("GroupQueryAttention", name, shapes, heads, places, fixed=fixed, **fields)
+    return _contrib_case("GroupQueryAttention", name, shapes, heads, places, fixed=fixed, **fields)
 
 
-def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """A MatMulNBits case with 5 x 20 weights; each row of 20 is stored in two blocks of 16."""
+def _matmul_nbits_case(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
+    """The weights are [5, 20]; each row of 20 is stored in two blocks of 16."""
     numbers = np.random.default_rng(bits)
     fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),
@@ -67,17 +69,17 @@ def _few_bits(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -
     places = ("x", "codes", "scales", "zeros", "groups", "b")
     attributes = {"K": 20, "N": 5, "bits": bits, "block_size": 16}
     fixed |= {} if zeros is None else {"zeros": zeros}
-    return _case("MatMulNBits", name, shapes, attributes, places, fixed=fixed)
+    return _contrib_case("MatMulNBits", name, shapes, attributes, places, fixed=fixed)
 
 
 GROUPED = {"q": (2, 3, 64), "k": (2, 3, 32), "v": (2, 3, 32)}
 SIDE_BY_SIDE = {"q": (2, 3, 128)}
 CASES = [
-    _case("Gelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
-    _case("FastGelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
-    _case("FastGelu", "bias", {"x": X, "b": ROW}, low=-2.0, high=2.0),
+    _contrib_case("Gelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
+    _contrib_case("FastGelu", "plain", {"x": (4, 5)}, low=-3.0, high=3.0),
+    _contrib_case("FastGelu", "bias", {"x": X, "b": ROW}, low=-2.0, high=2.0),
     *(
-        _case(
+        _contrib_case(
             "SkipLayerNormalization",
             name,
             {key: ROW if key in ("gamma", "beta", "bias") else X for key in keys.split()},
@@ -93,7 +95,7 @@ CASES = [
             ("statistics", "x skip gamma beta bias", 4),
         )
     ),
-    _case(
+    _contrib_case(
         "SkipLayerNormalization",
         "opset13",
         {"x": X, "skip": X, "gamma": ROW},
@@ -101,7 +103,7 @@ CASES = [
         opset=13,
     ),
     *(
-        _case(
+        _contrib_case(
             "SkipSimplifiedLayerNormalization",
             name,
             {key: ROW if key in ("gamma", "bias") else X for key in keys.split()},
@@ -118,15 +120,21 @@ CASES = [
     _rotary("first_position", (2, 3, 8), [2], interleaved=1),
     _rotary("heads", (2, 2, 3, 4), [[0, 1, 4], [3, 1, 1]]),
     _rotary("partial", (2, 3, 12), [1], num_heads=2, rotary_embedding_dim=4),
-    _grouped("plain", GROUPED),
-    _grouped("packed", SIDE_BY_SIDE, do_rotary=1, outputs=3),
-    _grouped("empty_past", SIDE_BY_SIDE, 0, do_rotary=1, scale=0.4),
-    _grouped("interleaved", GROUPED, do_rotary=1, rotary_interleaved=1, softcap=0.7),
-    _grouped("partial_window", {"q": (2, 3, 256)}, do_rotary=1, local_window_size=2),
-    _grouped("added", {**GROUPED, "added": (2, 4, 3, 3)}),
-    _few_bits("four"),
-    _few_bits("eight_with_bias", 8, bias=True),
-    _few_bits("two", 2),
-    _few_bits("coded_zeros", zeros=np.array([[0x37], [0x98], [0x8A], [0x15], [0xC6]], np.uint8)),
-    _few_bits("float_zeros", zeros=np.linspace(2.0, 11.0, 10).reshape(5, 2)),
+    _grouped_query_attention_case("plain", GROUPED),
+    _grouped_query_attention_case("packed", SIDE_BY_SIDE, do_rotary=1, outputs=3),
+    _grouped_query_attention_case("empty_past", SIDE_BY_SIDE, 0, do_rotary=1, scale=0.4),
+    _grouped_query_attention_case(
+        "interleaved", GROUPED, do_rotary=1, rotary_interleaved=1, softcap=0.7
+    ),
+    _grouped_query_attention_case(
+        "partial_window", {"q": (2, 3, 256)}, do_rotary=1, local_window_size=2
+    ),
+    _grouped_query_attention_case("added", {**GROUPED, "added": (2, 4, 3, 3)}),
+    _matmul_nbits_case("four"),
+    _matmul_nbits_case("eight_with_bias", 8, bias=True),
+    _matmul_nbits_case("two", 2),
+    _matmul_nbits_case(
+        "coded_zeros", zeros=np.array([[0x37], [0x98], [0x8A], [0x15], [0xC6]], np.uint8)
+    ),
+    _matmul_nbits_case("float_zeros", zeros=np.linspace(2.0, 11.0, 10).reshape(5, 2)),
 ]

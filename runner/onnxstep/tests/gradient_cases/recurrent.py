@@ -27,13 +27,13 @@ def _shapes(op_type: str, directions: int) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _case(
-    op_type: str, name: str, inputs: str, lengths: tuple[int, ...] = (), **options: Any
+def _recurrent_case(
+    op_type: str, name: str, more_inputs: str, lengths: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """A case of a recurrent layer with the inputs x, w, r and those that ``inputs`` names."""
+    """The inputs are x, w, r and those that ``more_inputs`` names, separated by spaces."""
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
     directions = 2 if options.get("direction") == "bidirectional" else 1
-    chosen = ["x", "w", "r", *inputs.split()]
+    chosen = ["x", "w", "r", *more_inputs.split()]
     places = [place if place in chosen else "" for place in PLACES]
     while not places[-1]:
         places.pop()
@@ -51,16 +51,18 @@ def _case(
 
 def _forms(op_type: str, states: str, **options: Any) -> list[Case]:
     return [
-        _case(op_type, "weights_only", "", outputs=1, **options),
-        _case(op_type, "one_output_opset13", f"b {states}", outputs=1, opset=13, **options),
-        _case(op_type, "all_inputs", f"b {states}", **options),
-        _case(op_type, "reverse", f"b {states}", direction="reverse", **options),
-        _case(
+        _recurrent_case(op_type, "weights_only", "", outputs=1, **options),
+        _recurrent_case(
+            op_type, "one_output_opset13", f"b {states}", outputs=1, opset=13, **options
+        ),
+        _recurrent_case(op_type, "all_inputs", f"b {states}", **options),
+        _recurrent_case(op_type, "reverse", f"b {states}", direction="reverse", **options),
+        _recurrent_case(
             op_type, "bidirectional", f"b {states}", direction="bidirectional", opset=17, **options
         ),
-        _case(op_type, "lengths", f"b lengths {states}", lengths=(2, 4, 1), **options),
-        _case(op_type, "full_lengths", "b lengths", lengths=(4, 4, 4), **options),
-        _case(
+        _recurrent_case(op_type, "lengths", f"b lengths {states}", lengths=(2, 4, 1), **options),
+        _recurrent_case(op_type, "full_lengths", "b lengths", lengths=(4, 4, 4), **options),
+        _recurrent_case(
             op_type,
             "bidirectional_lengths",
             f"b lengths {states}",
@@ -75,7 +77,9 @@ CASES = [
     *_forms("RNN", "h0"),
     *_forms("GRU", "h0", linear_before_reset=1),
     *_forms("LSTM", "h0 c0"),
-    _case("RNN", "relu", "b h0", activations=["Relu"]),
-    _case("RNN", "two_functions", "b", direction="bidirectional", activations=["Relu", "Sigmoid"]),
-    _case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
+    _recurrent_case("RNN", "relu", "b h0", activations=["Relu"]),
+    _recurrent_case(
+        "RNN", "two_functions", "b", direction="bidirectional", activations=["Relu", "Sigmoid"]
+    ),
+    _recurrent_case("LSTM", "functions", "b", activations=["Sigmoid", "Relu", "Sigmoid"]),
 ]

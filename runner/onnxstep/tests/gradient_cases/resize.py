@@ -13,7 +13,7 @@ from gradient_check import Case, ints
 IMAGE = (2, 2, 3, 4)
 
 
-def _resize(
+def _resize_case(
     name: str,
     shape: tuple[int, ...] = IMAGE,
     *,
@@ -22,7 +22,7 @@ def _resize(
     opset: int = 19,
     **attributes: Any,
 ) -> Case:
-    """A case of Resize with ``scales`` in float32, as ONNX requires, or with ``sizes``."""
+    # ONNX requires scales in float32.
     key, target = ("scales", np.array(scales, np.float32)) if scales else ("sizes", ints(*sizes))
     inputs = ("x", "", "scales") if scales else ("x", "", "", "sizes")
     return Case("Resize", {"x": shape}, attributes, {key: target}, inputs, name=name, opset=opset)
@@ -31,7 +31,7 @@ def _resize(
 TRANSFORMATIONS = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
 CASES = [
     *(
-        _resize(
+        _resize_case(
             f"{mode}_{how}_{size[0]}x{size[1]}",
             sizes=(2, 2, *size),
             mode=mode,
@@ -42,7 +42,7 @@ CASES = [
         )
     ),
     *(
-        _resize(
+        _resize_case(
             f"twice_{how}_{nearest}",
             scales=(1, 1, 2, 3),
             coordinate_transformation_mode=how,
@@ -56,30 +56,30 @@ CASES = [
             ("pytorch_half_pixel", "round_prefer_floor"),
         ]
     ),
-    _resize(
+    _resize_case(
         "half_pixel_symmetric",
         sizes=(2, 2, 5, 3),
         mode="linear",
         coordinate_transformation_mode="half_pixel_symmetric",
     ),
-    _resize("scales", scales=(1, 1, 1.6, 0.7), mode="linear"),
-    _resize("scales_17", scales=(1, 1, 1.6, 2.5), mode="linear", opset=17),
-    _resize("scales_13", scales=(1, 1, 2, 2), opset=13),
-    _resize("1d", (2, 3, 5), scales=(1, 1, 2), mode="linear"),
-    _resize("3d", (1, 2, 2, 3, 2), sizes=(1, 2, 3, 5, 4), mode="linear"),
-    _resize(
+    _resize_case("scales", scales=(1, 1, 1.6, 0.7), mode="linear"),
+    _resize_case("scales_17", scales=(1, 1, 1.6, 2.5), mode="linear", opset=17),
+    _resize_case("scales_13", scales=(1, 1, 2, 2), opset=13),
+    _resize_case("1d", (2, 3, 5), scales=(1, 1, 2), mode="linear"),
+    _resize_case("3d", (1, 2, 2, 3, 2), sizes=(1, 2, 3, 5, 4), mode="linear"),
+    _resize_case(
         "3d_twice",
         (1, 2, 2, 3, 2),
         scales=(1, 1, 2, 2, 2),
         nearest_mode="floor",
         coordinate_transformation_mode="asymmetric",
     ),
-    _resize("matrix", (3, 4), sizes=(5, 6), mode="linear"),
-    _resize("channels", (2, 4, 3, 2), sizes=(2, 2, 3, 2)),
-    _resize("axes", scales=(2.5, 1.5), axes=[2, 3], mode="linear"),
-    _resize("axes_reversed", sizes=(6, 5), axes=[3, 2]),
-    _resize("cubic", sizes=(2, 2, 5, 7), mode="cubic"),
-    _resize("cubic_exclude_outside", sizes=(2, 2, 5, 7), mode="cubic", exclude_outside=1),
-    _resize("antialias", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="linear", antialias=1),
-    _resize("antialias_cubic", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="cubic", antialias=1),
+    _resize_case("matrix", (3, 4), sizes=(5, 6), mode="linear"),
+    _resize_case("channels", (2, 4, 3, 2), sizes=(2, 2, 3, 2)),
+    _resize_case("axes", scales=(2.5, 1.5), axes=[2, 3], mode="linear"),
+    _resize_case("axes_reversed", sizes=(6, 5), axes=[3, 2]),
+    _resize_case("cubic", sizes=(2, 2, 5, 7), mode="cubic"),
+    _resize_case("cubic_exclude_outside", sizes=(2, 2, 5, 7), mode="cubic", exclude_outside=1),
+    _resize_case("antialias", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="linear", antialias=1),
+    _resize_case("antialias_cubic", (1, 1, 6, 8), sizes=(1, 1, 3, 5), mode="cubic", antialias=1),
 ]

@@ -104,11 +104,11 @@ def judge(case: SuiteCase) -> Verdict:
 
 def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Verdict:
     refusals = []
-    for name, evaluator, model in _forward(case.op_type, question, backward):
+    for name, evaluator, model in _forward_evaluators(case.op_type, question, backward):
         try:
             run = evaluator(model)
-            _demand_same(case.outputs, run(question.inputs))
-            there, slopes_there = _where_smooth(question, run, seed_of(case))
+            _require_same_outputs(case.outputs, run(question.inputs))
+            there, slopes_there = _smooth_question_and_slopes(question, run, seed_of(case))
         except (CannotRunError, NotSmoothError, DisagreementError) as error:
             refusals.append(f"{name}: {error}")
         else:
@@ -117,10 +117,10 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
     return Verdict(case, answer, "; ".join(refusals))
 
 
-def _forward(
+def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Ways to compute outputs in float64, in the order to try them: name, evaluator, model."""
+    """Name, evaluator and float64 model of each way to compute outputs, in the order to try."""
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
         ("reference", reference, exact),
@@ -156,19 +156,19 @@ class DisagreementError(Exception):
     """The outputs of an evaluator differ from the expected outputs."""
 
 
-def _demand_same(expected: Mapping[str, Any], got: Mapping[str, Array]) -> None:
-    """Raise DisagreementError if float outputs differ by more than the rounding of fp16."""
+def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Array]) -> None:
+    """Float outputs may differ by the rounding of fp16."""
     for name, y in expected.items():
         if is_float(y):
-            same = got[name].shape == y.shape and np.allclose(
-                got[name], np.asarray(y, np.float64), rtol=1e-2, atol=1e-3, equal_nan=True
+            same = computed[name].shape == y.shape and np.allclose(
+                computed[name], np.asarray(y, np.float64), rtol=1e-2, atol=1e-3, equal_nan=True
             )
             if not same:
                 raise DisagreementError(f"output {name!r} is not what is expected")
 
 
-def _where_smooth(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """Move ``question`` to inputs where the model is smooth; return it with the slopes there."""
+def _smooth_question_and_slopes(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
+    """Move ``question`` to inputs where the model is smooth."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -194,10 +194,10 @@ def _against(
 ) -> Verdict:
     cotangents = {f"{name}_cotangent": u for name, u in slopes_there.cotangents.items()}
     agreed, absent, faults = [], [], []
-    for name, run in _gradients(there, backward):
+    for name, run in _gradient_runs_by_evaluator(there, backward):
         try:
             got = run({**there.inputs, **cotangents})
-            _demand_same(outputs, got)
+            _require_same_outputs(outputs, got)
         except (CannotRunError, DisagreementError) as error:
             absent.append(f"{name}: {' '.join(str(error).split())}")
             continue
@@ -226,9 +226,10 @@ def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> boo
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
 
 
-def _gradients(there: Posed, backward: onnx.ModelProto) -> Iterator[tuple[str, Run]]:
-    """Yield each evaluator's name, and a function that runs the gradient graph with it."""
-    runnable = _runnable(there, backward)
+def _gradient_runs_by_evaluator(
+    there: Posed, backward: onnx.ModelProto
+) -> Iterator[tuple[str, Run]]:
+    runnable = _graph_for_onnx_runtime(there, backward)
     graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
     if runnable is None or not _is_large(there):
         graphs["reference"] = (reference, in_type(backward, TensorProto.DOUBLE))
@@ -246,7 +247,7 @@ def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
     return run
 
 
-def _runnable(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
+def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
     """The gradient graph at an opset that ONNX Runtime supports; None if there is none."""
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward

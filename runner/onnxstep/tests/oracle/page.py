@@ -91,12 +91,12 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
     cases = verdicts.get((domain, op), [])
     answer, note = _answer(domain, op, cases, runs)
     checked = sum(v.answer in (Answer.CHECKED, Answer.ZERO) and bool(v.agreed) for v in cases)
-    versions = ", ".join(map(str, _versions(domain, op)))
+    versions = ", ".join(map(str, _operator_versions(domain, op)))
     return f"| {op} | {versions} | {answer} | {checked or ''} | {note} |"
 
 
-def _versions(domain: str, op: str) -> list[int]:
-    """The operator's versions in the registry of gradient rules, or else its versions in ONNX."""
+def _operator_versions(domain: str, op: str) -> list[int]:
+    """Versions in the registry of gradient rules; if it has none, the versions in ONNX."""
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version
@@ -108,7 +108,7 @@ def _versions(domain: str, op: str) -> list[int]:
 
 
 def _newest(domain: str, op: str) -> int:
-    versions = _versions(domain, op)
+    versions = _operator_versions(domain, op)
     return defs.get_schema(op, domain).since_version if defs.has(op, domain) else max(versions)
 
 
@@ -121,7 +121,7 @@ def _answer(
     if isinstance(answer, registry.Zero):
         return "zero", ""
     refused = [v for v in cases if v.answer is Answer.REFUSED]
-    note = f"{len(refused)} tests refused: {_note_of(refused[0])}" if refused else ""
+    note = f"{len(refused)} tests refused: {_refusal_note(refused[0])}" if refused else ""
     if isinstance(answer, registry.Gradient):
         return "gradient", note
     return _without_a_rule(domain, op, cases, runs, note)
@@ -142,8 +142,8 @@ def _without_a_rule(
     return "no rule", "" if runs.get(op, True) else "ONNX Runtime has no CPU kernel either"
 
 
-def _note_of(verdict: Verdict) -> str:
-    """The reason of a refusal for a table cell, shortened and without names of nodes."""
+def _refusal_note(verdict: Verdict) -> str:
+    """The reason is shortened for a table cell, and names of nodes are left out."""
     text = verdict.reason.split("cannot be differentiated: ")[-1].split("; the node lies on")[0]
     short = text if len(text) <= _LONGEST_NOTE else text[:_LONGEST_NOTE].rsplit(" ", 1)[0] + " …"
     return short.replace("|", "\\|")

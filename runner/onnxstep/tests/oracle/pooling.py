@@ -23,12 +23,12 @@ class AveragePool(AveragePool_19):
     op_domain = ""
 
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
-        if not _is_plain(attributes):
+        if not _has_only_full_windows(attributes):
             return super()._run(x, **attributes)
         return (_sums(x, attributes) / np.prod(attributes["kernel_shape"]),)
 
 
-def _is_plain(attributes: dict[str, Any]) -> bool:
+def _has_only_full_windows(attributes: dict[str, Any]) -> bool:
     """Whether no window is padded, dilated or cut off."""
     return (
         attributes.get("auto_pad") in {None, "NOTSET", "VALID"}

@@ -71,7 +71,9 @@ def posed(case: SuiteCase) -> Posed:
     if not outputs:
         raise NothingToDifferentiateError("no float output")
     return Posed(
-        in_type(_with_constants(_recent(case.model), case, moving), TensorProto.FLOAT),
+        in_type(
+            _with_constants(_copy_at_recent_opset(case.model), case, moving), TensorProto.FLOAT
+        ),
         {name: case.inputs[name].astype(np.float64) for name in moving},
         tuple(outputs),
     )
@@ -117,8 +119,8 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
     return numpy_helper.from_array(np.asarray(value), name)
 
 
-def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of ``model``; if opset 16 changes none of its operators, an older opset becomes 16."""
+def _copy_at_recent_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+    """An opset below 16 becomes 16 if this changes none of the model's operators."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)

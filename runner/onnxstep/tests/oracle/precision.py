@@ -37,7 +37,7 @@ def _convert_graph(graph: onnx.GraphProto, elem_type: int) -> None:
 
 def _convert_node(node: onnx.NodeProto, elem_type: int) -> None:
     if node.op_type == "Constant":
-        _spell_as_tensor(node)
+        _store_floats_as_tensor(node)
     if node.op_type in _COMPUTES_IN_ANOTHER:
         attributes = [attribute for attribute in node.attribute if attribute.name != "stash_type"]
         del node.attribute[:]
@@ -46,8 +46,7 @@ def _convert_node(node: onnx.NodeProto, elem_type: int) -> None:
         _convert_attribute(attribute, elem_type)
 
 
-def _spell_as_tensor(node: onnx.NodeProto) -> None:
-    """Replace the float32 attributes ``value_float`` and ``value_floats`` by tensors."""
+def _store_floats_as_tensor(node: onnx.NodeProto) -> None:
     for attribute in node.attribute:
         if attribute.name in ("value_float", "value_floats"):
             tensor = numpy_helper.from_array(

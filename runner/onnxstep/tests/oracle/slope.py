@@ -56,7 +56,7 @@ def slopes(
     here = run(inputs)
     cotangents = {name: _noise(here[name], rng) for name in outputs}
     size = float(
-        np.linalg.norm([np.linalg.norm(_counted(u, here[k])) for k, u in cotangents.items()])
+        np.linalg.norm([np.linalg.norm(_masked_product(u, here[k])) for k, u in cotangents.items()])
     )
 
     def slope(name: str, v: Array) -> Slope:
@@ -66,17 +66,20 @@ def slopes(
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
             )
-            parts = [_counted(u, after[k]) - _counted(u, before[k]) for k, u in cotangents.items()]
+            parts = [
+                _masked_product(u, after[k]) - _masked_product(u, before[k])
+                for k, u in cotangents.items()
+            ]
             return np.concatenate([part.ravel() for part in parts]) / (2 * times * step)
 
         near, far = terms(1), terms(2)
         scale = float(np.linalg.norm(near))
-        noise = _ROUNDING / step * (size + scale * _spread(inputs[name], v))
+        noise = _ROUNDING / step * (size + scale * _growth_of_rounding_errors(inputs[name], v))
         if not abs(float(np.sum(near - far))) <= _ROUGH * scale + 10 * noise:
             raise NotSmoothError(f"input {name!r} has a kink within the step")
         return Slope(v, float(np.sum(4 * near - far)) / 3, scale, 10 * noise, size)
 
-    moves = {name: _noise(x, rng) * _unit(x) for name, x in inputs.items()}
+    moves = {name: _noise(x, rng) * _direction_length(x) for name, x in inputs.items()}
     return Slopes({name: slope(name, v) for name, v in moves.items()}, cotangents)
 
 
@@ -84,20 +87,18 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
     return np.where(np.isfinite(x), rng.standard_normal(x.shape), 0.0)
 
 
-def _counted(u: Array, y: Array) -> Array:
-    """The elementwise product of u and y, and 0 where u is 0, even if y is infinite or NaN."""
+def _masked_product(u: Array, y: Array) -> Array:
+    """0 where u is 0, even if y is infinite or NaN."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 
 
-def _unit(x: Array) -> float:
-    """Length of a random direction for x: the size of x, at most 1, or 1 if the size is zero."""
+def _direction_length(x: Array) -> float:
     return min(_size(x), 1.0) or 1.0
 
 
-def _spread(x: Array, v: Array) -> float:
-    """The size of x divided by the size of v: the factor by which rounding errors grow."""
-    return _size(x) / (_size(v) or 1.0)
+def _growth_of_rounding_errors(x: Array, direction: Array) -> float:
+    return _size(x) / (_size(direction) or 1.0)
 
 
 def _size(x: Array) -> float:

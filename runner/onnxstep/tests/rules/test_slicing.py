@@ -12,14 +12,6 @@ from onnxstep.errors import ModelError
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-def _assert_adjoint(graph: str) -> None:
-    """Assert u · A x = Aᵀ u · x for a random u, where A is the graph's linear map."""
-    y = run(model_of_text(graph), {"x": X})["y"]
-    u = np.random.default_rng(5).standard_normal(y.shape).astype(np.float32)
-    got = run(vjp_graph(model_of_text(graph), ["x"]), {"x": X, "y_cotangent": u})
-    np.testing.assert_allclose(np.sum(got["x_gradient"] * X), np.sum(u * y), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("pads", "shape"),
     [("-1, 2, 0, -2", "2,4"), ("-1, -1, -1, 0", "1,3"), ("1, -2, -2, 3", "2,5")],
@@ -30,7 +22,12 @@ def test_negative_pads(pads: str, shape: str) -> None:
     onnx's evaluator does not support negative pads.
     """
     stored = f"<int64[4] pads = {{{pads}}}>"
-    _assert_adjoint(f"g (float[3,4] x) => (float[{shape}] y) {stored} {{ y = Pad(x, pads) }}")
+    graph = f"g (float[3,4] x) => (float[{shape}] y) {stored} {{ y = Pad(x, pads) }}"
+    y = run(model_of_text(graph), {"x": X})["y"]
+    u = np.random.default_rng(5).standard_normal(y.shape).astype(np.float32)
+    got = run(vjp_graph(model_of_text(graph), ["x"]), {"x": X, "y_cotangent": u})
+    # Pad is a linear map A, and the gradient is Aᵀ u: u · A x = Aᵀ u · x.
+    np.testing.assert_allclose(np.sum(got["x_gradient"] * X), np.sum(u * y), rtol=1e-5)
 
 
 def test_an_empty_slice() -> None:
