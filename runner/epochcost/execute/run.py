@@ -190,14 +190,14 @@ def _rounds_in(earlier: Result | None) -> int:
 
 def _failure_from_bug(error: Exception) -> TrialFailed:
     frames = traceback.extract_tb(error.__traceback__)
-    last_own_frame = next(
+    own_frame = next(
         frame
         for frame in reversed(frames)
         if any(Path(frame.filename).is_relative_to(folder) for folder in _OURS)
     )
     return TrialFailed(
-        f"{type(error).__name__} in {Path(last_own_frame.filename).name}:{last_own_frame.lineno}: {error}; if memory "
-        "is not short, this is a fault of epochcost: please report it with this line"
+        f"{type(error).__name__} in {Path(own_frame.filename).name}:{own_frame.lineno}: {error}; "
+        "if memory is not short, this is a fault of epochcost: please report it with this line"
     )
 
 
