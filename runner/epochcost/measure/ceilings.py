@@ -110,7 +110,10 @@ def ceilings_here(
 def _work(provider: Provider, device: int, environment: Environment) -> CeilingWork:
     if provider == "cpu":
         copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
-        return CeilingWork(threads=_thread_counts_to_measure(environment), copied_bytes=copied)
+        # Two threads of a core share arithmetic units, so more threads are not always faster.
+        cpus = environment.logical_cpus
+        threads = {1, min(environment.physical_cores or cpus, cpus), cpus}
+        return CeilingWork(threads=tuple(sorted(threads)), copied_bytes=copied)
     sizes = [gpu.memory_bytes for gpu in environment.gpus[device : device + 1] if gpu.memory_bytes]
     memory = min(sizes, default=_GPU_MOST_COPIED_BYTES)
     return CeilingWork(
@@ -120,12 +123,6 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
         matrix_side=_GPU_MATRIX_SIDE,
         copied_bytes=min(_GPU_MOST_COPIED_BYTES, memory // _SHARE_OF_MEMORY),
     )
-
-
-def _thread_counts_to_measure(environment: Environment) -> tuple[int, ...]:
-    # Two threads of a core share arithmetic units, so more threads are not always faster.
-    cores = environment.physical_cores or environment.logical_cpus
-    return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
