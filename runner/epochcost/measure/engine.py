@@ -237,6 +237,7 @@ def _cpu_placement(model: onnx.ModelProto) -> Placement:
 
 
 def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> dict[str, Any]:
+    """Requests limit the lengths of their answers, see ``DecoderEngine.begin``."""
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads
@@ -260,7 +261,6 @@ def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> di
         "pad_token_id": 0,
         "decoder": part,
     }
-    # Requests limit the lengths of their answers, see ``DecoderEngine.begin``.
     search = {"max_length": context_length, "past_present_share_buffer": True}
     return {"model": model, "search": search}
 

@@ -97,9 +97,7 @@ class Stepper:
         self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
         self._homes = input_devices(session, self._device)
         if self._captures:
-            self._require_inputs_on_device(
-                (*inputs.batches, *inputs.series, *(c.input for c in carried))
-            )
+            self._require_on_device((*inputs.batches, *inputs.series, *(c.input for c in carried)))
         fixed = {name: self._put(name, array) for name, array in inputs.constants.items()}
         names = (*inputs.batches, *inputs.series)
         fed = {name: self._input(name) for name in names}
@@ -113,7 +111,6 @@ class Stepper:
             self._binding({**fixed, **fed, **before}, {c.output: after[c.input] for c in carried})
             for before, after in ((self._even, self._odd), (self._odd, self._even))
         ]
-        # A CUDA graph has fixed addresses, so each binding needs its own graph.
         options = [_cuda_graph_options(number) if self._captures else None for number in (0, 1)]
         self._runs = itertools.cycle(zip(self._bindings, options, strict=True))
         self._fed = fed
@@ -161,7 +158,8 @@ class Stepper:
             )
         return np.asarray(self._outputs[name].numpy())
 
-    def _require_inputs_on_device(self, changing_inputs: Sequence[str]) -> None:
+    def _require_on_device(self, changing_inputs: Sequence[str]) -> None:
+        # The replay of a CUDA graph would not see a change in host memory.
         hosted = [name for name in changing_inputs if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
@@ -204,6 +202,7 @@ class Stepper:
 
 def _cuda_graph_options(graph_number: int) -> ort.RunOptions:
     options = ort.RunOptions()
+    # A CUDA graph has fixed addresses, so each binding of tensors needs its own graph.
     options.add_run_config_entry("gpu_graph_id", str(graph_number))
     return options
 
