@@ -149,7 +149,9 @@ def _create(environment: Path, engine: str) -> None:
 
 
 def _install(environment: Path, constraints: Path, engine: str) -> None:
-    constraints.write_text("".join(f"{line}\n" for line in _constraints()), encoding="utf-8")
+    constraints.write_text(
+        "".join(f"{line}\n" for line in _installed_version_constraints()), encoding="utf-8"
+    )
     pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
     completed = _run([*pip, "--constraint", str(constraints), *requirements(engine)])
     if completed.returncode != 0:
@@ -161,8 +163,7 @@ def _install(environment: Path, constraints: Path, engine: str) -> None:
         )
 
 
-def _constraints() -> Iterator[str]:
-    """The versions of all packages installed here, for pip to install the same versions."""
+def _installed_version_constraints() -> Iterator[str]:
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name and name not in {*RUNTIMES, "epochcost"}:

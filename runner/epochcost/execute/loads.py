@@ -51,7 +51,7 @@ def load_files(
         plain = save_graph(fixed, folder / f"serving-{size}.onnx")
         files[size] = graph_in_precision(trial, fixed, plain)
     # The sizes ascend, so the loop ends with the largest.
-    first = _first_batch(examples, size, folder)
+    first = _write_first_batch(examples, size, folder)
     return JobFiles(
         graph=files[trial.batch_size],
         reference=fp32_reference(trial, fixed, plain, first),
@@ -61,12 +61,13 @@ def load_files(
     )
 
 
-def _first_batch(examples: Mapping[str, NDArray[Any]], size: int, folder: Path) -> Path:
-    """Write a batch of the first ``size`` examples; if there are too few, they are repeated."""
+def _write_first_batch(examples: Mapping[str, NDArray[Any]], batch_size: int, folder: Path) -> Path:
+    # If there are fewer than ``batch_size`` examples, they are repeated.
     first = {
-        name: np.resize(values, (1, size, *values.shape[1:])) for name, values in examples.items()
+        name: np.resize(values, (1, batch_size, *values.shape[1:]))
+        for name, values in examples.items()
     }
-    return save_arrays(first, folder / f"first-{size}.npz")
+    return save_arrays(first, folder / f"first-{batch_size}.npz")
 
 
 def powers_of_two(largest: int) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ _GIB = 2**30
 
 def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
     """The reason why a study cannot use CUDA here; None if it can."""
-    capability = _capability(machine, study.cuda.device)
+    capability = _compute_capability(machine, study.cuda.device)
     if reason := missing_kernels(runtime_name(), capability):
         return reason
     try:
@@ -69,8 +69,8 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
     return None
 
 
-def _capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of GPU ``device``, or the spec's if CUDA shows no GPU."""
+def _compute_capability(machine: Hardware, device: int) -> str | None:
+    """The capability of the machine's spec if CUDA shows no GPU; None if unknown."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -141,35 +141,32 @@ def without_oversized(
     if room is None:
         devices = {trial.session.device for trial in plan.trials if trial.provider == "cuda"}
         room = room_bytes(devices)
-    return leave_out_oversized(plan, dict(_needed_bytes(catalogue, plan.trials, room)), room)
+    return leave_out_oversized(
+        plan, dict(_needed_bytes_by_trial(catalogue, plan.trials, room)), room
+    )
 
 
-def _needed_bytes(
+def _needed_bytes_by_trial(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the ids of trials, each with the bytes of memory that the trial needs.
-
-    If the largest batch size of a model fits in ``room``, its smaller batch sizes are omitted.
-    """
     decoded = [trial for trial in trials if trial.work.decodes]
-    yield from _decoder_bytes(catalogue, decoded)
+    yield from _decoder_bytes_by_trial(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
     ordered = sorted(
         steps, key=lambda trial: (*_work(trial), trial.batch_size, _TIMES_FP32[trial.precision])
     )
     for (model, mode, provider), swept in groupby(ordered, key=_work):
         sweep = list(swept)
+        # If the largest batch size fits, smaller ones are taken to fit and are not counted.
         counted = _memory_bytes(catalogue, model, mode, provider, sweep[-1:])
         if any(needed > room.get(provider, needed) for needed in counted.values()):
             counted = _memory_bytes(catalogue, model, mode, provider, sweep)
         yield from counted.items()
 
 
-def _decoder_bytes(catalogue: Catalogue, trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
-    """The id of each trial of a decoder (prefill, decoding or requests), and its memory in bytes.
-
-    Models whose memory cannot be estimated are skipped.
-    """
+def _decoder_bytes_by_trial(
+    catalogue: Catalogue, trials: Sequence[Trial]
+) -> Iterator[tuple[str, int]]:
     for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
@@ -207,7 +204,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
-    no_cuda = _no_cuda(studies, machine, request)
+    no_cuda = _cuda_obstacles(studies, machine, request)
     require_device(request.device)
     require_plausible(machine, detect_environment(), as_is=request.as_is)
     host = HostCapabilities(
@@ -221,7 +218,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         gpus=len(shown_gpus()) or None,
     )
     hosts = [replace(host, no_cuda=reason) for reason in no_cuda]
-    return _planned(catalogue, request, studies, hosts)
+    return _plan_measurable_trials(catalogue, request, studies, hosts)
 
 
 def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | None = None) -> Plan:
@@ -246,61 +243,56 @@ def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | Non
     gpus = [chip.memory_gib for chip in machine.accelerators if chip.memory_gib is not None]
     sizes = {"cpu": machine.memory_gib, "cuda": min(gpus, default=None)}
     room = {kind: int(size * _GIB) for kind, size in sizes.items() if size is not None}
-    return _planned(catalogue, request, studies, hosts, cast(dict[Provider, int], room))
+    return _plan_measurable_trials(
+        catalogue, request, studies, hosts, cast(dict[Provider, int], room)
+    )
 
 
-def _planned(
+def _plan_measurable_trials(
     catalogue: Catalogue,
     request: RunRequest,
     studies: Sequence[Study],
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """Plan requested trials, without unreadable models and trials that exceed the memory."""
+    """``hosts`` has an entry for each study; if ``room`` is None, this machine's memory counts."""
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
         plan_study(catalogue, study, host, graphs=graphs, request=request)
         for study, host in zip(studies, hosts, strict=True)
     )
-    unreadable = _unreadable(catalogue, graphs)
-    readable = leave_out(whole, lambda trial: unreadable.get(trial.model))
+    unusable = _unusable_models(catalogue, graphs)
+    usable = leave_out(whole, lambda trial: unusable.get(trial.model))
     if request.trials:
-        readable = select(readable, request.trials)
-    return without_oversized(catalogue, _without_unmeasured(catalogue, readable), room)
+        usable = select(usable, request.trials)
+    return without_oversized(catalogue, _without_missing_precisions(catalogue, usable), room)
 
 
-def _unreadable(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    """Models whose file cannot be read or contradicts the model's spec, each with the reason.
-
-    Files of external data are checked too.
-    """
+def _unusable_models(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
     reasons: dict[str, LeftOut] = {}
     for name in names:
         model = catalogue.models[name]
         path = catalogue.graph_path(model)
         try:
+            # Raises ModelError if a file of external data is missing.
             external_files(path)
             for misfit in file_misfits(path, model.decoder):
-                reasons.setdefault(name, LeftOut(name, _located(catalogue, name, misfit)))
+                reasons.setdefault(name, LeftOut(name, _misfit_message(catalogue, name, misfit)))
         except ModelError as error:
             reasons[name] = LeftOut(name, str(error))
     return reasons
 
 
-def _located(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    """A text about a contradiction between a model's spec and its graph.
-
-    The text gives the file and the line of the spec's key.
-    """
+def _misfit_message(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
     path = catalogue.files.get(f"models/{name}")
     if path is None:
         return f"model {name}: {misfit}"
     return f"{read('models', path, catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
 
 
-def _without_unmeasured(catalogue: Catalogue, plan: Plan) -> Plan:
-    """The plan without a decoder's trials in precisions for which its ONNX file has no weights."""
+def _without_missing_precisions(catalogue: Catalogue, plan: Plan) -> Plan:
+    """Leave out a decoder's trials in precisions for which its ONNX file gives no weights."""
     graphs = {
         name: onnx.load_model(
             catalogue.graph_path(catalogue.models[name]), load_external_data=False
@@ -333,11 +325,13 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
     return tuple(study.model_copy(update=changes) for study in studies)
 
 
-def _no_cuda(studies: Sequence[Study], machine: Hardware, request: RunRequest) -> list[str | None]:
-    """For each study in order, the reason why it cannot use CUDA; None for a study that can.
+def _cuda_obstacles(
+    studies: Sequence[Study], machine: Hardware, request: RunRequest
+) -> list[str | None]:
+    """For each study, why it cannot use CUDA; None if it can.
 
-    All are None if the user requested only other providers. Raises CapabilityError if the user
-    requested CUDA or a GPU and no study can use CUDA.
+    All are None if only other providers are requested. Raises CapabilityError if the request names
+    CUDA or a GPU, and no study can use CUDA.
     """
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:

@@ -71,15 +71,12 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
         remove_scratch(folder)
         host = detect_environment()
         patience = Patience(assignment.patience_seconds, host.logical_cpus)
-        outcomes = _outcomes(RunContext(assignment, on_event, host.fingerprint, patience))
+        outcomes = _measure_all_trials(RunContext(assignment, on_event, host.fingerprint, patience))
     return tuple(outcomes.values())
 
 
-def _outcomes(run: RunContext) -> dict[str, Outcome]:
-    """Measure all sweeps, then the other trials and rounds; return outcomes by trial id, in order.
-
-    A trial that failed is not measured again.
-    """
+def _measure_all_trials(run: RunContext) -> dict[str, Outcome]:
+    """Measure sweeps first; outcomes are by trial id, with the trials of sweeps last."""
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
     plan = run.assignment.plan
@@ -135,7 +132,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
         visit, number = Visit(sweep.at(size), 1, sweep.rounds), len(points) + 1
         run.on_event(Scheduled((visit,)))
         run.on_event(Started(visit.trial, number, number, 1, sweep.rounds))
-        happened = _first_visit(bounded, visit)
+        happened = _measure_first_round(bounded, visit)
         run.on_event(happened)
         if isinstance(happened, Finished | Skipped | Failed):
             outcomes[visit.trial.id] = happened
@@ -150,10 +147,10 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     return tuple(result.trial for result in results)
 
 
-def _first_visit(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
-    """Measure the first round at a batch size, or return it if a resumed run finds it stored."""
+def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
+        # A resumed run measured this round before.
         return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
     happened = run_round(run, visit)
     if isinstance(happened, Failed) and is_out_of_memory(happened.error):
@@ -180,7 +177,7 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
         message = f"the trial's graph and batches: expected memory, got MemoryError: {error}"
         return Failed(visit.trial, OutOfMemory(message), _rounds_in(earlier))
     except Exception as error:  # a bug in one trial must not cost the others
-        return Failed(visit.trial, _unexpected(error), _rounds_in(earlier))
+        return Failed(visit.trial, _failure_from_bug(error), _rounds_in(earlier))
     path = run.assignment.store.write(result)
     if not visit.last:
         return RoundStored(visit.trial, result, path)
@@ -191,20 +188,16 @@ def _rounds_in(earlier: Result | None) -> int:
     return 0 if earlier is None else round_count(earlier.measurement)
 
 
-def _unexpected(error: Exception) -> TrialFailed:
-    """The TrialFailed error for an exception that is a bug in this program.
-
-    The error names the last line of this program's code that the exception passed.
-    """
+def _failure_from_bug(error: Exception) -> TrialFailed:
     frames = traceback.extract_tb(error.__traceback__)
-    place = next(
+    own_frame = next(
         frame
         for frame in reversed(frames)
         if any(Path(frame.filename).is_relative_to(folder) for folder in _OURS)
     )
     return TrialFailed(
-        f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}: {error}; if memory "
-        "is not short, this is a fault of epochcost: please report it with this line"
+        f"{type(error).__name__} in {Path(own_frame.filename).name}:{own_frame.lineno}: {error}; "
+        "if memory is not short, this is a fault of epochcost: please report it with this line"
     )
 
 
@@ -214,7 +207,7 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
     environment = detect_environment()
     with scratch_folder(assignment.store.folder / assignment.hardware) as folder:
         measurement = _measure_in_worker(run, visit, folder, earlier)
-    environment, measurement = _with_software(environment, measurement)
+    environment, measurement = _move_software_to_environment(environment, measurement)
     if visit.rounds > 1:
         before = None if earlier is None else earlier.measurement
         measurement = add_round(before, measurement, float(trial.relative_half_width))
@@ -228,7 +221,7 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
         contradictions=contradictions(
             assignment.catalogue.machine(assignment.hardware), environment
         ),
-        spec_files=_spec_files(assignment, trial),
+        spec_files=_spec_file_digests(assignment, trial),
     )
 
 
@@ -243,7 +236,7 @@ def _measure_in_worker(
             host_bytes = run.memory_bytes
             job = build_job(trial, model, catalogue.graph_path(model), folder, host_bytes)
             bound = host_bytes if trial.provider == "cpu" else None
-            job = _for_one_visit(job, visit, bound, earlier)
+            job = _job_for_round(job, visit, bound, earlier)
             with Watch(trial.provider, pinning=job.pinning, device=trial.session.device) as watch:
                 heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
                 return watch.completed(worker.measure(job, heard))
@@ -254,12 +247,10 @@ def _measure_in_worker(
         ) from error
 
 
-def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Result | None) -> Job:
-    """A copy of the job for one round, with the memory limit and the round's rule for sampling.
-
-    If outputs were compared with fp32 for ``earlier``, this round does not compare them again.
-    """
-    bounded = job.model_copy(update={"memory_limit_bytes": memory_bytes})
+def _job_for_round(
+    job: Job, visit: Visit, memory_limit_bytes: int | None, earlier: Result | None
+) -> Job:
+    bounded = job.model_copy(update={"memory_limit_bytes": memory_limit_bytes})
     if visit.rounds == 1:
         return bounded
     share = {
@@ -278,10 +269,9 @@ def _for_one_visit(job: Job, visit: Visit, memory_bytes: int | None, earlier: Re
     )
 
 
-def _with_software(
+def _move_software_to_environment(
     environment: Environment, measurement: Measurement
 ) -> tuple[Environment, Measurement]:
-    """Move the facts about the worker's software from the measurement to the environment."""
     if measurement.software is None:
         return environment, measurement
     return (
@@ -290,13 +280,12 @@ def _with_software(
     )
 
 
-def _spec_files(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    """SHA-256 of the spec files of a trial's model and machine; no entry if there is no file."""
+def _spec_file_digests(assignment: Assignment, trial: Trial) -> dict[str, str]:
     files = assignment.catalogue.files
-    named = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
+    spec_names = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
     return {
         name: hashlib.sha256(files[name].read_bytes()).hexdigest()
-        for name in named
+        for name in spec_names
         if name in files
     }
 

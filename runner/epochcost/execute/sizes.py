@@ -89,17 +89,17 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
     """The cached size of a model; None if it is missing or cannot be read."""
-    key = _key(query)
+    key = _query_cache_key(query)
     return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
     """Store a model's size in the cache, if there is a cache folder."""
-    _KEPT.write(optional_cache_folder("sizes"), _key(query), size)
+    _KEPT.write(optional_cache_folder("sizes"), _query_cache_key(query), size)
 
 
-def _key(query: SizeQuery) -> object:
-    """The part of the cache key that depends on ``query``; None if the graph cannot be read."""
+def _query_cache_key(query: SizeQuery) -> object:
+    """None if the graph's file cannot be read."""
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):
@@ -134,14 +134,13 @@ def model_sizes(
         if model.graph is not None
     ]
     sizes: dict[str, SizeOrError] = {}
-    for query, size in _answers(queries):
+    for query, size in _sizes_cached_first(queries):
         sizes[query.model.id] = size
         on_counted(len(sizes), len(queries), query.model.id)
     return {model.id: sizes[model.id] for model in chosen if model.id in sizes}
 
 
-def _answers(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    """Yield each query with its size or error: cached sizes first, then others when counted."""
+def _sizes_cached_first(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
     uncached: list[SizeQuery] = []
     for query in queries:
         size = read_cached(query)

@@ -68,24 +68,23 @@ class _SizedModel:
 
 @dataclass(frozen=True)
 class _BuiltGraph:
-    """A trial's graph, and the names of the values that a step passes on or overwrites."""
-
     graph: onnx.ModelProto
-    carried: frozenset[str]
-    overwritten: frozenset[str] = frozenset()
+    carried_names: frozenset[str]
+    overwritten_inputs: frozenset[str] = frozenset()
 
 
 def _built(work: _SizedModel, batch: int) -> _BuiltGraph:
     graph = without_sequences(bind_model(work.graph, work.model, batch))
     training = work.model.training
     if work.mode == "inference" or training is None:
-        return _BuiltGraph(graph, _names(carried_state(graph, work.model)))
+        return _BuiltGraph(graph, _carried_names(carried_state(graph, work.model)))
     step = build_step(graph, work.model, training, work.provider)
-    return _BuiltGraph(step.model, _names(step.carried), in_place_inputs(step, work.provider))
+    return _BuiltGraph(
+        step.model, _carried_names(step.carried), in_place_inputs(step, work.provider)
+    )
 
 
-def _names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
-    """Names of the graph inputs and outputs that pass ``carried`` values from step to step."""
+def _carried_names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
@@ -98,20 +97,20 @@ def _footprint(work: _SizedModel, batch: int) -> Footprint:
     ends = [*inputs, *(value.name for value in run.graph.graph.output)]
     widths = item_bytes(run.graph)
     sizes = {name: math.prod(shapes[name]) * widths[name] for name in ends}
-    staying = weight_names | run.carried
+    staying = weight_names | run.carried_names
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(
         mode=work.mode,
         batch_size=batch,
         weight_bytes=_bytes(weights),
-        fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried),
-        carried_bytes=sum(sizes[name] for name in inputs if name in run.carried),
+        fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried_names),
+        carried_bytes=sum(sizes[name] for name in inputs if name in run.carried_names),
         activation_bytes=peak_activation_bytes(run.graph, shapes),
         exchanged_bytes=sum(sizes[name] for name in exchanged),
         pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
-        in_place_bytes=sum(sizes[name] for name in run.overwritten),
-        folded_bytes=_folded_bytes(run.graph, shapes),
+        in_place_bytes=sum(sizes[name] for name in run.overwritten_inputs),
+        folded_bytes=_folded_constant_bytes(run.graph, shapes),
     )
 
 
@@ -122,7 +121,7 @@ def _bytes(tensors: Iterable[Parameter]) -> int:
     )
 
 
-def _folded_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
+def _folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
     """Bytes of the constants that a session computes from initializers when it opens."""
     run, widths = execution_plan(model), item_bytes(model)
     stored = {tensor.name for tensor in model.graph.initializer}

@@ -189,21 +189,17 @@ def step_in_precision(
     """
     precision = _OF_STEPS[trial.precision]
     step = build_step(graph, model, training, trial.provider, trial.seed, precision)
-    _require_half(step.model, trial)
+    _require_half_precision_forms(step.model, trial)
     return step
 
 
-def _require_half(step: onnx.ModelProto, trial: Trial) -> None:
-    """Raise CapabilityError if a heavy operator has no half-precision form in the opset.
-
-    Without this form, the operator and its gradient would stay in fp32. A form is missing if ONNX
-    does not define it, or if ONNX Runtime has no bf16 kernel for it.
-    """
+def _require_half_precision_forms(step: onnx.ModelProto, trial: Trial) -> None:
     if trial.precision not in HALF_TYPES:
         return
     half = HALF_TYPES[trial.precision]
     opset = max(entry.version for entry in step.opset_import if not entry.domain)
     heavy = {n.op_type: n for n in step.graph.node if n.op_type in HEAVY_OPERATORS and not n.domain}
+    # Without such a form, the operator and its gradient would stay in fp32.
     without = sorted(
         name
         for name, node in heavy.items()

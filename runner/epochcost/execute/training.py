@@ -117,15 +117,14 @@ def prepare(
         )
     graph = separated(load_model(catalogue.graph_path(model)))
     bound = bind_model(graph, model, request.batch_size)
-    feed = _feed(request, bound, data)
+    feed = _load_feed(request, bound, data)
     every = request.evaluate_every or feed.epoch_steps
     recipe = replace(recipe, evaluate_every=every)
-    identity = _identity(request, recipe, graph, feed.examples)
+    identity = _training_digest(request, recipe, graph, feed.examples)
     return PreparedTraining(request, recipe, graph, bound, feed, identity)
 
 
-def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
-    """Match the graph's inputs with the examples below folder ``data``, and check that they fit."""
+def _load_feed(request: TrainingRequest, bound: onnx.ModelProto, data_folder: Path) -> Feed:
     model, size = request.model, request.batch_size
     step = _step(bound, request, 0)
     inputs = fitting_input(model.id, example_fields(bound, model, size))
@@ -135,7 +134,7 @@ def _feed(request: TrainingRequest, bound: onnx.ModelProto, data: Path) -> Feed:
             f"model {model.id}: expected one term of the loss with a target, got {len(targets)}"
         )
     length = inputs[0].shape[0] if inputs[0].shape else 1
-    examples = load_examples(request.dataset, data, length, targets[0].positions)
+    examples = load_examples(request.dataset, data_folder, length, targets[0].positions)
     require_fitting(examples, inputs[0], targets[0])
     training, held_out = len(examples.training.labels), len(examples.held_out.labels)
     if training < size:
@@ -180,7 +179,7 @@ def run_repeat(
         state = replace(state, progress=progress, values={**first, **state.values})
         if progress.ending is None:
             watch = Watch(save, on_step, stopped, prepared.request.save_seconds)
-            state = _go_on(prepared, seed, state, watch, folder)
+            state = _continue_training(prepared, seed, state, watch, folder)
         if state.progress.ending is None:
             return None
         weights = {name: state.values[name] for name in first}
@@ -194,10 +193,9 @@ def state_path(folder: Path) -> Path:
     return folder / "state.zip"
 
 
-def _go_on(
+def _continue_training(
     prepared: PreparedTraining, seed: int, state: SavedState, watch: Watch, folder: Path
 ) -> SavedState:
-    """Train from a saved state until the training ends or is stopped; returns the new state."""
     request, graphs, step = prepared.request, _graphs(prepared, seed), state.progress.step
     session = TrainingSession(graphs, request.provider, request.session, state.values, step, folder)
     feed = replace(prepared.feed, seed=seed)
@@ -225,17 +223,14 @@ def _record(seed: int, progress: Progress, weights_sha256: str) -> Repeat:
         saving_seconds=times.saving,
         sessions=progress.sessions,
         reached_step=reached,
-        curve=_thinned(progress.curve),
+        curve=_thinned_curve(progress.curve),
         weights_sha256=weights_sha256,
     )
 
 
-def _thinned(curve: tuple[Point, ...]) -> tuple[Point, ...]:
-    """A learning curve with at most ``_MOST_POINTS`` evenly spaced points, for a small file.
-
-    The last point is always included.
-    """
+def _thinned_curve(curve: tuple[Point, ...]) -> tuple[Point, ...]:
     every = -(-len(curve) // _MOST_POINTS)
+    # Counted from the end, so that the last point stays.
     return curve[::-every][::-1]
 
 
@@ -267,10 +262,10 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
     )
 
 
-def _identity(
+def _training_digest(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """A digest of what decides a training's weights and when it ends, except the seed."""
+    """Covers what decides a training's weights and when it ends, except the seed."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],
@@ -336,7 +331,7 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
     folder = request.results / request.hardware.id
     require_writable(folder)
     with exclusive_lock(folder):
-        stored = _stored(request, environment)
+        stored = _find_stored_trainings(request, environment)
         repeats = {repeat.seed: repeat for repeat in stored.repeats} if stored else {}
         for seed in request.seeds:
             if seed in repeats and not request.anew:
@@ -356,8 +351,7 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
     return stored
 
 
-def _stored(request: RepeatsRequest, environment: Environment) -> Trainings | None:
-    """The stored record of this training on this host under this runtime, if there is one."""
+def _find_stored_trainings(request: RepeatsRequest, environment: Environment) -> Trainings | None:
     key = (request.hardware.id, request.prepared.id, environment.fingerprint)
     for record in load_sidecars(request.results, Trainings).records.values():
         same = record.environment.runtime == environment.runtime

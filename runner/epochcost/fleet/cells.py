@@ -103,7 +103,7 @@ class Intake:
             for place in [self.results / path.relative_to(staged)]
             if not (place.exists() and place.read_bytes() == path.read_bytes())
         }
-        faults = self._faults(staged, new)
+        faults = self._faults_by_path(staged, new)
         for path, place in new.items():
             if path not in faults:
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -111,9 +111,8 @@ class Intake:
                 self._note([place])
         return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
 
-    def _faults(self, staged: Path, new: Iterable[Path]) -> dict[Path, str]:
-        """The error message for each file that the checks of submissions do not accept, by path."""
-        results = [path for path in new if path.parent.parent == staged]
+    def _faults_by_path(self, staged: Path, new_files: Iterable[Path]) -> dict[Path, str]:
+        results = [path for path in new_files if path.parent.parent == staged]
         faults = check_results(self._catalogue, staged, results).faults if results else ()
         others = sidecar_faults(self._catalogue, staged, dt.datetime.now(dt.UTC))
         return {fault.path.absolute(): fault.message for fault in (*faults, *others)}

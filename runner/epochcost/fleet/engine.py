@@ -111,14 +111,14 @@ class Engine:
         watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
         values = {"watch": watch, "shared": RESULTS, "hardware": self.target.hardware}
         script = shlex.quote(self.job_script.format(**values))
-        self._run(_WRITE + self.submit_script, job, script=script)
+        self._run_job_script(_WRITE + self.submit_script, job, script=script)
 
     def poll(self, job: str) -> JobState:
         """The state of a job.
 
         ``state_script`` prints "running", "lost", the job's exit code, or Slurm's state and reason.
         """
-        word, _, reason = self._run(self.state_script, job).strip().partition(" ")
+        word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
         if word == "PENDING":
             return JobState("queued", reason.removeprefix("None"))
         other = JobState("failed", f"exit code {word}") if word.isdigit() else JobState("running")
@@ -126,11 +126,11 @@ class Engine:
 
     def logs(self, job: str) -> str:
         """The last lines that the job printed, for a message."""
-        return self._run("tail -n 20 jobs/{job}/log", job)
+        return self._run_job_script("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
         """End ``job`` if it runs, after it has stored its finished rounds."""
-        self._run(self.cancel_script, job)
+        self._run_job_script(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
         """Copy the target's result files into the local folder ``results``."""
@@ -139,8 +139,7 @@ class Engine:
     def tear_down(self, job: str) -> None:
         """Give back the machine after its latest job, ``job``; this engine has nothing to do."""
 
-    def _run(self, template: str, job: str, **values: str) -> str:
-        """Run a shell script that starts, polls or cancels ``job``, in the target's folder."""
+    def _run_job_script(self, template: str, job: str, **values: str) -> str:
         values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 5)}
         folder = shlex.quote(self.target.place)
         return self.shell.run(f"cd {folder} || exit\n{template.format(**values)}")

@@ -49,7 +49,7 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     """
     offers: dict[str, list[Target]] = {}
     for price in current_prices(catalogue.prices.values()):
-        if target := _rented(catalogue, price):
+        if target := _sky_target(catalogue, price):
             offers.setdefault(form_of(catalogue, target), []).append(target)
     called = accelerator.casefold()
     targets = [
@@ -73,8 +73,8 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
     return catalogue.machine(target.hardware).accelerators[0].name
 
 
-def _rented(catalogue: Catalogue, price: Price) -> Target | None:
-    """The target for SkyPilot to rent at ``price``; None if price or machine are unsuitable."""
+def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
+    """None if the price or the machine is unsuitable."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

@@ -62,7 +62,10 @@ def build_payload(folder: Path) -> None:
         files[f"{CODE.name}/{NOTE}"] = revision.note().encode()
     for package in (epochcost, onnxstep):
         (root,) = map(Path, package.__path__)
-        files |= {f"{root.name}/{path.relative_to(root)}": path.read_bytes() for path in _of(root)}
+        files |= {
+            f"{root.name}/{path.relative_to(root)}": path.read_bytes()
+            for path in _package_files(root)
+        }
     files[f"{notes}/RECORD"] = "".join(f"{name},,\n" for name in files).encode()
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"epochcost-{origin.version}-py3-none-any.whl"
@@ -72,8 +75,7 @@ def build_payload(folder: Path) -> None:
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
 
-def _of(root: Path) -> Iterator[Path]:
-    """The files of a package in a fixed order, without folders that no run reads."""
+def _package_files(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(set(folders) - _LEFT_OUT)
         yield from (Path(folder, name) for name in sorted(names))
@@ -101,7 +103,7 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
         wheel=wheel.name,
         packages=" && ".join(f"$pip {shlex.quote(package)}" for package in packages),
     )
-    lines = (_prelude(target), f"mkdir -p {RESULTS} jobs", script)
+    lines = (_setup_script(target), f"mkdir -p {RESULTS} jobs", script)
     shell.run("\n".join(lines), seconds=seconds)
 
 
@@ -111,11 +113,11 @@ def run_script(target: Target, arguments: Sequence[str], options: str = "") -> s
     ``options`` are more arguments, in bash's own syntax.
     """
     program = shlex.join(("../venv/bin/python", "-m", "epochcost", *arguments))
-    return f"{_prelude(target)}\ncd project && exec {program} {options}\n"
+    return f"{_setup_script(target)}\ncd project && exec {program} {options}\n"
 
 
-def _prelude(target: Target) -> str:
-    """Script lines that run the target's setup in the user's home and enter the target's folder."""
+def _setup_script(target: Target) -> str:
+    # The setup runs in the user's home; what follows this script runs in the target's folder.
     setup = (f"{{ {command}\n}} || exit" for command in target.setup)
     # Modules of clusters set PYTHONPATH for their own Python.
     return "\n".join(

@@ -75,12 +75,12 @@ class SkyEngine(Engine):
         task.write_text(json.dumps(self.task))
         launch = ("launch", "--cluster", self.name, "--yes", "--detach-run", str(task))
         self._sky(*launch, seconds=60 * self.target.setup_minutes)
-        self._end_in_time(self.target.attempt_seconds // 60)
+        self._set_autostop(self.target.attempt_seconds // 60)
         super().start()
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
         """Set the machine to end itself soon after the job's time limit, then start the job."""
-        self._end_in_time(self.target.limit_minutes + IDLE_MINUTES)
+        self._set_autostop(self.target.limit_minutes + IDLE_MINUTES)
         super().submit(job, arguments)
 
     def poll(self, job: str) -> JobState:
@@ -88,33 +88,29 @@ class SkyEngine(Engine):
         try:
             return super().poll(job)
         except EngineError as error:
-            if not error.passing or self._record("--refresh").get("status") == "UP":
+            if not error.passing or self._cluster_record("--refresh").get("status") == "UP":
                 raise
             return JobState("lost", "the cloud ended the machine")
 
     def tear_down(self, _job: str) -> None:
         """End the machine; raise `EngineError` if SkyPilot still lists it afterwards."""
-        if self._record():
+        if self._cluster_record():
             self._sky("down", self.name, "--yes")
-            if self._record():
+            if self._cluster_record():
                 raise self._up("the machine is still up")
 
-    def _end_in_time(self, minutes: int) -> None:
-        """Set the minutes after which the machine ends itself, and verify the setting.
-
-        `sky autostop` succeeds even if there is no such machine.
-        """
+    def _set_autostop(self, minutes: int) -> None:
         times = ("--idle-minutes", str(minutes), "--wait-for", "none", "--down", "--yes")
         self._sky("autostop", self.name, *times)
-        record = self._record()
+        # `sky autostop` succeeds even if there is no such machine.
+        record = self._cluster_record()
         if record.get("autostop") != minutes or record.get("to_down") is not True:
             raise self._up("SkyPilot did not set the time at which the machine ends itself")
 
     def _up(self, fault: str) -> EngineError:
         return self._here.error(f"{fault}: run `sky down {self.name}`, since it may cost money")
 
-    def _record(self, *options: str) -> dict[str, Any]:
-        """SkyPilot's record of the machine; empty if there is none."""
+    def _cluster_record(self, *options: str) -> dict[str, Any]:
         # This call also writes ssh's configuration of the machine.
         records = self._json("status", self.name, *options)
         return dict(records[0]) if records else {}

@@ -88,22 +88,22 @@ class Station:
 
         Closing the iterator ends the job and gives the machine back.
         """
-        with self._ending():
+        with self._give_back_afterwards():
             if not self.engine.held:
-                self._install()
-            while cell := (yield from self._next()):
-                yield from self._measure(cell)
+                self._install_on_cluster()
+            while cell := (yield from self._reserve_next_cell()):
+                yield from self._measure_cell(cell)
 
     def end(self, lease: Lease) -> None:
         """End a killed launch's job and machine, which ``lease`` names, and collect all results."""
         self._lease = lease
-        with self._ending():
-            self._cancel()
-            self._collect(None)
+        with self._give_back_afterwards():
+            self._cancel_job()
+            self._collect_results(None)
 
     @contextmanager
-    def _ending(self) -> Iterator[None]:
-        """Store the error of a ``with`` block in ``problem``, then give the machine back."""
+    def _give_back_afterwards(self) -> Iterator[None]:
+        """Keep the error of the ``with`` block in ``problem``."""
         try:
             yield
         except GeneratorExit:
@@ -112,40 +112,39 @@ class Station:
         except Exception as error:  # a fault of one station must not leave others' machines up
             self.problem = self.problem or str(error) or repr(error)
         finally:
-            self._give_back()
+            self._give_back_machine()
 
-    def _install(self) -> None:
-        """Install the code on a cluster, without reserving money, because only jobs are billed."""
+    def _install_on_cluster(self) -> None:
         kind = self.engine.target.kind
         cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
         if cell is not None and not self.problem:
+            # No money is reserved, because only jobs are billed.
             self._say(cell, "starting")
-            self.problem = self._tried(self._start)
+            self.problem = self._last_error_of_tries(self._start_target_once)
 
-    def _start(self) -> None:
-        """Start the target, unless this or another station of its engine has started it."""
+    def _start_target_once(self) -> None:
         with self.engine.starting:
             if not self.engine.is_up:
                 self.engine.start()
                 self.engine.is_up = True
 
-    def _next(self) -> Generator[float, None, Cell | None]:
-        """Take a cell and reserve money for it; wait if other stations have reserved too much."""
+    def _reserve_next_cell(self) -> Generator[float, None, Cell | None]:
         launch = self.launch
         while not self.problem and (cell := launch.take(self.engine.target)):
             no_more = launch.ledger.is_idle(launch.clock())
-            if self._reserve(cell):
+            if self._reserve_money(cell):
                 return cell
             launch.waiting.insert(0, cell)
             if no_more:
                 self.problem = "the cap does not allow another trial"
                 break
-            self._give_back()
+            # Other stations have reserved too much money.
+            self._give_back_machine()
             yield POLL_SECONDS
         return None
 
-    def _reserve(self, cell: Cell) -> bool:
-        """Reserve money for a cell in the ledger; returns False if too little is left."""
+    def _reserve_money(self, cell: Cell) -> bool:
+        """False if too little money is left."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(
@@ -163,26 +162,24 @@ class Station:
             return True
         return False
 
-    def _measure(self, cell: Cell) -> Waits:
-        """Run a cell's job until it is done, failed or lost, or the launch ends early."""
+    def _measure_cell(self, cell: Cell) -> Waits:
         state: JobState | None = None
         try:
-            state = yield from self._run(cell)
+            state = yield from self._run_job(cell)
         except EngineError as error:
             if not error.passing:
                 raise
             state = JobState("lost", str(error))
         finally:
-            self._finish(cell, state)
+            self._record_cell_outcome(cell, state)
 
-    def _run(self, cell: Cell) -> Generator[float, None, JobState]:
-        """Submit a job and follow it to its end; returns its last state."""
+    def _run_job(self, cell: Cell) -> Generator[float, None, JobState]:
         launch, engine, target = self.launch, self.engine, self.engine.target
         self._requested = None
         if not engine.is_up:
             self._requested = launch.clock()
             self._say(cell, "starting")
-            self._start()
+            self._start_target_once()
         arguments = ("--hardware", target.hardware, "--provider", target.provider)
         engine.submit(self._paid.job, (*launch.options, *arguments, "--trial", cell.id))
         last = JobState("queued")
@@ -207,21 +204,18 @@ class Station:
             last = state
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
-    def _finish(self, cell: Cell, state: JobState | None) -> None:
-        """Collect a cell's result, then record the cell as done or failed, or let it wait again.
-
-        ``state`` is None if the launch ends early.
-        """
+    def _record_cell_outcome(self, cell: Cell, state: JobState | None) -> None:
+        """``state`` is None if the launch ends early; the cell then waits again."""
         launch = self.launch
         is_lost = state is None or state.state == "lost"
         fault = ""
         if self.engine.is_up:
             if is_lost:
-                self._cancel()  # it may run on behind a broken connection
+                self._cancel_job()  # it may run on behind a broken connection
             self._say(cell, "collecting")
-            fault = self._collect(cell)
+            fault = self._collect_results(cell)
         if result := launch.intake.result_of(cell):
-            self._pay(cell, result)
+            self._record_payment(cell, result)
             self._say(cell, "done")
             self.done, self._failures = self.done + 1, 0
         elif state is None or (is_lost and launch.losses[cell.id] < self.engine.target.retries):
@@ -231,28 +225,27 @@ class Station:
             reasons = filter(None, (state.reason, fault or self._last_line()))
             self._fail(cell, ": ".join(reasons) or "it ended without a complete result")
         if is_lost or not self.engine.held:
-            self._give_back()
+            self._give_back_machine()
 
     @property
     def _paid(self) -> Lease:
         assert self._lease is not None, "a job has a machine"
         return self._lease
 
-    def _cancel(self) -> None:
-        """End the job, if the target answers."""
+    def _cancel_job(self) -> None:
         with suppress(EngineError):
             self.engine.cancel(self._paid.job)
 
-    def _collect(self, cell: Cell | None) -> str:
-        """Collect the files of ``cell`` (None: all files); return the first problem, or ""."""
+    def _collect_results(self, cell: Cell | None) -> str:
+        """Collect the files of all cells if ``cell`` is None; return the first problem, or ""."""
         staged = (self.launch.folder / self.name).absolute()
-        reason = self._tried(partial(self.engine.collect, staged))
+        reason = self._last_error_of_tries(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
 
-    def _tried(self, call: Callable[[], None], *, always: bool = False) -> str:
-        """Try ``call`` a few times until it succeeds; return its last error, or "" after a success.
+    def _last_error_of_tries(self, call: Callable[[], None], *, always: bool = False) -> str:
+        """Call until success or the last of ``_PAUSES``; the result is "" after a success.
 
-        Only a temporary error is tried again, unless ``always``.
+        Unless ``always``, only a temporary error is tried again.
         """
         pauses = iter(_PAUSES)
         while True:
@@ -282,8 +275,7 @@ class Station:
         if self._failures == _MOST_FAILURES:
             self.problem = f"{_MOST_FAILURES} trials in a row failed, the last: {reason}"
 
-    def _pay(self, cell: Cell, result: Result | BatchLimit) -> None:
-        """Record the price paid for a result, and the start-up time if a machine just started."""
+    def _record_payment(self, cell: Cell, result: Result | BatchLimit) -> None:
         tariff, target, now = self.engine.tariff, self.engine.target, self.launch.clock()
         startup: float | None = None
         if isinstance(result, Result) and self._requested:
@@ -305,11 +297,12 @@ class Station:
         )
         write_sidecar(self.launch.intake.results, payment)
 
-    def _give_back(self) -> None:
-        """End the leased machine (on Slurm: the job), and book its cost in the ledger."""
+    def _give_back_machine(self) -> None:
         lease, self._lease = self._lease, None
         # Each try counts, because the machine costs money until its end.
-        if lease and (reason := self._tried(partial(self._settle, lease), always=True)):
+        if lease and (
+            reason := self._last_error_of_tries(partial(self._settle, lease), always=True)
+        ):
             self.problem = f"{self.name}: its machine may still be up: {reason}"
 
     def _settle(self, lease: Lease) -> None:

@@ -100,81 +100,60 @@ def _attribute(node: onnx.NodeProto, name: str) -> int:
     return next((int(entry.i) for entry in node.attribute if entry.name == name), 0)
 
 
-def _matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a matrix product: each element of the result is a sum over the inner axis.
-
-    The inner axis is the last axis of the first operand. With ``transA`` it is the last but one,
-    and with ``transA`` and ``transBatchA`` it is the first.
-    """
-    a = shapes[node.input[0]]
-    inner = a[-1]
-    if len(a) > 1 and _attribute(node, "transA"):
-        inner = a[0] if _attribute(node, "transBatchA") else a[-2]
+def _matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    left = shapes[node.input[0]]
+    inner = left[-1]
+    if len(left) > 1 and _attribute(node, "transA"):
+        inner = left[0] if _attribute(node, "transBatchA") else left[-2]
     return 2 * math.prod(shapes[node.output[0]]) * inner
 
 
-def _few_bits_matmul(node: onnx.NodeProto, shapes: Shapes) -> int:
+def _few_bits_matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     return 2 * math.prod(shapes[node.output[0]]) * _attribute(node, "K")
 
 
-def _conv(node: onnx.NodeProto, shapes: Shapes) -> int:
-    return _convolved(node, shapes, kernel=1)
+def _conv_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    return _convolution_flops(node, shapes, kernel_index=1)
 
 
-def _convolved(node: onnx.NodeProto, shapes: Shapes, kernel: int) -> int:
-    """Operations of a convolution, including those on padding.
-
-    ``kernel`` is the index of the input with the kernels [features, channels / group, ...].
-    """
-    return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel]][1:])
+def _convolution_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int) -> int:
+    """Kernels have the shape [features, channels / group, ...]; operations on padding count."""
+    return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel_index]][1:])
 
 
-def _conv_transpose(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a transposed convolution.
-
-    Kernels have the shape [channels, features / group, ...].
-    """
+def _conv_transpose_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Kernels have the shape [channels, features / group, ...]."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
-def _recurrent(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a recurrent layer: products with W and R in each step and direction.
-
-    Shapes: W [directions, gates · hidden, input], R [directions, gates · hidden, hidden].
-    """
+def _recurrent_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Shapes: W [directions, gates · hidden, input], R [directions, gates · hidden, hidden]."""
     steps_and_batch = math.prod(shapes[node.input[0]][:2])
     products = math.prod(shapes[node.input[1]]) + math.prod(shapes[node.input[2]])
     return 2 * steps_and_batch * products
 
 
-def _attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of attention: queries times keys, and weights times values.
-
-    The shape of queries is [B, L, heads · D] or [B, heads, L, D]. Masked positions count too.
-    """
+def _attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Queries are [B, L, heads · D] or [B, heads, L, D]; masked positions count too."""
     key = shapes[node.input[1]]
-    positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _past(
+    positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _cached_positions(
         node, shapes, _PAST_KEYS.get(node.domain, 4)
     )
     result = math.prod(shapes[node.output[0]])
     return 2 * positions * (math.prod(shapes[node.input[0]]) + result)
 
 
-def _grouped_query(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of grouped-query attention over all positions of the cache.
-
-    Without a cache, only the positions of the current input count. Masked positions count too.
-    """
-    positions = _past(node, shapes, 3) or shapes[node.input[0]][1]
+def _grouped_query_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """All positions of the cache count, even masked ones; without a cache, those of the input."""
+    positions = _cached_positions(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 
 
-def _experts(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a mixture of experts, in which ``k`` experts process each token."""
+def _expert_mixture_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     tokens = math.prod(shapes[node.input[0]][:-1])
-    chosen = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
+    experts_per_token = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
-    return 2 * tokens * chosen * weights
+    return 2 * tokens * experts_per_token * weights
 
 
 def expert_weights(node: onnx.NodeProto) -> list[str]:
@@ -182,28 +161,24 @@ def expert_weights(node: onnx.NodeProto) -> list[str]:
     return [name for name in node.input[2::2] if name]
 
 
-def _projecting_attention(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of attention and of projecting x [B, L, width] to queries, keys and values."""
+def _projecting_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """Includes the projection of x [B, L, width] to queries, keys and values."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]
     queries = (weights[1] - result[2]) // 2
-    positions = length + _past(node, shapes, 4)
+    positions = length + _cached_positions(node, shapes, 4)
     projecting = math.prod(x) * weights[1]
     return 2 * (projecting + batch * length * positions * (queries + result[2]))
 
 
-def _past(node: onnx.NodeProto, shapes: Shapes, place: int) -> int:
-    """Number of cached positions, from the shape of input number ``place``; 0 if it is absent."""
-    name = node.input[place] if len(node.input) > place else ""
+def _cached_positions(node: onnx.NodeProto, shapes: Shapes, input_index: int) -> int:
+    name = node.input[input_index] if len(node.input) > input_index else ""
     return shapes[name][-2] if name else 0
 
 
-def _einsum(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of an Einsum: a multiplication and an addition for each combination of indices.
-
-    An Einsum of a single operand has no operations.
-    """
+def _einsum_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
+    """An Einsum of a single operand, or with "...", counts as no operations."""
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
     terms = equation.split("->")[0].replace(" ", "")
     if len(node.input) < 2 or "..." in terms:
@@ -221,24 +196,24 @@ def _by_domain(domain: str, counts: Mapping[str, Count]) -> dict[tuple[str, str]
 
 
 _STANDARD: Mapping[str, Count] = {
-    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"), _matmul),
-    **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-    "ConvTranspose": _conv_transpose,
-    "QLinearConv": functools.partial(_convolved, kernel=3),
-    "Einsum": _einsum,
-    "Attention": _attention,
+    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"), _matmul_flops),
+    **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv_flops),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent_flops),
+    "ConvTranspose": _conv_transpose_flops,
+    "QLinearConv": functools.partial(_convolution_flops, kernel_index=3),
+    "Einsum": _einsum_flops,
+    "Attention": _attention_flops,
 }
 _CONTRIBUTED: Mapping[str, Count] = {
-    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
-    "MultiHeadAttention": _attention,
-    "Attention": _projecting_attention,
-    "GroupQueryAttention": _grouped_query,
-    "MatMulNBits": _few_bits_matmul,
-    "MoE": _experts,
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul_flops),
+    "MultiHeadAttention": _attention_flops,
+    "Attention": _projecting_attention_flops,
+    "GroupQueryAttention": _grouped_query_attention_flops,
+    "MatMulNBits": _few_bits_matmul_flops,
+    "MoE": _expert_mixture_flops,
 }
 _COUNTS: Mapping[tuple[str, str], Count] = {
     **_by_domain("", _STANDARD),
     **_by_domain(CONTRIBUTED, _CONTRIBUTED),
-    (BLOCKED, "Conv"): _conv,
+    (BLOCKED, "Conv"): _conv_flops,
 }

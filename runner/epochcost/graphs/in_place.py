@@ -29,13 +29,13 @@ def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> froz
     ``carried`` maps each input to its next value, an output of the same type and static shape. The
     result is right for any order of nodes, and allows for fusion.
     """
-    step = _Step(model.graph, tuple(carried.values()))
-    return frozenset(before for before, after in carried.items() if step.frees(before, after))
+    step = _StepDataFlow(model.graph, tuple(carried.values()))
+    return frozenset(
+        before for before, after in carried.items() if step.may_update_in_place(before, after)
+    )
 
 
-class _Step:
-    """The nodes of a step, with the readers and the writer of each value."""
-
+class _StepDataFlow:
     def __init__(self, graph: onnx.GraphProto, carried: Sequence[str]) -> None:
         self._nodes = graph.node
         self._outputs = {value.name for value in graph.output}
@@ -49,12 +49,12 @@ class _Step:
                 self._constants.update(node.output)
             for name in dict.fromkeys(reads(node)):
                 self._readers[name].append(place)
-        self._bits = {name: 1 << place for place, name in enumerate(carried)}
-        self._leads = self._leading()
+        self._bit_by_output = {name: 1 << place for place, name in enumerate(carried)}
+        self._dependent_outputs = self._dependent_output_bits()
 
-    def _leading(self) -> list[int]:
-        """For each node, a bit mask of the carried outputs that depend on the node."""
-        leads, targets = [0] * len(self._nodes), defaultdict(int, self._bits)
+    def _dependent_output_bits(self) -> list[int]:
+        """For each node, a bit mask of the carried outputs that depend on it."""
+        leads, targets = [0] * len(self._nodes), defaultdict(int, self._bit_by_output)
         for place in reversed(range(len(self._nodes))):
             for name in self._nodes[place].output:
                 leads[place] |= targets[name]
@@ -62,42 +62,38 @@ class _Step:
                 targets[name] |= leads[place]
         return leads
 
-    def frees(self, before: str, after: str) -> bool:
-        """Whether the node that writes ``after`` may overwrite ``before``.
-
-        Every other reader of ``before`` must be an ancestor of the writing node, so that the reader
-        runs earlier in any order.
-        """
+    def may_update_in_place(self, before: str, after: str) -> bool:
         writer = self._makers.get(after)
         if writer is None or not self._may_overwrite(self._nodes[writer], before):
             return False
-        return all(self._leads[place] & self._bits[after] for place in self._readers_of(before))
+        # Another reader must be an ancestor of the writer, so that it runs earlier in any order.
+        return all(
+            self._dependent_outputs[place] & self._bit_by_output[after]
+            for place in self._possible_readers(before)
+        )
 
     def _may_overwrite(self, writer: onnx.NodeProto, before: str) -> bool:
-        """Whether the node ``writer`` may write its result over the value ``before``."""
         makers = [self._nodes[self._makers[name]] for name in writer.input if name in self._makers]
         fused = before in writer.input and any(maker.op_type in _PRODUCTS for maker in makers)
-        viewed = any(name != before and self._viewed(name) == before for name in writer.input)
+        viewed = any(name != before and self._memory_owner(name) == before for name in writer.input)
         return writer.op_type in _ELEMENTWISE and not writer.domain and not fused and not viewed
 
-    def _viewed(self, name: str) -> str:
-        """The value whose memory ``name`` uses: ``name`` itself, or the value that it reshapes."""
+    def _memory_owner(self, name: str) -> str:
         while name in self._makers and self._nodes[self._makers[name]].op_type in VIEWS:
             name = self._nodes[self._makers[name]].input[0]
         return name
 
-    def _readers_of(self, before: str) -> set[int]:
+    def _possible_readers(self, before: str) -> set[int]:
         """Indices of the nodes that read ``before``, or may read it after a fusion."""
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers
             readers |= new
-            for place in filter(self._is_merged, new):
+            for place in filter(self._may_fuse_into_readers, new):
                 pending += self._nodes[place].output
         return readers
 
-    def _is_merged(self, place: int) -> bool:
-        """Whether the runtime may fuse the node at ``place`` into the readers of its outputs."""
+    def _may_fuse_into_readers(self, place: int) -> bool:
         node = self._nodes[place]
         scales = node.op_type in _SCALES and not self._constants.isdisjoint(node.input)
         readers = [reader for name in node.output for reader in self._readers[name]]

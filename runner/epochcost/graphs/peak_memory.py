@@ -53,15 +53,14 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
             constants.update(node.output)
         else:
             nodes.append(node)
-    return ExecutionPlan(tuple(_depth_first(nodes)), frozenset(constants))
+    return ExecutionPlan(tuple(_depth_first_order(nodes)), frozenset(constants))
 
 
-def _depth_first(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes in the order of a depth-first search, each node after its operands.
+def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
 
     The search begins at the last node whose outputs no node reads. Of several operands, the operand
-    that is latest in the file comes first. This is ONNX Runtime's default order (graph_viewer.cc,
-    Graph::ReverseDFSFrom).
+    that is latest in the file comes first.
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]
@@ -86,26 +85,23 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
     static, and for a value that is not a tensor.
     """
     run = execution_plan(model)
-    buffers = _Buffers(model, run, static_shapes(model) if shapes is None else shapes)
+    buffers = _BufferLifetimes(model, run, static_shapes(model) if shapes is None else shapes)
     for step, node in enumerate(run.nodes):
         for name in filter(None, node.output):
-            buffers.add(step, node, name)
+            buffers.assign_buffer(step, node, name)
     change = [0] * (len(run.nodes) + 1)
-    for buffer, step_made in buffers.made.items():
+    for buffer, step_made in buffers.first_step.items():
         change[step_made] += buffers.size(buffer)
-        change[buffers.end[buffer] + 1] -= buffers.size(buffer)
+        change[buffers.last_step[buffer] + 1] -= buffers.size(buffer)
     return math.ceil(_ARENA_MARGIN * max(accumulate(change)))
 
 
-class _Buffers:
-    """The buffers of a run, with the steps that allocate and last use each buffer.
-
-    Several values may share a buffer. A step is the index of a node in the execution order.
-    """
+class _BufferLifetimes:
+    """Several values may share a buffer. A step is the index of a node in the execution order."""
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
-        self.made: dict[str, int] = {}
-        self.end: dict[str, int] = {}
+        self.first_step: dict[str, int] = {}
+        self.last_step: dict[str, int] = {}
         self._widths, self._shapes = item_bytes(model), shapes
         ends = (*model.graph.input, *model.graph.output)
         self._outside = {value.name for value in ends} | run.constants
@@ -117,8 +113,7 @@ class _Buffers:
             raise ModelError(f"value {name!r}: expected a tensor to count with")
         return math.prod(self._shapes[name]) * self._widths[name]
 
-    def add(self, step: int, node: onnx.NodeProto, name: str) -> None:
-        """Give ``name`` the first input's buffer if ``node`` may reuse it, else a new buffer."""
+    def assign_buffer(self, step: int, node: onnx.NodeProto, name: str) -> None:
         if name in self._outside:
             return
         buffer = self._buffer.get(node.input[0]) if node.input else None
@@ -127,12 +122,12 @@ class _Buffers:
                 return  # a view of a graph input or a constant
         elif buffer is None or not self._takes_over(step, node, name, buffer):
             buffer = name
-            self.made[name] = step
+            self.first_step[name] = step
         self._buffer[name] = buffer
-        self.end[buffer] = max(self.end.get(buffer, step), self._last.get(name, step))
+        self.last_step[buffer] = max(self.last_step.get(buffer, step), self._last.get(name, step))
 
     def _takes_over(self, step: int, node: onnx.NodeProto, name: str, buffer: str) -> bool:
-        is_free = self.end[buffer] == step and node.op_type in _IN_PLACE
+        is_free = self.last_step[buffer] == step and node.op_type in _IN_PLACE
         return is_free and name == node.output[0] and self.size(buffer) == self.size(name)
 
 

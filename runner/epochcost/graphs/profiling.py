@@ -51,13 +51,14 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
         profile = None
         with contextlib.suppress(ModelError):
             profile = profile_of_bound(bound, shapes)
-        return Arithmetic(parameter_count(graph), forward, _looked_up(graph), profile)
+        return Arithmetic(
+            parameter_count(graph), forward, _lookup_table_parameter_count(graph), profile
+        )
     except ModelError:
         return None
 
 
-def _looked_up(graph: onnx.ModelProto) -> int:
-    """Number of parameters in tables that only Gather nodes read, a few rows at a time."""
+def _lookup_table_parameter_count(graph: onnx.ModelProto) -> int:
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     read_whole = {
         name
@@ -131,7 +132,7 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
         remaining = calls[len(lines) :]
         if not can_copy():
             return (*lines, *(call() for call in remaining))
-        computed = _lines_of_copy(remaining)
+        computed = _results_from_copy(remaining)
         lines += (
             call() if line == _RAISED else line
             for call, line in zip(remaining, computed, strict=False)
@@ -140,8 +141,8 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
     return tuple(lines)
 
 
-def _lines_of_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """Results from a copy of this process, which runs ``calls`` in order until it crashes."""
+def _results_from_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
+    """A copy of this process runs ``calls`` in order; a crash ends the results."""
     reading, writing = os.pipe()
 
     def write_lines() -> None:

@@ -36,23 +36,20 @@ _INTEGER_ACTIVATIONS = 4
 
 
 @dataclass(frozen=True)
-class _Product:
-    """A matrix product with a parameter as its second operand.
-
-    The parameter's shape is [inner, features], or [features, inner] if ``turned``.
-    """
+class _WeightProduct:
+    """``weight`` has the shape [inner, features], or [features, inner] if ``is_transposed``."""
 
     node: onnx.NodeProto
     weight: Parameter
-    turned: bool
+    is_transposed: bool
 
     @property
     def inner(self) -> int:
-        return self.weight.shape[int(self.turned)]
+        return self.weight.shape[int(self.is_transposed)]
 
     @property
     def features(self) -> int:
-        return self.weight.shape[int(not self.turned)]
+        return self.weight.shape[int(not self.is_transposed)]
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
@@ -73,30 +70,27 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
     for product in products:
         _replace(product, _INTEGER_ACTIVATIONS if integer_activations else 0)
     weights = {product.weight.name: product for product in products}
-    read = _drop_unread(quantised.graph, weights)
+    read = _remove_unread_weights(quantised.graph, weights)
     for name, product in weights.items():
         codes = [product.features, product.inner // BLOCK, _BYTES_A_BLOCK]
         fed = {"codes": (TensorProto.UINT8, codes), "scales": (TensorProto.FLOAT, codes[:2])}
         quantised.graph.input.extend(
             helper.make_tensor_value_info(f"{name}.{part}", *kind) for part, kind in fed.items()
         )
-    _list(quantised, weights, read)
+    _write_drawing_metadata(quantised, weights, read)
     if all(entry.domain != DOMAIN for entry in quantised.opset_import):
         quantised.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     return quantised
 
 
-def _drop_unread(graph: onnx.GraphProto, weights: Collection[str]) -> set[str]:
-    """Remove nodes whose outputs are unused, and then inputs in ``weights`` that no node reads.
-
-    Returns all names that are still read.
-    """
+def _remove_unread_weights(graph: onnx.GraphProto, weight_names: Collection[str]) -> set[str]:
+    """Remove unused nodes, then unread weights; returns all names that are still read."""
     read = {name for node in graph.node for name in node.input}
     used = read | {value.name for value in graph.output}
     for node in [node for node in graph.node if not used & {*node.output}]:
         graph.node.remove(node)
     read = {name for node in graph.node for name in node.input}
-    for value in [value for value in graph.input if value.name in {*weights} - read]:
+    for value in [value for value in graph.input if value.name in {*weight_names} - read]:
         graph.input.remove(value)
     return read
 
@@ -117,7 +111,7 @@ def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
     return exact
 
 
-def _products(model: onnx.ModelProto) -> Iterator[_Product]:
+def _products(model: onnx.ModelProto) -> Iterator[_WeightProduct]:
     by_name = {each.name: each for each in parameters(model) if each.initial is not None}
     turned = {
         node.output[0]: by_name[node.input[0]]
@@ -129,12 +123,12 @@ def _products(model: onnx.ModelProto) -> Iterator[_Product]:
             continue
         weight = by_name.get(node.input[1]) or turned.get(node.input[1])
         if weight is not None and len(weight.shape) == 2:
-            product = _Product(node, weight, turned=node.input[1] in turned)
+            product = _WeightProduct(node, weight, is_transposed=node.input[1] in turned)
             if product.inner % BLOCK == 0:
                 yield product
 
 
-def _replace(product: _Product, accuracy_level: int) -> None:
+def _replace(product: _WeightProduct, accuracy_level: int) -> None:
     node, name = product.node, product.weight.name
     node.op_type, node.domain = "MatMulNBits", DOMAIN
     node.input[1] = f"{name}.codes"
@@ -144,15 +138,17 @@ def _replace(product: _Product, accuracy_level: int) -> None:
         node.attribute.append(helper.make_attribute(key, value))
 
 
-def _list(model: onnx.ModelProto, weights: Mapping[str, _Product], read: set[str]) -> None:
-    """Write to the metadata how to draw the codes and the fp32 parameters that are ``read``."""
+def _write_drawing_metadata(
+    model: onnx.ModelProto, weights: Mapping[str, _WeightProduct], read_names: set[str]
+) -> None:
     listed = {entry.key: entry.value for entry in model.metadata_props}
     drawn = json.loads(listed[METADATA_KEY])
     codes = {
-        name: drawn[name] | {"bits": _BITS, "shape": product.weight.shape, "turned": product.turned}
+        name: drawn[name]
+        | {"bits": _BITS, "shape": product.weight.shape, "turned": product.is_transposed}
         for name, product in weights.items()
     }
-    floats = {name: entry for name, entry in drawn.items() if name in read}
+    floats = {name: entry for name, entry in drawn.items() if name in read_names}
     helper.set_model_props(
         model, listed | {METADATA_KEY: json.dumps(floats), _KEY: json.dumps(codes)}
     )

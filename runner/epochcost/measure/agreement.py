@@ -32,7 +32,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     """
     if job.reference is None:
         return None
-    exact = _first_outputs(job, job.reference)
+    exact = _fp32_first_outputs(job, job.reference)
     compared = tuple(
         _difference(job, name, value, outputs[name])
         for name, value in exact.items()
@@ -45,11 +45,7 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
     return Agreement(examples=job.reference.examples, outputs=compared)
 
 
-def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    """Outputs of the fp32 reference's first step, without outputs carried to the next step.
-
-    Carried values that only the trial's graph has, such as the loss scale, are ignored.
-    """
+def _fp32_first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
     same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
     in_fp32 = job.model_copy(update=same)
@@ -57,6 +53,7 @@ def _first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
     session = open_session(reference.graph, provider, plain)
     inputs = graph_inputs(in_fp32, initial_parameters(in_fp32), session.get_inputs())
     input_names = {info.name for info in session.get_inputs()}
+    # Carried values that only the trial's graph has, such as the loss scale, are left out.
     shared = [each for each in job.carried if each.input in input_names]
     step = Stepper(session, provider, job.mode, inputs, shared, plain)
     step()

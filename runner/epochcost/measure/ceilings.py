@@ -110,7 +110,10 @@ def ceilings_here(
 def _work(provider: Provider, device: int, environment: Environment) -> CeilingWork:
     if provider == "cpu":
         copied = min(MOST_COPIED_BYTES, memory_limit_bytes() // _SHARE_OF_MEMORY)
-        return CeilingWork(threads=_thread_counts(environment), copied_bytes=copied)
+        # Two threads of a core share arithmetic units, so more threads are not always faster.
+        cpus = environment.logical_cpus
+        threads = {1, min(environment.physical_cores or cpus, cpus), cpus}
+        return CeilingWork(threads=tuple(sorted(threads)), copied_bytes=copied)
     sizes = [gpu.memory_bytes for gpu in environment.gpus[device : device + 1] if gpu.memory_bytes]
     memory = min(sizes, default=_GPU_MOST_COPIED_BYTES)
     return CeilingWork(
@@ -120,15 +123,6 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
         matrix_side=_GPU_MATRIX_SIDE,
         copied_bytes=min(_GPU_MOST_COPIED_BYTES, memory // _SHARE_OF_MEMORY),
     )
-
-
-def _thread_counts(environment: Environment) -> tuple[int, ...]:
-    """Numbers of threads to measure: one, the number of cores, and the number of logical CPUs.
-
-    Two threads of a core share arithmetic units, so more threads are not always faster.
-    """
-    cores = environment.physical_cores or environment.logical_cpus
-    return tuple(sorted({1, min(cores, environment.logical_cpus), environment.logical_cpus}))
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
@@ -183,15 +177,12 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     )
 
 
-def _one_node(
-    operator: str, inputs: int, shape: Sequence[int], kind: int = TensorProto.FLOAT
+def _single_operator_model(
+    operator: str, input_count: int, shape: Sequence[int], element_type: int = TensorProto.FLOAT
 ) -> bytes:
-    """The bytes of a model with a single operator, inputs ``x0``, ``x1``, … and the output ``y``.
-
-    All tensors have the same ``shape`` and element type; ``kind`` is ONNX's number of this type.
-    """
-    names = [f"x{index}" for index in range(inputs)]
-    ends = [helper.make_tensor_value_info(name, kind, shape) for name in (*names, "y")]
+    """Inputs are ``x0``, ``x1``, …; the output is ``y``; all have the same shape and type."""
+    names = [f"x{index}" for index in range(input_count)]
+    ends = [helper.make_tensor_value_info(name, element_type, shape) for name in (*names, "y")]
     node = helper.make_node(operator, names, ["y"])
     graph = helper.make_graph([node], operator, ends[:-1], ends[-1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -214,7 +205,9 @@ def run_on_device(
     """
     kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
     dtype = _HALVES.get(precision, _SINGLE)
-    session = open_session(_one_node(operator, len(values), output.shape, kind), provider, settings)
+    session = open_session(
+        _single_operator_model(operator, len(values), output.shape, kind), provider, settings
+    )
     binding = session.io_binding()
     for index, value in enumerate(values):
         operand = allocate(value.shape, dtype, DEVICES[provider], settings.device)

@@ -59,8 +59,8 @@ class Service:
             connection.close()
 
 
-def _ec2(service: Service) -> Instance:
-    """Ask version 2 of EC2's metadata service, which needs a token; version 1 may be off."""
+def _ask_ec2(service: Service) -> Instance:
+    # Version 2 of the service, which needs a token; version 1 may be off.
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = service.ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
@@ -68,24 +68,21 @@ def _ec2(service: Service) -> Instance:
     return Instance(provider="AWS EC2", type=document["instanceType"])
 
 
-def _compute_engine(service: Service) -> Instance:
-    """Ask Compute Engine's metadata service, in which machine types are paths.
-
-    An example is ``projects/1/machineTypes/n1-standard-8``.
-    """
+def _ask_compute_engine(service: Service) -> Instance:
     key = "/computeMetadata/v1/instance/machine-type"
     answer = service.ask(key, {"Metadata-Flavor": "Google"})
+    # Machine types are paths, such as ``projects/1/machineTypes/n1-standard-8``.
     return Instance(provider="Google Compute Engine", type=answer.rpartition("/")[2])
 
 
-def _azure(service: Service) -> Instance:
+def _ask_azure(service: Service) -> Instance:
     path = "/metadata/instance/compute?api-version=2021-02-01"
     compute = _object(service.ask(path, {"Metadata": "true"}))
     return Instance(provider="Azure", type=compute["vmSize"])
 
 
 _ASK: Mapping[CloudProvider, Callable[[Service], Instance]] = MappingProxyType(
-    {"AWS EC2": _ec2, "Google Compute Engine": _compute_engine, "Azure": _azure}
+    {"AWS EC2": _ask_ec2, "Google Compute Engine": _ask_compute_engine, "Azure": _ask_azure}
 )
 
 

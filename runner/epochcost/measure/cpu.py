@@ -118,14 +118,11 @@ def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
     if name and family and model and not any(letter.isdigit() for letter in name):
         name = f"{name} (family {family}, model {model})"
     apple = tool_output("sysctl", "-n", "machdep.cpu.brand_string") if not lines else None
-    return name or apple or _lscpu_model() or platform.processor() or None
+    return name or apple or _cpu_model_from_lscpu() or platform.processor() or None
 
 
-def _lscpu_model() -> str | None:
-    """The CPU's name from the tool lscpu.
-
-    lscpu has names for Arm cores, for which /proc/cpuinfo has only numbers.
-    """
+def _cpu_model_from_lscpu() -> str | None:
+    # lscpu has names for Arm cores, for which /proc/cpuinfo has only numbers.
     for line in (tool_output("lscpu") or "").splitlines():
         if line.startswith("Model name:"):
             return line.partition(":")[2].strip()

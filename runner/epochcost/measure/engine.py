@@ -41,11 +41,9 @@ _ERRORS_ONLY = 3
 
 
 @dataclass
-class _Turn:
-    """A request that the engine is answering, and the tokens of its answer so far."""
-
+class _OpenRequest:
     sample: Sample | None
-    tokens: list[int] = field(default_factory=list)
+    answer_tokens_so_far: list[int] = field(default_factory=list)
 
 
 class DecoderEngine:
@@ -63,8 +61,8 @@ class DecoderEngine:
             for row, length in zip(arrays["prompts"], arrays["prompt_tokens"], strict=True)
         ]
         self.answer_tokens = arrays["answer_tokens"].tolist()
-        self.placement = _write_model(job, folder)
-        settings = _configuration(job, decoder.form, decoder.requests.length)
+        self.placement = _write_graph_and_weights(job, folder)
+        settings = _engine_configuration(job, decoder.form, decoder.requests.length)
         (folder / _CONFIGURATION).write_text(json.dumps(settings), encoding="utf-8")
         self._genai = _genai()
         begun = time.perf_counter()
@@ -72,7 +70,7 @@ class DecoderEngine:
         self._engine = self._genai.Engine(self._model)
         self.start_seconds = time.perf_counter() - begun
         self._buffer = self._engine.create_event_buffer(_EVENTS)
-        self._turns: dict[Any, _Turn] = {}
+        self._turns: dict[Any, _OpenRequest] = {}
 
     @property
     def prompt_tokens(self) -> list[int]:
@@ -99,9 +97,9 @@ class DecoderEngine:
         options.set_max_generated_tokens(answer)
         options.set_do_sample(False)
         request.begin_turn(prompt, options)
-        self._turns[request] = _Turn(sample)
+        self._turns[request] = _OpenRequest(sample)
 
-    def step(self) -> tuple[list[_Turn], list[_Turn]]:
+    def step(self) -> tuple[list[_OpenRequest], list[_OpenRequest]]:
         """Let the engine take a step.
 
         Returns two lists of requests: requests that got their first token in this step, and
@@ -114,8 +112,8 @@ class DecoderEngine:
             if event.flags & flags.FAILED:
                 raise TrialFailed(f"{ENGINE}: a request failed: {event.error_code.name}")
             if event.flags & flags.TOKEN:
-                turn.tokens.append(event.token)
-                if len(turn.tokens) == 1:
+                turn.answer_tokens_so_far.append(event.token)
+                if len(turn.answer_tokens_so_far) == 1:
                     first.append(turn)
             if event.flags & flags.TURN_FINISHED:
                 ended.append(self._turns.pop(event.request))
@@ -151,15 +149,15 @@ def answer_while(
     with ThreadPoolExecutor(1, "loadgen") as pool:
         asker = pool.submit(asking, issue)
         asker.add_done_callback(lambda _: arrived.put(None))
-        _serve(engine, arrived, answers)
+        _answer_arriving_requests(engine, arrived, answers)
     answers.raise_fault()
     return asker.result()
 
 
-def _serve(
+def _answer_arriving_requests(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """Answer requests from ``arrived`` until None arrives and all requests are answered."""
+    """In ``arrived``, None means that no more requests come."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:
@@ -183,7 +181,7 @@ def _step(engine: DecoderEngine, answers: Answers, waiting: dict[int, Sample]) -
     first_tokens([turn.sample for turn in first if turn.sample is not None])
     for turn in ended:
         if turn.sample is not None:
-            answers.complete([turn.sample], tokens=len(turn.tokens))
+            answers.complete([turn.sample], tokens=len(turn.answer_tokens_so_far))
             del waiting[turn.sample.id]
 
 
@@ -198,20 +196,17 @@ def _genai() -> Any:
     return genai
 
 
-def _write_model(job: Job, folder: Path) -> Placement:
-    """Write the graph and its weights to two files; returns where the graph's nodes run.
-
-    Each weight's memory is released after the weight is written.
-    """
+def _write_graph_and_weights(job: Job, folder: Path) -> Placement:
     model = load_model(job.graph)
     values = initial_parameters(job)
     inputs = [value for value in model.graph.input if value.name in values]
     with (folder / _WEIGHTS).open("wb") as file:
         for value in inputs:
             model.graph.input.remove(value)
+            # Popped, so that a weight's memory is released after the weight is written.
             model.graph.initializer.append(_stored(value, values.pop(value.name), file))
     (folder / _GRAPH).write_bytes(model.SerializeToString())
-    return _placement(model)
+    return _cpu_placement(model)
 
 
 def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorProto:
@@ -229,11 +224,8 @@ def _stored(value: onnx.ValueInfoProto, array: Array, file: Any) -> onnx.TensorP
     return tensor
 
 
-def _placement(model: onnx.ModelProto) -> Placement:
-    """All nodes placed on the CPU, as the engine itself reports no placement.
-
-    Raises CapabilityError if the engine's runtime also supports another device.
-    """
+def _cpu_placement(model: onnx.ModelProto) -> Placement:
+    # The engine reports no placement, so its runtime may not have another device.
     provider = EXECUTION_PROVIDERS["cpu"]
     foreign = {*ort.get_available_providers()} & {*EXECUTION_PROVIDERS.values()} - {provider}
     if foreign:
@@ -244,11 +236,8 @@ def _placement(model: onnx.ModelProto) -> Placement:
     return Placement(provider=provider, nodes_by_provider={provider: dict(sorted(counts.items()))})
 
 
-def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
-    """The content of the engine's settings file.
-
-    The lengths of answers are not in this file, but in the requests (``DecoderEngine.begin``).
-    """
+def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> dict[str, Any]:
+    """Requests limit the lengths of their answers, see ``DecoderEngine.begin``."""
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads
@@ -266,13 +255,13 @@ def _configuration(job: Job, decoder: Decoder, length: int) -> dict[str, Any]:
     model = {
         "type": "llama",
         "vocab_size": decoder.vocabulary,
-        "context_length": length,
+        "context_length": context_length,
         "bos_token_id": 0,
         "eos_token_id": 0,
         "pad_token_id": 0,
         "decoder": part,
     }
-    search = {"max_length": length, "past_present_share_buffer": True}
+    search = {"max_length": context_length, "past_present_share_buffer": True}
     return {"model": model, "search": search}
 
 

@@ -88,11 +88,14 @@ class DeviceWatch:
         In a container, the process ids that the driver lists may differ from the system's, so that
         only the growth shows the use.
         """
-        return self._process_bytes() > 0 or self._growth() >= _CONTEXT_BYTES
+        return self._trial_process_bytes() > 0 or self._used_memory_growth() >= _CONTEXT_BYTES
 
     def read(self) -> None:
         """Read the GPU's state: update peak memory, and add reasons why clocks are lowered now."""
-        for meter, present in ((_BY_PROCESS, self._process_bytes()), (_BY_GROWTH, self._growth())):
+        for meter, present in (
+            (_BY_PROCESS, self._trial_process_bytes()),
+            (_BY_GROWTH, self._used_memory_growth()),
+        ):
             self._memory[meter] = max(present, self._memory[meter])
         reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
         if reasons is not None:
@@ -140,16 +143,12 @@ class DeviceWatch:
         reasons = [name for bit, name in _THROTTLES.items() if self._reasons & bit]
         return tuple(dict.fromkeys(reasons))
 
-    def _growth(self) -> int:
-        """Bytes by which the GPU's used memory has grown since the trial began; 0 if unknown."""
+    def _used_memory_growth(self) -> int:
+        """In bytes since the trial began; 0 if unknown."""
         used, before = self._used(), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 
-    def _process_bytes(self) -> int:
-        """Bytes of GPU memory that the trial's processes hold.
-
-        0 if the driver lists none of the trial's processes.
-        """
+    def _trial_process_bytes(self) -> int:
         running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
         return sum(
             process.usedGpuMemory or 0 for process in running if process.pid in self.processes

@@ -64,38 +64,33 @@ def read_host(
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
     """Read all counters: times of ``cpus`` (None: all CPUs), and the CPU time of ``processes``."""
-    times = _system_times() if cpus is None else _times_of(cpus, system)
+    times = _machine_seconds_by_kind() if cpus is None else _cpu_seconds_by_kind(cpus, system)
     return HostCounters(
         at=clock(),
         working=sum(times.get(name, 0.0) for name in _WORKING),
         waiting=sum(times.get(name, 0.0) for name in _WAITING),
         steal=times.get("steal"),
-        own_seconds=_own_seconds(processes),
+        own_seconds=_summed_cpu_seconds(processes),
         frozen=frozen_seconds(groups or ControlGroups()),
         throttled=throttle_count(system),
     )
 
 
-def _system_times() -> Mapping[str, float]:
-    """CPU seconds of the machine by kind, such as user and idle.
-
-    Empty if the system hides these times, as in a hardened container.
-    """
+def _machine_seconds_by_kind() -> Mapping[str, float]:
+    """By kind, such as user and idle; empty if hidden, as in a hardened container."""
     try:
         return psutil.cpu_times()._asdict()
     except (OSError, psutil.Error):
         return {}
 
 
-def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds of ``cpus`` by kind; empty if the system does not count each CPU separately.
-
-    The numbers of the online CPUs come from the kernel, because psutil does not state them.
-    """
+def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
+    """Empty if the system does not count each CPU separately."""
     try:
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):
         return {}
+    # The kernel gives the numbers of the online CPUs, because psutil does not state them.
     online = sorted(parse_cpu_list(read_text(system / "cpu/online")))
     if len(online) != len(every) or not cpus <= set(online):
         return {}
@@ -105,11 +100,8 @@ def _times_of(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
     return totals
 
 
-def _own_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
-    """The sum of the CPU seconds of ``processes``.
-
-    None if a process has ended or if there are no processes.
-    """
+def _summed_cpu_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
+    """None if a process has ended or if there are no processes."""
     if not processes:
         return None
     with contextlib.suppress(OSError, psutil.Error):

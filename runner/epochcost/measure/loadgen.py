@@ -93,8 +93,8 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
     through ``Answers``. Raises CapabilityError if LoadGen is not installed.
     """
     loadgen = _loadgen()
-    library = loadgen.ConstructQSL(request.examples, request.examples, _nothing, _nothing)
-    system = loadgen.ConstructSUT(issue, _flush)
+    library = loadgen.ConstructQSL(request.examples, request.examples, _skip_loading, _skip_loading)
+    system = loadgen.ConstructSUT(issue, _skip_flushing)
     try:
         loadgen.StartTestWithLogSettings(
             system,
@@ -193,12 +193,12 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
     return settings
 
 
-def _nothing(_: Sequence[int]) -> None:
-    """Do nothing when LoadGen asks to load or unload examples: they are in memory all the time."""
+def _skip_loading(_: Sequence[int]) -> None:
+    """For loading and unloading examples, which are in memory all the time."""
 
 
-def _flush() -> None:
-    """Do nothing when LoadGen asks for delayed queries: no query is delayed."""
+def _skip_flushing() -> None:
+    """For delayed queries, of which there are none."""
 
 
 _MARK = ":::MLLOG "
@@ -241,7 +241,7 @@ def read_logs(folder: Path, prefix: str) -> LoadGenLog:
         raise TrialFailed(f"LoadGen: expected its log files, got {error}") from None
     for path in folder.glob(f"{prefix}*"):
         path.unlink()
-    values = _values(detail.decode("utf-8", "replace"))
+    values = _logged_values(detail.decode("utf-8", "replace"))
     latencies = tuple(map(int, _SAMPLE.findall(trace)))
     if "result_validity" not in values:
         raise TrialFailed("LoadGen: expected a result in its log; it ended without one")
@@ -291,9 +291,8 @@ def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Laten
     )
 
 
-def _values(detail: str) -> dict[str, Any]:
-    """The values in LoadGen's detail log by key; for a repeated key, the last value."""
-    lines = (line.removeprefix(_MARK) for line in detail.splitlines() if line.startswith(_MARK))
+def _logged_values(detail_log: str) -> dict[str, Any]:
+    lines = (line.removeprefix(_MARK) for line in detail_log.splitlines() if line.startswith(_MARK))
     entries = (json.loads(line) for line in lines)
     return {entry["key"]: entry["value"] for entry in entries}
 
@@ -321,25 +320,26 @@ class LoadGenTrial(ABC):
         self._log: LoadGenLog
 
     @abstractmethod
-    def _ask(self, rate: float, purpose: Purpose) -> None:
-        """Run LoadGen at ``rate`` samples a second, and add the run's record to this trial."""
+    def _run_at_rate(self, rate: float, purpose: Purpose) -> None:
+        """Add the record of a run at ``rate`` samples a second to ``_runs``, and set ``_log``."""
 
-    def _prove_highest(self, capacity: float, floor: float, first: float, less: float) -> bool:
+    def _prove_highest_rate(
+        self, capacity: float, lowest_rate: float, first_share: float, factor: float
+    ) -> bool:
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
-        Returns whether a longer run kept the bound. ``capacity`` and the lowest rate ``floor`` are
-        samples per second. Longer runs begin at ``first`` times the found rate, then multiply by
-        ``less``.
+        Returns whether a longer run kept the bound. Rates and ``capacity`` are in samples a second.
+        Longer runs begin at ``first_share`` of the found rate, then multiply it by ``factor``.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
-        rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, floor)
+        rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, lowest_rate)
         if rate is None:
             return False
-        rates = (rate * first * less**number for number in range(_MOST_SCORED_RUNS))
+        rates = (rate * first_share * factor**number for number in range(_MOST_SCORED_RUNS))
         return any(self._keeps(rate, "scored") for rate in rates)
 
     def _keeps(self, rate: float, purpose: Purpose) -> bool:
-        self._ask(rate, purpose)
+        self._run_at_rate(rate, purpose)
         return bool(self._runs[-1].kept_bound)
 
     def _record(

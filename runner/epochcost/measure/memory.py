@@ -29,7 +29,7 @@ def peak_memory_bytes() -> int | None:
     Linux's ``ru_maxrss`` is not used, because a process inherits this value from its parent.
     """
     if platform.system() == "Linux":
-        return _status_bytes("VmHWM") or None
+        return _process_status_bytes("VmHWM") or None
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -44,14 +44,13 @@ def available_memory_bytes() -> int:
     Control groups and the caller's ``ulimit`` also limit the result. A sixteenth of
     ``memory_limit_bytes`` is left for other processes. The page cache of a group counts as free.
     """
-    free = min(psutil.virtual_memory().available, *_room_in_groups(), memory_limit_bytes())
+    free = min(psutil.virtual_memory().available, *_free_bytes_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()
     spared = memory_limit_bytes() // _SPARED_PART
     return max(1, free - spared if limit is None else min(free - spared, limit))
 
 
-def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
-    """Free bytes in each control group that has a memory limit."""
+def _free_bytes_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
     groups = groups or ControlGroups()
     for limit_file, usage_file in zip(groups.files(*_LIMIT), groups.files(*_USAGE), strict=True):
         limit, usage = read_number(limit_file), read_number(usage_file)
@@ -59,12 +58,9 @@ def _room_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
             yield max(0, limit - max(0, usage - _page_cache_bytes(limit_file.parent)))
 
 
-def _page_cache_bytes(group: Path) -> int:
-    """Bytes of page cache that the file memory.stat of a control group states.
-
-    The key is ``file`` in version 2 of control groups, ``total_cache`` in version 1.
-    """
-    text = read_text(group / "memory.stat") or ""
+def _page_cache_bytes(group_folder: Path) -> int:
+    text = read_text(group_folder / "memory.stat") or ""
+    # The key is ``file`` in version 2 of control groups, ``total_cache`` in version 1.
     match = re.search(r"^(?:file|total_cache) (\d+)$", text, re.MULTILINE)
     return int(match[1]) if match else 0
 
@@ -152,7 +148,7 @@ def limit_memory(limit_bytes: int) -> None:
     libraries have reserved and not used so far does not count towards the limit.
     """
     _, hard = resource.getrlimit(_LIMITED)
-    needed = _status_bytes("VmData") + max(0, limit_bytes - _status_bytes("VmRSS"))
+    needed = _process_status_bytes("VmData") + max(0, limit_bytes - _process_status_bytes("VmRSS"))
     bound = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(_LIMITED, (bound, hard))
 
@@ -163,7 +159,6 @@ def ulimit_bytes() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _status_bytes(name: str) -> int:
-    """A size in bytes from this process's status file; 0 if the file lacks the size."""
-    match = re.search(rf"^{name}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
+def _process_status_bytes(field: str) -> int:
+    match = re.search(rf"^{field}:\s+(\d+) kB$", read_text(_STATUS) or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else 0

@@ -199,7 +199,7 @@ def prove_arithmetic(
     if precision in _HALVES:
         _prove_half(every, precision, provider, declared)
     elif precision == "int4":
-        _prove_few_bits(every, provider)
+        _prove_quantised_products(every, provider)
 
 
 @contextlib.contextmanager
@@ -231,7 +231,9 @@ def _prove_half(
     named = [node for node in nodes if node.name in declared.half and node.operator != "Cast"]
     word = _HALVES[precision]
     # If there are heavy nodes, only they count: ONNX Runtime moves casts around the others.
-    wrong = _undeclared([node for node in judged if word not in node.input_types], nodes, declared)
+    wrong = _undeclared_fp32_nodes(
+        [node for node in judged if word not in node.input_types], nodes, declared
+    )
     wrong = wrong or [node for node in named if word not in node.input_types]
     if wrong or not judged:
         raise CapabilityError(
@@ -241,26 +243,20 @@ def _prove_half(
         )
 
 
-def _undeclared(
-    wide: Iterable[ExecutedNode], nodes: Iterable[ExecutedNode], declared: Declared
+def _undeclared_fp32_nodes(
+    fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes that ran in fp32 (``wide``) although the graph does not declare fp32 for them.
-
-    The result is empty if these nodes are all fusions, and no more than the nodes of
-    ``declared.wide`` that did not run. A fusion is not in ``declared.names``.
-    """
-    apart = [node for node in wide if node.name not in declared.wide]
+    """Empty if all are fusions, no more than the nodes of ``declared.wide`` that did not run."""
+    apart = [node for node in fp32_nodes if node.name not in declared.wide]
+    # A fusion is not in ``declared.names``.
     fused = [node for node in apart if node.name not in declared.names]
     # A fusion may replace a declared node that did not run.
-    replaced = declared.wide.difference(node.name for node in nodes)
+    replaced = declared.wide.difference(node.name for node in all_nodes)
     return [] if len(fused) == len(apart) <= len(replaced) else apart
 
 
-def _prove_few_bits(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
-    """Raise CapabilityError unless all products with a decoder's weights are quantised.
-
-    The attention node, which multiplies activations with each other, is not checked.
-    """
+def _prove_quantised_products(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
+    # The attention node, which multiplies activations with each other, is not checked.
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
         raise CapabilityError(

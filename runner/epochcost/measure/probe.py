@@ -30,15 +30,14 @@ def missing_for_cuda() -> list[str]:
     if EXECUTION_PROVIDERS["cuda"] not in ort.get_available_providers():
         return ["an ONNX Runtime built with CUDA (the package onnxruntime-gpu)", *_driver_faults()]
     try:
-        _run_on_cuda()
+        _run_probe_on_cuda()
     except Exception as error:  # ONNX Runtime's exceptions have no narrower base class
-        faults = [*_driver_faults(), *_library_faults()]
+        faults = [*_driver_faults(), *_cuda_library_faults()]
         return faults or [f"a CUDA session that runs ({_first_line(error)})"]
     return []
 
 
-def _run_on_cuda() -> None:
-    """Compute a matrix product and a convolution on the GPU, to load and use cuBLAS and cuDNN."""
+def _run_probe_on_cuda() -> None:
     session = open_session(_probe_model(), "cuda", strict=True)
     matrix = np.ones((1, 1, 4, 4), np.float32)
     (result,) = session.run(None, {"x": matrix})
@@ -47,11 +46,9 @@ def _run_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """A model whose output should be 16 everywhere if its input is a 4 × 4 matrix of ones.
-
-    The model is a 1 × 1 convolution with the weight 4, then a product with the input.
-    """
+    """Its output should be 16 everywhere if its input is a 4 × 4 matrix of ones."""
     kind = TensorProto.FLOAT
+    # A convolution and a matrix product, to load and use cuDNN and cuBLAS.
     nodes = [
         helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),
         helper.make_node("MatMul", ["scaled", "x"], ["y"]),
@@ -73,8 +70,7 @@ def _driver_faults() -> list[str]:
     return [] if count else ["an NVIDIA GPU (the driver sees none)"]
 
 
-def _library_faults() -> list[str]:
-    """A message for each library of ONNX Runtime's CUDA provider that cannot be loaded."""
+def _cuda_library_faults() -> list[str]:
     load_cuda_libraries()
     folder = Path(ort.__file__).parent / "capi"
     faults = []

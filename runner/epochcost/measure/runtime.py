@@ -71,7 +71,7 @@ def software(module: ModuleType) -> Software:
     The runtime is the package that contains the module's file. Raises CapabilityError if no package
     contains the file, or if the package's version differs from the module's version.
     """
-    claims = tuple(_claims(Path(str(module.__file__))))
+    claims = tuple(_runtime_packages_containing(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
     if not agreed:
         claimed = " and ".join(f"{name}=={version}" for name, version in claims) or "no package"
@@ -106,8 +106,7 @@ def require_runtime(expected: str, actual: str) -> None:
         )
 
 
-def _claims(file: Path) -> Iterator[tuple[str, str]]:
-    """Name and version of each installed runtime package that contains ``file``."""
+def _runtime_packages_containing(file: Path) -> Iterator[tuple[str, str]]:
     for name in RUNTIMES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             distribution = importlib.metadata.distribution(name)

@@ -38,20 +38,15 @@ class Samples:
     stop_reason: StopReason
 
 
-class _Looks:
-    """Schedules tests of whether a phase may end, at geometrically growing numbers of steps."""
+class _EndTestSchedule:
+    def __init__(self, first_step_count: int) -> None:
+        self._next = first_step_count
 
-    def __init__(self, first: int) -> None:
-        self._next = first
-
-    def due(self, count: int) -> bool:
-        """Whether, after ``count`` steps, it is time to test if the phase may end.
-
-        If it is time, the next test is due after ``_GROWTH`` times ``count`` steps.
-        """
-        if count < self._next:
+    def is_due(self, step_count: int) -> bool:
+        """If True, the next test is due after ``_GROWTH`` times ``step_count`` steps."""
+        if step_count < self._next:
             return False
-        self._next = max(count + 1, int(count * _GROWTH))
+        self._next = max(step_count + 1, int(step_count * _GROWTH))
         return True
 
 
@@ -84,7 +79,7 @@ def warm_up(
     of each step in seconds.
     """
     reporting = PacedReport(report, clock)
-    looks = _Looks(settings.minimum_steps)
+    end_tests = _EndTestSchedule(settings.minimum_steps)
     seconds: list[float] = []
     begun = clock()
     limit = settings.budget_share * budget_seconds
@@ -95,7 +90,7 @@ def warm_up(
         seconds.append(now - before)
         if now - begun >= limit and len(seconds) >= least_steps:
             return tuple(seconds)
-        ripe = now - begun >= settings.minimum_seconds and looks.due(len(seconds))
+        ripe = now - begun >= settings.minimum_seconds and end_tests.is_due(len(seconds))
         if ripe and is_settled(seconds, settings.tolerance):
             return tuple(seconds)
         reporting.at(now, len(seconds), None)
@@ -114,7 +109,7 @@ def sample(
     data decide when sampling ends, the interval keeps its coverage unless the samples are very few.
     """
     reporting = PacedReport(report, clock)
-    looks = _Looks(max(sampling.minimum_samples, _FEWEST_SAMPLES))
+    end_tests = _EndTestSchedule(max(sampling.minimum_samples, _FEWEST_SAMPLES))
     # This share of a long budget is long enough to show slow drift.
     share_seconds = sampling.minimum_share * sampling.budget_seconds
     earliest = clock() + max(sampling.minimum_seconds, share_seconds)
@@ -127,7 +122,7 @@ def sample(
         seconds.append(now - before)
         late = now >= deadline and len(seconds) >= _FEWEST_SAMPLES
         spent = late or len(seconds) >= sampling.most_samples
-        if spent or (now >= earliest and looks.due(len(seconds))):
+        if spent or (now >= earliest and end_tests.is_due(len(seconds))):
             width = relative_half_width(seconds)
             enough = len(seconds) >= sampling.minimum_samples
             if enough and width <= sampling.relative_half_width:

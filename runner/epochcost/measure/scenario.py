@@ -85,7 +85,7 @@ def measure_load(
     """
     model = ServedModel(job, files.graphs, folder)
     progress.enter("warm-up")
-    warmup = _warm_up_sizes(job, model, progress.report)
+    warmup = _warm_up_each_size(job, model, progress.report)
     progress.enter("sampling")
     served = _Scenario(job, files.load, model, warmup, progress.report, folder).run()
     peak_bytes = peak_memory_bytes()
@@ -104,11 +104,10 @@ def measure_load(
     )
 
 
-def _warm_up_sizes(job: Job, model: ServedModel, report: Report) -> dict[int, tuple[float, ...]]:
-    """Run the model at each batch size until the time of a run settles.
-
-    Returns the times of the runs in seconds by batch size.
-    """
+def _warm_up_each_size(
+    job: Job, model: ServedModel, report: Report
+) -> dict[int, tuple[float, ...]]:
+    """Returns the times of the runs in seconds by batch size."""
     share = job.sampling.budget_seconds / len(model.sizes)
     times: dict[int, tuple[float, ...]] = {}
     for size in model.sizes:
@@ -138,45 +137,37 @@ class _Scenario(LoadGenTrial):
         self._search_seconds = max(_LEAST_SEARCH_SECONDS, _SEARCH_SHARE * self._budget_seconds)
 
     def run(self) -> ServingRecord:
-        counts = self._server() if self._load.scenario == "server" else self._offline()
-        return self._record(self._log, len(self._runs) - 1 if counts else None)
+        has_result = (
+            self._prove_server_rate() if self._load.scenario == "server" else self._run_offline()
+        )
+        return self._record(self._log, len(self._runs) - 1 if has_result else None)
 
-    def _offline(self) -> bool:
-        """Run the scenario "offline" with more and more samples, until a run lasts long enough.
-
-        The last run gives the result.
-        """
-        rate = _PREPARED * self._capacity()
+    def _run_offline(self) -> bool:
+        rate = _PREPARED * self._measure_capacity()
         for _ in range(_MOST_RUNS):
-            self._ask(rate, "scored")
+            self._run_at_rate(rate, "scored")
             if self._log.lasted:
                 break
             rate *= _MORE
+        # The last run gives the result.
         return True
 
-    def _server(self) -> bool:
-        """Search for the highest rate at which the latency percentile is within its bound.
-
-        Returns whether a rate was found. If a single sample takes longer than the bound, no rate is
-        tried below that of samples answered one after the other.
-        """
+    def _prove_server_rate(self) -> bool:
         alone = 1 / self._service[1]
         if self._service[1] > self._bound_seconds:
-            return self._prove_highest(alone, alone, 1.0, _LESS)
-        capacity = self._capacity()
+            # Rates below that of samples answered one after the other are not tried.
+            return self._prove_highest_rate(alone, alone, 1.0, _LESS)
+        capacity = self._measure_capacity()
         floor = _LEAST_UTILISATION * min(alone, capacity)
-        return self._prove_highest(capacity, floor, 1.0, _LESS)
+        return self._prove_highest_rate(capacity, floor, 1.0, _LESS)
 
-    def _capacity(self) -> float:
-        """Samples per second in a run of LoadGen in which all samples arrive at once.
-
-        Unlike bare runs of the model, this run includes the time of LoadGen and of our code.
-        """
+    def _measure_capacity(self) -> float:
         bare = max(size / seconds for size, seconds in self._service.items())
-        self._ask(_TRIED_OF_BARE * bare, "capacity")
+        # Unlike bare runs of the model, this run includes the time of LoadGen and of our code.
+        self._run_at_rate(_TRIED_OF_BARE * bare, "capacity")
         return self._runs[-1].samples_per_second
 
-    def _ask(self, rate: float, purpose: Purpose) -> None:
+    def _run_at_rate(self, rate: float, purpose: Purpose) -> None:
         load = Load(scenario="offline") if purpose == "capacity" else self._load
         seconds = self._scored_seconds if purpose == "scored" else self._search_seconds
         if purpose == "scored":
@@ -242,7 +233,7 @@ class ServedModel:
                     folder / "profile",
                     weights=self._weights,
                 )
-            self._sizes[size] = self._stepper(job, session)
+            self._sizes[size] = self._make_stepper(job, session)
             self.placement = self._proof(job, session, size)
         names = [info.name for info in session.get_outputs()]
         self.first_outputs = {name: self.output(name).copy() for name in names}
@@ -263,8 +254,7 @@ class ServedModel:
         """Copy an output of the last call to the host, including padding."""
         return self._sizes[self._last].output(name)
 
-    def _stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
-        """Make a stepper with the batch size of ``session`` and constant carried state."""
+    def _make_stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
         kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
         fills = {carried.input: carried.fill for carried in job.carried}
         missing = [name for name in kinds if name not in self.examples and name not in fills]

@@ -72,8 +72,8 @@ def open_session(
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
         model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
-        source = _with_constants(model, weights).SerializeToString()
-        values = [_on_host(array) for array in weights.values()]
+        source = _with_external_weights(model, weights).SerializeToString()
+        values = [_host_value_without_copy(array) for array in weights.values()]
         options.add_external_initializers([*weights], values)
     requested = EXECUTION_PROVIDERS[provider]
     try:
@@ -91,28 +91,25 @@ def open_session(
     return session
 
 
-def _with_constants(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """A copy of the model in which the inputs ``names`` are initializers without values.
-
-    The initializers refer to external data that does not exist. Code that opens a session must pass
-    the initializers' values to the session.
-    """
+def _with_external_weights(
+    model: onnx.ModelProto, weight_names: Collection[str]
+) -> onnx.ModelProto:
     stored = onnx.ModelProto()
     stored.CopyFrom(model)
     graph = stored.graph
-    inputs = [value for value in graph.input if value.name in names]
+    inputs = [value for value in graph.input if value.name in weight_names]
     for value in inputs:
         graph.input.remove(value)
         kind = value.type.tensor_type
         tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type)
         tensor.dims.extend(dim.dim_value for dim in kind.shape.dim)
+        # There is no such file: the session gets the values from memory.
         tensor.data_location = onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="given-to-the-session")
     return stored
 
 
-def _on_host(array: NDArray[Any]) -> ort.OrtValue:
-    """Wrap an array, even of bfloat16, as a value of ONNX Runtime without a copy."""
+def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
     contiguous = np.ascontiguousarray(array)
     if array.dtype != BFLOAT16:
         return ort.OrtValue.ortvalue_from_numpy(contiguous)
@@ -145,13 +142,10 @@ def load_cuda_libraries() -> None:
 
 
 def _provider_options(provider: Provider, settings: SessionSettings) -> dict[str, str]:
-    """Options for ONNX Runtime's execution provider.
-
-    All options that change times are set explicitly, see docs/explanation/measurement.md. TF32,
-    which keeps 10 of 23 bits of the mantissa, is off unless requested.
-    """
     if provider == "cpu":
         return {}
+    # Options that change times are all set, see docs/explanation/measurement.md. TF32, which keeps
+    # 10 of 23 bits of the mantissa, is off unless requested.
     options = _DECLARED | {
         "device_id": str(settings.device),
         "use_tf32": str(int(settings.tf32)),

@@ -97,7 +97,7 @@ class Stepper:
         self._types = {i.name: tensor_type(i) for i in session.get_inputs()}
         self._homes = input_devices(session, self._device)
         if self._captures:
-            self._require_replayable((*inputs.batches, *inputs.series, *(c.input for c in carried)))
+            self._require_on_device((*inputs.batches, *inputs.series, *(c.input for c in carried)))
         fixed = {name: self._put(name, array) for name, array in inputs.constants.items()}
         names = (*inputs.batches, *inputs.series)
         fed = {name: self._input(name) for name in names}
@@ -111,12 +111,12 @@ class Stepper:
             self._binding({**fixed, **fed, **before}, {c.output: after[c.input] for c in carried})
             for before, after in ((self._even, self._odd), (self._odd, self._even))
         ]
-        options = [_graph_options(number) if self._captures else None for number in (0, 1)]
+        options = [_cuda_graph_options(number) if self._captures else None for number in (0, 1)]
         self._runs = itertools.cycle(zip(self._bindings, options, strict=True))
         self._fed = fed
-        self._values = _values(fed, inputs.series)
-        pool = itertools.cycle(_feeds(fed, inputs.batches))
-        self._feeds = map(operator.add, pool, self._values)
+        self._series_feeds = _series_feeds(fed, inputs.series)
+        pool = itertools.cycle(_batch_feeds(fed, inputs.batches))
+        self._feeds = map(operator.add, pool, self._series_feeds)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
         """Take all further batches from ``batches`` instead of the pool.
@@ -127,7 +127,7 @@ class Stepper:
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
             for batch in batches
         )
-        self._feeds = map(operator.add, feeds, self._values)
+        self._feeds = map(operator.add, feeds, self._series_feeds)
 
     def __call__(self) -> None:
         """Run a step; returns when all outputs of the step are complete."""
@@ -158,12 +158,9 @@ class Stepper:
             )
         return np.asarray(self._outputs[name].numpy())
 
-    def _require_replayable(self, changing: Sequence[str]) -> None:
-        """Raise PlacementError if the graph reads a changing input from host memory.
-
-        The replay of a CUDA graph would not see a change in host memory.
-        """
-        hosted = [name for name in changing if self._homes[name] != self._device]
+    def _require_on_device(self, changing_inputs: Sequence[str]) -> None:
+        # The replay of a CUDA graph would not see a change in host memory.
+        hosted = [name for name in changing_inputs if self._homes[name] != self._device]
         if hosted:
             raise PlacementError(
                 "CUDA graph: expected every input that changes from step to step on the device, "
@@ -203,41 +200,38 @@ class Stepper:
         return allocate(shape, dtype, device, self._settings.device)
 
 
-def _graph_options(number: int) -> ort.RunOptions:
-    """Make the options of a run that uses the CUDA graph with this number.
-
-    A CUDA graph has fixed addresses, so each binding of tensors needs its own graph.
-    """
+def _cuda_graph_options(graph_number: int) -> ort.RunOptions:
     options = ort.RunOptions()
-    options.add_run_config_entry("gpu_graph_id", str(number))
+    # A CUDA graph has fixed addresses, so each binding of tensors needs its own graph.
+    options.add_run_config_entry("gpu_graph_id", str(graph_number))
     return options
 
 
-def _values(values: Mapping[str, ort.OrtValue], series: Mapping[str, Array]) -> Iterator[Feed]:
-    """Yield, for each step, the function calls that copy the step's values in ``series``.
-
-    The calls write to the tensors ``values``. Steps after the end of ``series`` have no calls.
-    """
+def _series_feeds(
+    tensors: Mapping[str, ort.OrtValue], series: Mapping[str, Array]
+) -> Iterator[Feed]:
     lengths = {len(array) for array in series.values()}
     if len(lengths) > 1 or 0 in lengths:
         raise JobError(f"series: expected equal lengths of at least 1, got {sorted(lengths)}")
     return itertools.chain(
         (
-            tuple((values[name].update_inplace, array[step, ...]) for name, array in series.items())
+            tuple(
+                (tensors[name].update_inplace, array[step, ...]) for name, array in series.items()
+            )
             for step in range(max(lengths, default=0))
         ),
+        # After the end of a series, its last value stays.
         itertools.repeat(()),
     )
 
 
-def _feeds(values: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
-    """For each batch in ``pools``, the function calls that copy it to the tensors ``values``."""
+def _batch_feeds(tensors: Mapping[str, ort.OrtValue], pools: Mapping[str, Array]) -> list[Feed]:
     sizes = {len(pool) if pool.ndim else 0 for pool in pools.values()}
     if len(sizes) > 1 or 0 in sizes:
         raise JobError(f"batches: expected pools of equal sizes, at least 1, got {sorted(sizes)}")
     return [
         tuple(
-            (values[name].update_inplace, np.ascontiguousarray(pool[index]))
+            (tensors[name].update_inplace, np.ascontiguousarray(pool[index]))
             for name, pool in pools.items()
         )
         for index in range(max(sizes, default=1))
@@ -284,8 +278,8 @@ def graph_inputs(
     to no input, or if a shape or type is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
-    batches = _pools(job, job.batches, types)
-    series = {} if job.series is None else _pools(job, job.series, types)
+    batches = _load_step_arrays(job, job.batches, types)
+    series = {} if job.series is None else _load_step_arrays(job, job.series, types)
     constants = {
         name: _constant(job, parameters, name, kind)
         for name, kind in types.items()
@@ -294,14 +288,16 @@ def graph_inputs(
     return StepInputs(batches, constants, series)
 
 
-def _pools(job: Job, path: Path, types: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Load arrays with an item for each step along axis 0; check that the items fit the graph."""
+def _load_step_arrays(
+    job: Job, path: Path, input_types: Mapping[str, TensorType]
+) -> dict[str, Array]:
+    """Axis 0 of each array is the step; the other axes must fit the graph's input."""
     pools = load_arrays(path)
-    unknown = sorted(pools.keys() - types.keys())
+    unknown = sorted(pools.keys() - input_types.keys())
     if unknown:
         raise JobError(f"{path}: expected inputs of {job.graph}, got {unknown[0]!r}")
     for name, pool in pools.items():
-        require_type(path, name, (pool.shape[1:], pool.dtype), types[name])
+        require_type(path, name, (pool.shape[1:], pool.dtype), input_types[name])
     return pools
 
 
@@ -313,22 +309,22 @@ def _constant(
 ) -> Array:
     shape, dtype = kind
     if name in job.scalars:
-        return _filled(shape, job.scalars[name], dtype)
+        return _repeated_number(shape, job.scalars[name], dtype)
     if name in parameters:
         value = parameters[name]
         require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
         return value
     for carried in job.carried:
         if carried.input == name:
-            return _filled(shape, carried.fill, dtype)
+            return _repeated_number(shape, carried.fill, dtype)
     raise JobError(
         f"{job.graph}: input {name!r} has no value: expected it among the batches, the series, "
         "the scalars, the parameters or the carried values"
     )
 
 
-def _filled(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
-    """An array of equal numbers that stores ``number`` once, for large optimizer states."""
+def _repeated_number(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
+    # A view that stores the number once, because optimizer states are large.
     return np.broadcast_to(np.asarray(number, dtype), shape)
 
 

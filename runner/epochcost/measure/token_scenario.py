@@ -82,25 +82,24 @@ class _Requests(LoadGenTrial):
         self._scored_count = 0
 
     def run(self) -> ServingRecord:
-        """Find and confirm the highest rate, then run at shares of it, the lowest share first."""
         floor, start_seconds = _LEAST_UTILISATION * self._capacity, self._engine.start_seconds
-        if not self._prove_highest(self._capacity, floor, _FIRST_SCORED, _LESS):
+        if not self._prove_highest_rate(self._capacity, floor, _FIRST_SCORED, _LESS):
             return self._record(self._log, None, start_seconds)
         reported, log = len(self._runs) - 1, self._log
         highest = self._runs[reported].asked_samples_per_second or 0.0
         for percent in sorted({*self._requests.load_percents} - {100}):
-            self._ask(highest * percent / 100, "share")
+            self._run_at_rate(highest * percent / 100, "share")
         return self._record(log, reported, start_seconds)
 
-    def _count(self, rate: float) -> int:
-        """Number of requests in a run at ``rate``, so that all runs together fit in the budget."""
+    def _scored_request_count(self, rate: float) -> int:
+        # Runs at all shares of the highest rate must fit in the budget together.
         times = sum(100 / percent for percent in {*self._requests.load_percents, 100})
         count = (1 - _SEARCH_SHARE) * self._budget_seconds * rate / times
         return max(self._fewest, round(count))
 
-    def _ask(self, rate: float, purpose: Purpose) -> None:
+    def _run_at_rate(self, rate: float, purpose: Purpose) -> None:
         if purpose == "scored":
-            self._scored_count = self._count(rate)
+            self._scored_count = self._scored_request_count(rate)
         request = LoadGenRequest(
             scenario="server",
             minimum_seconds=BOUNDS_LONG[purpose] * self._requests.first_token_ms / 1e3,
@@ -118,7 +117,7 @@ class _Requests(LoadGenTrial):
             Answers(self._answered),
         )
         prompts, answers = self._engine.prompt_tokens, self._engine.answer_tokens
-        tokens = _token_run(self._log, prompts, answers, raw=purpose != "search")
+        tokens = _token_run_record(self._log, prompts, answers, keep_latencies=purpose != "search")
         record = run_record(self._log, purpose, request.minimum_seconds, rate)
         kept_bound = tokens.keeps(self._requests)
         self._runs.append(record.model_copy(update={"tokens": tokens, "kept_bound": kept_bound}))
@@ -136,15 +135,13 @@ _FIRST_KEYS = ("first_token_{}_latency_ns", "first_token_{}_percentile_latency")
 _FURTHER_KEYS = ("time_to_output_token_{}", "time_per_output_token_{}_percentile")
 
 
-def _token_run(
-    log: LoadGenLog, prompts: Sequence[int], answers: Sequence[int], *, raw: bool
+def _token_run_record(
+    log: LoadGenLog,
+    prompt_tokens: Sequence[int],
+    answer_tokens: Sequence[int],
+    *,
+    keep_latencies: bool,
 ) -> TokenRun:
-    """Counts and latencies of the tokens in a run of LoadGen.
-
-    ``prompts`` and ``answers`` have the number of tokens of each example's prompt and answer. If
-    ``raw``, the result has the latencies of each request. Raises TrialFailed if LoadGen's trace
-    lacks a request.
-    """
     first = {
         arrival: int(delay) + int(duration)
         for arrival, delay, duration in _FIRST_TOKEN.findall(log.trace)
@@ -156,12 +153,12 @@ def _token_run(
     ]
     if len(requests) != log.values["result_query_count"]:
         raise TrialFailed("LoadGen: expected the first token of every request in its trace")
-    further = tuple((end - begin) // (answers[number] - 1) for number, begin, end in requests)
+    further = tuple((end - begin) // (answer_tokens[number] - 1) for number, begin, end in requests)
     return TokenRun(
         first=latency_record(log.values, *_FIRST_KEYS),
         further=latency_record(log.values, *_FURTHER_KEYS),
-        read=sum(prompts[number] for number, _, _ in requests),
-        written=sum(answers[number] for number, _, _ in requests),
-        first_nanoseconds=tuple(begin for _, begin, _ in requests) if raw else (),
-        further_nanoseconds=further if raw else (),
+        read=sum(prompt_tokens[number] for number, _, _ in requests),
+        written=sum(answer_tokens[number] for number, _, _ in requests),
+        first_nanoseconds=tuple(begin for _, begin, _ in requests) if keep_latencies else (),
+        further_nanoseconds=further if keep_latencies else (),
     )
