@@ -47,6 +47,11 @@ MODELS = Path(__file__).parents[2] / "models"
             2 * 2 * 3 * 4 * 5,
         ),
         (
+            "g (float[6,2,3,4] a, float[2,4,5] b) => (float[6,2,3,5] y) "
+            '{ y = Einsum <equation = "...ij,...jk->...ik"> (a, b) }',
+            2 * 6 * 2 * 3 * 4 * 5,
+        ),
+        (
             "g (float[2,4,5,5] x, float[4,3,3,3] w) => (float[2,6,7,7] y) "
             "{ y = ConvTranspose <group = 2> (x, w) }",
             2 * (2 * 4 * 25) * 3 * 9,

@@ -178,16 +178,18 @@ def _cached_positions(node: onnx.NodeProto, shapes: Shapes, input_index: int) ->
 
 
 def _einsum_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """An Einsum of a single operand, or with "...", counts as no operations."""
-    (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
-    terms = equation.split("->")[0].replace(" ", "")
-    if len(node.input) < 2 or "..." in terms:
+    """An Einsum of a single operand counts as no operations."""
+    if len(node.input) < 2:
         return 0
-    sizes = {
-        letter: size
-        for term, name in zip(terms.split(","), node.input, strict=True)
-        for letter, size in zip(term, shapes[name], strict=True)
-    }
+    (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
+    terms = equation.split("->")[0].replace(" ", "").split(",")
+    sizes: dict[str | int, int] = {}
+    for term, name in zip(terms, node.input, strict=True):
+        before, _, after = term.partition("...")
+        # The axes of "..." are aligned at the last one and broadcast, so each has a number from -1.
+        broadcast = len(shapes[name]) - len(before) - len(after)
+        for axis, size in zip((*before, *range(-broadcast, 0), *after), shapes[name], strict=True):
+            sizes[axis] = max(size, sizes.get(axis, 1))
     return 2 * math.prod(sizes.values())
 
 
