@@ -60,6 +60,19 @@ def test_machines_that_cannot_say_why(market: TuningMarket) -> None:
     assert "g4dn.xlarge" in {offer.key.way.hardware.id for offer in quantised.offers}
 
 
+def test_machines_that_take_a_century_are_refused(market: TuningMarket) -> None:
+    """Every machine of a huge training has an offer or a reason; slow ones name the century."""
+    total = Decimal(10) ** 14
+    answer = market.answer(replace(LORA, total=total))
+    slow = {each.machine for each in answer.refused if "more than 100 years" in each.reason}
+    offered = {offer.key.way.hardware.name for offer in answer.offers}
+    quick = market.answer(LORA)
+    assert slow
+    assert offered
+    assert not slow & offered
+    assert {offer.key.way.hardware.name for offer in quick.offers} == slow | offered
+
+
 def test_a_price_in_another_currency_is_a_reason(market: TuningMarket) -> None:
     """A machine whose prices are in euros is named as left out, with the reason."""
     catalogue = load_catalogue(ROOT)

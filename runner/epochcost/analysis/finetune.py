@@ -254,7 +254,9 @@ class TuningMarket:
             for choice, each in zip(chosen, forecasts, strict=True)
         ]
         refused += [refusal for _, refusal in shortages]
-        return [way for way in ways if way.time.high <= MAX_DURATION_SECONDS], refused
+        slow = {way.hardware.name for way in ways if way.time.high > MAX_DURATION_SECONDS}
+        refused += [Refusal(name, "may take more than 100 years") for name in sorted(slow)]
+        return [way for way in ways if way.hardware.name not in slow], refused
 
     def _offers_cheapest_first(
         self, demand: TrainingDemand, ways: Sequence[Way]
