@@ -129,7 +129,9 @@ def in_half_precision(
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
     ends = frozenset(cache.values())
-    return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=halved, half_outputs=ends))
+    return _rewritten(
+        model, _HalfPrecisionRewriting(model, elem_type, WIDE, halved=halved, half_outputs=ends)
+    )
 
 
 def in_mixed_precision(
@@ -142,26 +144,26 @@ def in_mixed_precision(
     more operators in fp32 than inference does. Raises ModelError for a graph with branches or
     loops.
     """
-    rewriting = _Rewriting(
+    rewriting = _HalfPrecisionRewriting(
         model, elem_type, WIDE_IN_TRAINING, masters=masters, wide_inputs=_WIDE_IN_TRAINING_FROM
     )
     return _rewritten(model, rewriting)
 
 
-def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto:
+def _rewritten(model: onnx.ModelProto, rewriting: _HalfPrecisionRewriting) -> onnx.ModelProto:
     half = copied(model)
     graph = half.graph
     del graph.node[:], graph.value_info[:], graph.initializer[:]
     rewriting.declare_inputs(graph)
     for node in model.graph.node:
-        rewriting.add(node)
-    rewriting.finish()
+        rewriting.append_with_casts(node)
+    rewriting.cast_outputs_to_fp32()
     graph.node.extend(rewriting.nodes)
     graph.initializer.extend(rewriting.initializers())
     return bind_dimensions(half, {})
 
 
-class _Rewriting:
+class _HalfPrecisionRewriting:
     """The rewritten nodes, and for each float value the names of its fp32 and half versions.
 
     Operators in ``wide`` and initializers in ``masters`` stay fp32. Graph inputs in ``halved`` and
@@ -190,7 +192,7 @@ class _Rewriting:
         floats = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
         self._stored = {name: floats[name] for name in floats if name not in masters}
         self._outputs = {output.name for output in model.graph.output} - {*half_outputs}
-        self._angles = _angles(model.graph)
+        self._angles = _angles_without_float_inputs(model.graph)
         self._named = {node.name for node in model.graph.node}
         self._floats = set(floats) | {
             value.name
@@ -213,14 +215,13 @@ class _Rewriting:
             if value.name in self._half_outputs:
                 value.type.tensor_type.elem_type = self._half
 
-    def add(self, node: onnx.NodeProto) -> None:
-        """Append the rewritten node, after the casts that its inputs need."""
+    def append_with_casts(self, node: onnx.NodeProto) -> None:
         if any(a.HasField("g") or a.graphs for a in node.attribute):
             raise ModelError(
                 f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
-        schema, stays = self._schema(node), self._keeps(node)
+        schema, stays = self._schema(node), self._must_compute_in_fp32(node)
         halves = self._wide_inputs.get(node.op_type, len(node.input))
         takes = [
             not stays and allowed and place < halves
@@ -240,8 +241,7 @@ class _Rewriting:
         ]
         self.nodes.append(new)
 
-    def finish(self) -> None:
-        """Append casts of graph outputs back to fp32, under the outputs' original names."""
+    def cast_outputs_to_fp32(self) -> None:
         for value in self._model.graph.output:
             versions = self._names.get(value.name, {})
             if value.name in self._floats & self._outputs and value.name not in versions.values():
@@ -254,8 +254,7 @@ class _Rewriting:
             if tensor.name not in self._stored:
                 yield tensor
 
-    def _keeps(self, node: onnx.NodeProto) -> bool:
-        """Whether the node must compute in fp32, even if its operator allows half types."""
+    def _must_compute_in_fp32(self, node: onnx.NodeProto) -> bool:
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
@@ -273,7 +272,7 @@ class _Rewriting:
             return name
         versions = self._names.setdefault(name, {})
         if kind not in versions:
-            versions[kind] = self._free(name, kind)
+            versions[kind] = self._name_after_conversion(name, kind)
             if name in self._stored:
                 self._used[versions[kind]] = _stored_as(self._stored[name], versions[kind], kind)
             else:
@@ -287,11 +286,7 @@ class _Rewriting:
         self._names[name] = {kind: output}
         return output
 
-    def _free(self, name: str, kind: int) -> str:
-        """Name of the value ``name`` after conversion to the type ``kind``.
-
-        A stored tensor that becomes half keeps its name.
-        """
+    def _name_after_conversion(self, name: str, kind: int) -> str:
         if name in self._stored and kind == self._half:
             return name
         return name + (self._suffix if kind == self._half else "_float")
@@ -301,8 +296,7 @@ class _Rewriting:
         self.nodes.append(helper.make_node("Cast", [source], [target], name=name, to=kind))
 
 
-def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Results of Sin and Cos that depend on no float input, and all values they depend on."""
+def _angles_without_float_inputs(graph: onnx.GraphProto) -> set[str]:
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
@@ -324,14 +318,13 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
             if attribute.name == "to" and attribute.i == _FLOAT:
                 attribute.i = half
     elif node.op_type in _MADE_OF_TENSOR:
-        value = _made_of(node)
+        value = _fp32_constant_value(node)
         if value is not None:
             del node.attribute[:]
             node.attribute.append(helper.make_attribute("value", _half_tensor(value, "", half)))
 
 
-def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 numbers of a Constant or ConstantOfShape node; None if there are none."""
+def _fp32_constant_value(node: onnx.NodeProto) -> NDArray[Any] | None:
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)
