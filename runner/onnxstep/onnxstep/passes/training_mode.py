@@ -136,10 +136,9 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _append_in_training_form(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Emit the training form of ``proto``; return the node to differentiate instead of ``proto``.
+    """Returns the node to differentiate instead of ``proto``.
 
-    ``names`` are the running statistics of ``proto``. The function writes their newest values into
-    ``latest``.
+    The newest running statistics are written into ``latest``.
     """
     node = Node(op, proto, frozenset())
     batch = _emit_normalization(node)

@@ -94,10 +94,10 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 def _asymmetric_resize_nodes(
     node: onnx.NodeProto, graph: onnx.GraphProto
 ) -> Iterator[onnx.NodeProto]:
-    """Emit Resize nodes with asymmetric coordinates that pick the same elements as ONNX Runtime.
+    """Coordinates are rounded down along axes that grow and up along axes that shrink.
 
-    The nodes round coordinates down along axes that grow and up along axes that shrink. If scales
-    are computed at run time, as in exported decoders, axes are assumed to grow.
+    The nodes then pick the same elements as ONNX Runtime. If scales are computed at run time, as in
+    exported decoders, axes are assumed to grow.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))
