@@ -36,7 +36,7 @@ def forward(node: Node) -> Sequence[Value]:
         return ()
     stays = 1 - float(ratio)
     limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
-    mask, shape = op.Less(_hashes(node), limit), op.integers(*x.shape)
+    mask, shape = op.Less(_hash_matrix(node), limit), op.integers(*x.shape)
     node.output(1)
     if op.provider == "cuda":
         kept = op.Where(op.Reshape(mask, shape), x, op.scalar(0.0, x.elem_type))
@@ -54,18 +54,19 @@ def counted_runs(op: Builder) -> Iterator[Transition]:
         yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")
 
 
-def _hashes(node: Node) -> Value:
+def _hash_matrix(node: Node) -> Value:
     """Hash of 32 bits for each element of the Dropout node's input, as a matrix."""
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
     sizes = min(splits, key=sum)
-    drawn = (_counted if op.provider == "cuda" else _drawn)(node, sum(sizes))
+    drawn = (_numbers_from_run_count if op.provider == "cuda" else _draw_in_runtime)(
+        node, sum(sizes)
+    )
     rows, columns = op.emit("Split", [drawn, op.integers(*sizes)], {"axis": 0}, outputs=2)
     return op.Reshape(rows, op.integers(-1, 1)) * columns
 
 
-def _drawn(node: Node, count: int) -> Value:
-    """Random numbers [count] of 32 bits, drawn by ONNX Runtime in each run."""
+def _draw_in_runtime(node: Node, count: int) -> Value:
     op, seed = node.op, node.attribute("seed")
     drawn = op.RandomUniform(
         dtype=TensorProto.DOUBLE,
@@ -75,22 +76,18 @@ def _drawn(node: Node, count: int) -> Value:
         **({} if seed is None else {"seed": float(seed + 1)}),
     )
     # Successive draws depend linearly on each other, which the permutation prevents.
-    return _permuted(op.Cast(drawn, to=TensorProto.INT32))
+    return _permute_integers(op.Cast(drawn, to=TensorProto.INT32))
 
 
-def _counted(node: Node, count: int) -> Value:
-    """Numbers [count] of 32 bits, computed from constant random numbers and the number of the run.
-
-    Each run passes its number plus 1 to the next run, because a replayed CUDA graph repeats the
-    numbers of ONNX Runtime's generators.
-    """
+def _numbers_from_run_count(node: Node, count: int) -> Value:
     op, seed = node.op, node.attribute("seed")
+    # A replayed CUDA graph repeats the numbers of ONNX Runtime's generators, so steps count runs.
     runs = op.values.get(RUNS) or op.input(RUNS, (), TensorProto.FLOAT)
     table = _random(count, count)
     layer = [len(op.nodes), 0] if seed is None else [abs(int(seed)), 1]
     first, second = (op.constant(number) for number in _random(2, layer)[:, None])
     run = op.Cast(runs, to=TensorProto.INT32) * op.constant(np.array([_GOLDEN], np.int32))
-    return _permuted(_permuted(op.constant(table) + (run + first)) + second)
+    return _permute_integers(_permute_integers(op.constant(table) + (run + first)) + second)
 
 
 def _random(count: int, seed: int | list[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -98,6 +95,6 @@ def _random(count: int, seed: int | list[int]) -> np.ndarray[tuple[int], np.dtyp
     return generator.integers(-_HALF_RANGE, _HALF_RANGE, count, dtype=np.int32)
 
 
-def _permuted(x: Value) -> Value:
+def _permute_integers(x: Value) -> Value:
     """Compute x (2 x + 1) modulo 2³², which permutes all numbers of 32 bits."""
     return x * (x + x + x.op.scalar(1, x.elem_type))

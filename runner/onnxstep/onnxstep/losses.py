@@ -115,17 +115,19 @@ class SoftmaxCrossEntropy:
         """Emit the loss and its gradient; LogSoftmax avoids overflow."""
         assert target is not None
         log_p = op.LogSoftmax(output, axis=-1)
-        classes, share, even = self._shares(op, output, target)
+        classes, share, even = self._classes_and_weight_shares(op, output, target)
         hard = 1 - self.label_smoothing
         total = op.ReduceSum(pick(log_p, classes) * share, keepdims=0) * -hard
         slope = as_column(share) * hard
         if not self.label_smoothing:
             return Loss(total, add_at(op.Exp(log_p) * slope, classes, share * -hard))
-        smooth = self._smooth(op, log_p, as_column(even))
-        spread = op.Exp(log_p) * (slope + smooth.slope) - smooth.label
+        smooth = self._label_smoothing_loss(op, log_p, as_column(even))
+        spread = op.Exp(log_p) * (slope + smooth.label_sum) - smooth.label_shares
         return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
 
-    def _shares(self, op: Builder, output: Value, target: Value) -> tuple[Value, Value, Value]:
+    def _classes_and_weight_shares(
+        self, op: Builder, output: Value, target: Value
+    ) -> tuple[Value, Value, Value]:
         """For each position: its class, its weight / W and 1 / W, where W is the sum of weights.
 
         All three are 0 for an ignored position.
@@ -142,16 +144,18 @@ class SoftmaxCrossEntropy:
         total = op.ReduceSum(weight, keepdims=0)
         return classes, weight / total, counts / total
 
-    def _smooth(self, op: Builder, log_p: Value, even: Value) -> _Smooth:
-        """Loss from label smoothing; ``even`` is the last result of ``_shares``, as a column."""
-        each = even * (self.label_smoothing / classes_of(log_p))
+    def _label_smoothing_loss(
+        self, op: Builder, log_p: Value, inverse_weight_sum: Value
+    ) -> _LabelSmoothingLoss:
+        """``inverse_weight_sum`` [..., 1] is the last result of ``_classes_and_weight_shares``."""
+        each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
             value = -op.ReduceSum(rows * each, keepdims=0)
-            return _Smooth(value, each * float(classes_of(log_p)), each)
+            return _LabelSmoothingLoss(value, each * float(classes_of(log_p)), each)
         label = self._class_weights(op, log_p) * each
         value = -op.ReduceSum(log_p * label, keepdims=0)
-        return _Smooth(value, each * float(sum(self.weights)), label)
+        return _LabelSmoothingLoss(value, each * float(sum(self.weights)), label)
 
     def _class_weights(self, op: Builder, like: Value) -> Value:
         equal = (1.0,) * classes_of(like)
@@ -159,16 +163,16 @@ class SoftmaxCrossEntropy:
 
 
 @dataclass(frozen=True)
-class _Smooth:
-    """The part ``value`` of a loss that label smoothing adds.
+class _LabelSmoothingLoss:
+    """The gradient of ``value`` is label_sum · p - label_shares, with the softmax p.
 
-    ``label``, which broadcasts to [..., classes], is the share of the target that each class gets,
-    and ``slope`` its sum over the classes. With the softmax p, the gradient is slope · p - label.
+    ``label_shares`` has the share of the target that each class gets, and broadcasts to
+    [..., classes]. ``label_sum`` is its sum over the classes.
     """
 
     value: Value
-    slope: Value
-    label: Value
+    label_sum: Value
+    label_shares: Value
 
 
 @dataclass(frozen=True)
@@ -189,16 +193,13 @@ class NegativeLogLikelihood:
         return Loss(value, add_at(zeros, target, -share))
 
 
-class _Elementwise:
-    """Base of losses that compare each element of the output with a target number."""
-
+class _ElementwiseLoss:
     def target_of(self, output: Value) -> Target:
-        """Return the target: a number for each element, in the output's shape and type."""
         return Target(output.shape, output.elem_type)
 
 
 @dataclass(frozen=True)
-class SigmoidCrossEntropy(_Elementwise):
+class SigmoidCrossEntropy(_ElementwiseLoss):
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and a target y in [0, 1].
 
     With the weight w (``positive_weight``) of the positive class, the loss of an output z is
@@ -221,7 +222,7 @@ class SigmoidCrossEntropy(_Elementwise):
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(_Elementwise):
+class MeanSquaredError(_ElementwiseLoss):
     """Mean of (y - t)² over n elements of output y and target t; the gradient is 2 (y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
@@ -232,7 +233,7 @@ class MeanSquaredError(_Elementwise):
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(_Elementwise):
+class MeanAbsoluteError(_ElementwiseLoss):
     """Mean of |y - t| over n elements of output y and target t; the gradient is sign(y - t) / n."""
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
@@ -244,7 +245,7 @@ class MeanAbsoluteError(_Elementwise):
 
 
 @dataclass(frozen=True)
-class Huber(_Elementwise):
+class Huber(_ElementwiseLoss):
     """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2).
 
     Here e = y - t for output y and target t, with n elements. Both cases equal c (e - c/2) with c =

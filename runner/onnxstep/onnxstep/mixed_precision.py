@@ -50,21 +50,26 @@ class MixedBuilder(Builder):
         settings = dict(attributes or {})
         halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
         if op_type == "Cast" and inputs[0] is not None:
-            return (self._cast(inputs[0], settings["to"]),)
-        if not halves or self._knows(op_type, inputs, settings.get("domain", ""), min(halves)):
+            return (self._cast_once(inputs[0], settings["to"]),)
+        if not halves or self._should_compute_in_half(
+            op_type, inputs, settings.get("domain", ""), min(halves)
+        ):
             return super().emit(op_type, inputs, attributes, outputs)
         wide = [
-            self._cast(v, TensorProto.FLOAT) if v is not None and v.elem_type in HALF_TYPES else v
+            self._cast_once(v, TensorProto.FLOAT)
+            if v is not None and v.elem_type in HALF_TYPES
+            else v
             for v in inputs
         ]
         yielded = super().emit(op_type, wide, attributes, outputs)
         narrow = min(halves)
         return tuple(
-            self._cast(y, narrow) if y.elem_type == TensorProto.FLOAT else y for y in yielded
+            self._cast_once(y, narrow) if y.elem_type == TensorProto.FLOAT else y for y in yielded
         )
 
-    def _knows(self, op_type: str, inputs: Sequence[Value | None], domain: str, half: int) -> bool:
-        """Whether the operator can and should compute in the type ``half``."""
+    def _should_compute_in_half(
+        self, op_type: str, inputs: Sequence[Value | None], domain: str, half: int
+    ) -> bool:
         names = ["" if value is None else value.name for value in inputs]
         node = onnx.NodeProto(op_type=op_type, domain=domain, input=names)
         schema = None if domain == DOMAIN else self.schema(node)
@@ -73,8 +78,7 @@ class MixedBuilder(Builder):
             fits for value, fits in allowed if value is not None and value.elem_type in HALF_TYPES
         )
 
-    def _cast(self, value: Value, elem_type: int) -> Value:
-        """The value in another element type; equal casts share a node."""
+    def _cast_once(self, value: Value, elem_type: int) -> Value:
         if value.elem_type == elem_type:
             return value
         key = value.name, elem_type

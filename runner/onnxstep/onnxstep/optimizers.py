@@ -208,9 +208,9 @@ class Adam(Optimizer):
         second = op.Add(states[1] * self.beta2, g * g)
         # The quotient is (m' / c₁) / (√v' / c + epsilon), with bias corrections c₁ and c.
         # Multiplying both parts by c saves a pass over memory.
-        c = op.Sqrt(_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
+        c = op.Sqrt(_bias_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
         spread = op.Sqrt(second) + c * self.epsilon
-        c_1 = _correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
+        c_1 = _bias_correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
         length = pace.rate * c / c_1
         # AdamW's decay multiplies the parameter instead of changing the gradient.
         decayed = (
@@ -219,9 +219,9 @@ class Adam(Optimizer):
         return Update(decayed - first / spread * length, (first, second))
 
 
-def _correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
-    """Bias correction 1 - betaᵗ at step t, in float64: float32 would lose most digits."""
+def _bias_correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
     assert pace.count is not None, "an optimizer that counts steps needs the count"
+    # At step t, the correction is 1 - betaᵗ. In float32, it would lose most digits.
     power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
     return op.Cast(1.0 - power, to=elem_type)
 

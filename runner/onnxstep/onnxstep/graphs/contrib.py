@@ -69,19 +69,19 @@ def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
     return [inputs[0]]
 
 
-def _skip_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    """Types of the outputs: normalized sum, row means, inverse deviations of rows, and sum."""
+def _skip_layer_normalization(inputs: Inputs, _: Attributes) -> Inputs:
     x = _input_type(inputs, 0)
-    statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
-    return [x, statistic, statistic, x]
+    row_statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
+    # The normalized sum, the means of rows, the inverse deviations of rows, and the sum.
+    return [x, row_statistic, row_statistic, x]
 
 
 def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
     a, b = (
-        _transposed(
+        _transposed_operand_shape(
             _input_type(inputs, place).shape,
-            whole=bool(attributes.get(f"transBatch{side}")),
-            last=bool(attributes.get(f"trans{side}")),
+            moves_first_axis=bool(attributes.get(f"transBatch{side}")),
+            swaps_last_axes=bool(attributes.get(f"trans{side}")),
         )
         for place, side in enumerate("AB")
     )
@@ -93,19 +93,18 @@ def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(_input_type(inputs, 0).elem_type, (*batch, *last_axes))]
 
 
-def _transposed(shape: tuple[int, ...], *, whole: bool, last: bool) -> tuple[int, ...]:
-    """The shape after the transposes that FusedMatMul applies to an operand.
-
-    ``whole`` moves the first axis behind the other batch axes; ``last`` swaps the last two axes.
-    """
+def _transposed_operand_shape(
+    shape: tuple[int, ...], *, moves_first_axis: bool, swaps_last_axes: bool
+) -> tuple[int, ...]:
     if len(shape) == 1:
         return shape
-    moved = (*shape[1:-1], shape[0], shape[-1]) if whole else shape
-    return (*moved[:-2], moved[-1], moved[-2]) if last else moved
+    # FusedMatMul moves the first axis behind the other batch axes.
+    moved = (*shape[1:-1], shape[0], shape[-1]) if moves_first_axis else shape
+    return (*moved[:-2], moved[-1], moved[-2]) if swaps_last_axes else moved
 
 
-def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output types of MultiHeadAttention for queries [B, L, D], and keys and values [B, S, D]."""
+def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """Queries have the shape [B, L, D], and keys and values the shape [B, S, D]."""
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
@@ -118,7 +117,7 @@ def _multi_head(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output types of Attention for x [B, L, D] and packed weights [D, 3 · hidden]."""
+    """Without ``qkv_hidden_sizes``, the packed weights have the shape [D, 3 · hidden]."""
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
@@ -127,19 +126,18 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(x.elem_type, (batch, length, sizes[2])), present]
 
 
-def _grouped_query(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output types of GroupQueryAttention: result [B, L, D] and caches [B, heads, S, D].
+def _grouped_query_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+    """The output caches are as long as the input cache.
 
-    The output caches are as long as the input cache. If the input cache is empty, they are as long
-    as the queries.
+    If there is no input cache, or if it is empty, they are as long as the queries.
     """
     query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape
-    heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
-    size = width // (heads + 2 * shared if inputs[1] is None else heads)
+    heads, kv_heads = attributes["num_heads"], attributes["kv_num_heads"]
+    size = width // (heads + 2 * kv_heads if inputs[1] is None else heads)
     keys = past.shape[2] if past is not None and past.shape[2] else length
     present = TensorType(
-        query.elem_type if past is None else past.elem_type, (batch, shared, keys, size)
+        query.elem_type if past is None else past.elem_type, (batch, kv_heads, keys, size)
     )
     return [TensorType(query.elem_type, (batch, length, heads * size)), present, present]
 
@@ -149,13 +147,14 @@ def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(x.elem_type, (*x.shape[:-1], attributes["N"]))]
 
 
-def _blockwise_gather(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output type of GatherBlockQuantized, whose table stores several numbers in each byte."""
+def _gather_block_quantized(inputs: Inputs, attributes: Attributes) -> Inputs:
     table, places, scales = (_input_type(inputs, place) for place in range(3))
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")
-    packed = 8 // attributes.get("bits", 4) if table.elem_type == TensorProto.UINT8 else 1
-    row = (*table.shape[1:-1], table.shape[-1] * packed)
+    numbers_per_element = (
+        8 // attributes.get("bits", 4) if table.elem_type == TensorProto.UINT8 else 1
+    )
+    row = (*table.shape[1:-1], table.shape[-1] * numbers_per_element)
     return [TensorType(scales.elem_type, (*places.shape, *row))]
 
 
@@ -164,7 +163,6 @@ def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
 
 
 def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Output type of LinearRegressor: [batch, targets]."""
     batch, _ = _input_type(inputs, 0).shape
     return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 
@@ -181,14 +179,14 @@ _CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
     "MoE": _as_first,
     **dict.fromkeys(
-        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
+        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_layer_normalization
     ),
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _fused_matmul),
-    "MultiHeadAttention": _multi_head,
+    "MultiHeadAttention": _multi_head_attention,
     "Attention": _packed_attention,
-    "GroupQueryAttention": _grouped_query,
+    "GroupQueryAttention": _grouped_query_attention,
     "MatMulNBits": _few_bits_matmul,
-    "GatherBlockQuantized": _blockwise_gather,
+    "GatherBlockQuantized": _gather_block_quantized,
 }
 _RULES = {
     **{(DOMAIN, op_type): rule for op_type, rule in _CONTRIBUTED.items()},

@@ -25,24 +25,23 @@ def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator
     for tensor in branch.initializer:
         yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
     for child in branch.node:
-        yield _renamed(child, names)
+        yield _with_renamed_values(child, names)
     for inner, outer in zip(branch.output, node.output, strict=False):
         if outer:
             yield helper.make_node("Identity", [names.get(inner.name, inner.name)], [outer])
 
 
-def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+def _with_renamed_values(node: onnx.NodeProto, new_names: Mapping[str, str]) -> onnx.NodeProto:
     copy = copied(node)
-    _rename(copy, names)
+    _rename_values(copy, new_names)
     return copy
 
 
-def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename values in a node and its nested graphs; ``names`` maps old names to new names."""
-    node.input[:] = [names.get(name, name) for name in node.input]
-    node.output[:] = [names.get(name, name) for name in node.output]
+def _rename_values(node: onnx.NodeProto, new_names: Mapping[str, str]) -> None:
+    node.input[:] = [new_names.get(name, name) for name in node.input]
+    node.output[:] = [new_names.get(name, name) for name in node.output]
     for graph in subgraphs(node):
         for child in graph.node:
-            _rename(child, names)
+            _rename_values(child, new_names)
         for value in graph.output:
-            value.name = names.get(value.name, value.name)
+            value.name = new_names.get(value.name, value.name)

@@ -35,25 +35,24 @@ _UNKNOWN = "unknown"
 _ADDS_SINCE = 16
 # Allowed types for each type constraint of an operator.
 _Types = Mapping[str, frozenset[str]]
-_Values = Mapping[str, onnx.TypeProto]
+_ValueTypes = Mapping[str, onnx.TypeProto]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A kernel for versions ``since`` to ``until`` of an operator.
+    """``constraint_names`` has the type constraint of each input and of each output.
 
-    A kernel without ``until`` is used only for version ``since``: ONNX Runtime does not assume that
-    the kernel fits later versions. For an operator without a schema in onnx, ``formals`` names the
-    type constraint of each input and output.
+    It is used for operators without a schema in onnx.
     """
 
-    since: int
-    until: int | None
-    types: _Types
-    formals: tuple[tuple[str, ...], tuple[str, ...]]
+    first_version: int
+    last_version: int | None
+    allowed_types: _Types
+    constraint_names: tuple[tuple[str, ...], tuple[str, ...]]
 
     def serves(self, version: int) -> bool:
-        return self.since <= version <= (self.until or self.since)
+        # ONNX Runtime does not assume that a kernel without a last version fits later versions.
+        return self.first_version <= version <= (self.last_version or self.first_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +98,17 @@ def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     constants are skipped. So are nodes that read and write only integers and booleans of at most
     one dimension and 1,024 bytes.
     """
-    judged = list(_judged(model))
-    functions = {_key(node) for node, fits, _ in judged if not fits and _is_function(model, node)}
+    looked_up = list(_looked_up_nodes(model))
+    functions = {
+        _key(node) for node, fits, _ in looked_up if not fits and _is_function(model, node)
+    }
     if functions:
         # onnx cannot inline every function; a node that it cannot inline counts as without a
         # kernel.
         with contextlib.suppress(RuntimeError):
             return check_kernels(infer_shapes(_inlined(model, functions)))
-    hosts = (_host_node(node, values) for node, fits, values in judged if not fits)
-    return KernelCheck(len(judged), tuple(hosts))
+    hosts = (_host_node(node, values) for node, fits, values in looked_up if not fits)
+    return KernelCheck(len(looked_up), tuple(hosts))
 
 
 def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> onnx.ModelProto:
@@ -126,13 +127,13 @@ def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
     names = [name for name in formals if f"tensor({word})" in types.get(name, ())]
     kernels = _kernels("" if schema.domain in DEFAULT_DOMAINS else schema.domain, schema.name)
     return not (kernels and names) or any(
-        word in kernel.types.get(names[0], {word})
+        word in kernel.allowed_types.get(names[0], {word})
         for kernel in kernels
         if kernel.serves(schema.since_version)
     )
 
 
-def _judged(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, bool, _Values]]:
+def _looked_up_nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, bool, _ValueTypes]]:
     """Yield each node that needs a kernel, whether it has one, and the types of values by name."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
     values: dict[str, onnx.TypeProto] = {}
@@ -147,34 +148,37 @@ def _judged(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, bool, _Val
                 yield node, _fits(node, versions, values), values
 
 
-def _fits(node: onnx.NodeProto, versions: Mapping[str, int], values: _Values) -> bool:
+def _fits(node: onnx.NodeProto, versions: Mapping[str, int], values: _ValueTypes) -> bool:
     kernels = _kernels(*_key(node))
     schema = _schema(node, versions)
     version = contrib.VERSION if schema is None else schema.since_version
-    types = dict(_types(node, schema, kernels, values))
-    return not _stays_on_host(node) and any(
-        all(types.get(name, next(iter(allowed))) in allowed for name, allowed in k.types.items())
+    types = dict(_constraint_types(node, schema, kernels, values))
+    return not _is_rejected_by_provider(node) and any(
+        all(
+            types.get(name, next(iter(allowed))) in allowed
+            for name, allowed in k.allowed_types.items()
+        )
         for k in kernels
         if k.serves(version)
     )
 
 
-def _types(
+def _constraint_types(
     node: onnx.NodeProto,
     schema: defs.OpSchema | None,
     kernels: Sequence[_Kernel],
-    values: _Values,
+    values: _ValueTypes,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name of the type constraint and the type of each input and output of a node."""
+    """Yield each type constraint, such as "T", with the type of a value that it constrains."""
     if schema is not None:
         formals = [[(f.type_str, f.name) for f in side] for side in (schema.inputs, schema.outputs)]
     else:
-        named = kernels[0].formals if kernels else ((), ())
+        named = kernels[0].constraint_names if kernels else ((), ())
         formals = [[(name, name) for name in side] for side in named]
     for names, side in zip((node.input, node.output), formals, strict=True):
         for place, name in enumerate(names):
-            for key in side[min(place, len(side) - 1)] if name and side else ():
-                yield key, _type_word(values.get(name))
+            for constraint in side[min(place, len(side) - 1)] if name and side else ():
+                yield constraint, _type_word(values.get(name))
 
 
 def _type_word(kind: onnx.TypeProto | None) -> str:
@@ -189,7 +193,7 @@ def _word(elem_type: int) -> str:
     return str(TensorProto.DataType.Name(elem_type)).lower()
 
 
-def _is_shape_arithmetic(node: onnx.NodeProto, values: _Values) -> bool:
+def _is_shape_arithmetic(node: onnx.NodeProto, values: _ValueTypes) -> bool:
     return all(_is_shape(values.get(name)) for name in (*node.input, *node.output) if name)
 
 
@@ -212,7 +216,7 @@ def _size_bytes(kind: onnx.TypeProto | None) -> int | None:
     return math.prod(shape) * width
 
 
-def _host_node(node: onnx.NodeProto, values: _Values) -> HostNode:
+def _host_node(node: onnx.NodeProto, values: _ValueTypes) -> HostNode:
     sizes = [_size_bytes(values.get(name)) for name in (*node.input, *node.output) if name]
     return HostNode(
         name=node.name or next(iter(node.output), ""),
@@ -253,12 +257,9 @@ _PEEPHOLES = 7
 _SAME = (b"SAME_UPPER", b"SAME_LOWER")
 
 
-def _stays_on_host(node: onnx.NodeProto) -> bool:
-    """Whether the provider has a kernel but rejects the node's attributes.
-
-    cuDNN pads transposed convolutions equally on both sides, and its recurrent layers support only
-    some activations and options (ONNX Runtime's cuda_execution_provider.cc).
-    """
+def _is_rejected_by_provider(node: onnx.NodeProto) -> bool:
+    # cuDNN pads transposed convolutions equally on both sides, and its recurrent layers support
+    # only some activations and options (ONNX Runtime's cuda_execution_provider.cc).
     settings = node_attributes(node) if is_standard(node, "ConvTranspose", *_ACTIVATIONS) else {}
     if node.op_type == "ConvTranspose":
         pads = settings.get("pads", [])
@@ -292,7 +293,7 @@ def _table() -> Mapping[tuple[str, str], Sequence[_Kernel]]:
             if row["operator"] == "ScatterND" and since >= _ADDS_SINCE:
                 types["T"] -= {"bfloat16"}
             until = int(row["until"]) if row["until"] else None
-            kernel = _Kernel(since, until, types, _formals(row["formals"]))
+            kernel = _Kernel(since, until, types, _constraint_names(row["formals"]))
             table.setdefault((row["domain"], row["operator"]), []).append(kernel)
     return table
 
@@ -303,6 +304,6 @@ def _constraints(entries: Iterable[str]) -> Iterator[tuple[str, frozenset[str]]]
         yield name, frozenset(types.split("|"))
 
 
-def _formals(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _constraint_names(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     inputs, _, outputs = text.partition(":")
     return tuple(inputs.split()), tuple(outputs.split())

@@ -30,7 +30,7 @@ def doubts(
             "file"
         )
     computed = folded(model)
-    if shared := _shared(model, trained, computed):
+    if shared := _layers_per_merged_tensor(model, trained, computed):
         listed = [f"{name} (in {count} layers)" for name, count in shared.items()]
         yield (
             f"the exporter probably merged equal tensors of different layers, which are trained as "
@@ -53,14 +53,12 @@ def doubts(
         )
 
 
-def _shared(
+def _layers_per_merged_tensor(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Trained tensors that an exporter probably merged, with the number of layers that share each.
+    """A tensor is included if several layers read it and all its numbers are equal.
 
-    A tensor is listed if all its numbers are equal. If ``computed`` has tensors, the exporter ran
-    an optimizer, which merges equal tensors: then a tensor is also listed if layers read it with
-    the same operator.
+    If ``computed`` is not empty, tensors that layers read with the same operator are included too.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -70,21 +68,23 @@ def _shared(
     for tensor in model.graph.initializer:
         nodes = readers[tensor.name] if tensor.name in trained else []
         if len(nodes) > 1:
-            same = nodes if is_uniform(tensor) else _alike(nodes) if computed else []
+            # The optimizer that computes tensors also merges equal tensors.
+            alike = _nodes_of_commonest_operator(nodes) if computed else []
+            same = nodes if is_uniform(tensor) else alike
             origin = [*computed[tensor.name].parameters] if tensor.name in computed else []
             owner = (origin or [tensor.name])[0].rpartition(".")[0]
-            layers[tensor.name] = len({_place(node, owner) for node in same})
+            layers[tensor.name] = len({_module_path(node, owner) for node in same})
     return {name: count for name, count in layers.items() if count > 1}
 
 
-def _alike(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes with the most frequent operator; none if this operator is Gather (an embedding)."""
+def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Empty if this operator is Gather, which reads embeddings."""
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]
 
 
-def _place(node: onnx.NodeProto, owner: str) -> str:
-    """Path of a node's module; the path of a repeated call, such as ``owner_1``, is ``owner``."""
+def _module_path(node: onnx.NodeProto, owner: str) -> str:
+    """If ``owner`` is called repeatedly, the path of a call, such as ``owner_1``, is ``owner``."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

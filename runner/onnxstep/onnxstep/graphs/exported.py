@@ -60,23 +60,27 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
     """Origins of the tensors that the dynamo exporter's optimizer computed, by tensor name."""
     computed = {name for node in model.graph.node for name in node.output}
     return {
-        value.name: _folded(value.name, _TEXTS.findall(entry.value), computed)
+        value.name: _sort_origins(value.name, _TEXTS.findall(entry.value), computed)
         for value in model.graph.value_info
         for entry in value.metadata_props
         if entry.key == _FOLDED
     }
 
 
-def _folded(name: str, origins: Collection[str], computed: Collection[str]) -> Folded:
-    """Make a Folded from a tensor's ``name`` and the ``origins`` that the exporter lists for it.
+def _sort_origins(
+    tensor_name: str, origins: Collection[str], node_outputs: Collection[str]
+) -> Folded:
+    """Origins with dots, or a single origin, are parameters or buffers.
 
-    Origins with dots, or a single origin, are parameters or buffers. ``name`` and all other origins
-    are operators. Names in ``computed`` are left out.
+    ``tensor_name`` and all other origins are operators. The result omits ``node_outputs`` and names
+    such as ``val_3``.
     """
     steps = {
-        step for step in (name, *origins) if step not in computed and not _OF_ONNX.fullmatch(step)
+        step
+        for step in (tensor_name, *origins)
+        if step not in node_outputs and not _OF_ONNX.fullmatch(step)
     }
-    sources = {step for step in steps - {name} if "." in step or len(origins) == 1}
+    sources = {step for step in steps - {tensor_name} if "." in step or len(origins) == 1}
     buffers = {step for step in sources if _BUFFER.search(step)}
     operators = frozenset(_NUMBERED.sub("", step) for step in steps - sources)
     return Folded(tuple(sorted(sources - buffers)), tuple(sorted(buffers)), operators)

@@ -47,7 +47,7 @@ _FOLDED = frozenset(
     }
 )  # fmt: skip
 # Output types are cached for nodes of at most this many bytes; a Constant may have gigabytes.
-_LONGEST_SIGNATURE = 2048
+_MOST_BYTES_OF_CACHED_NODE = 2048
 # Operators whose output size depends on values, but is at most the rank times the input's size.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
@@ -62,7 +62,7 @@ def fold_constants(
     wrongly are rewritten. A node that cannot be evaluated stays, without an error.
     """
     answer = copied(model)
-    values = _GraphValues(answer, fixed, plain_sequences=plain_sequences)
+    values = _TypesAndConstants(answer, fixed, plain_sequences=plain_sequences)
     outputs = {value.name for value in answer.graph.output}
     nodes = list(_folded_nodes(answer.graph.node, values, outputs))
     if plain_sequences:
@@ -70,34 +70,36 @@ def fold_constants(
     del answer.graph.node[:]
     answer.graph.node.extend(nodes)
     if values.has_corrections:
-        _declare_again(answer.graph, values.types)
-    _declare(answer.graph, values.contributed)
+        _replace_declared_shapes(answer.graph, values.types)
+    _declare_computed_types(answer.graph, values.contributed)
     return answer
 
 
 def misfit(model: onnx.ModelProto) -> str | None:
     """Describe the first node whose inputs ONNX refuses, with their shapes; None if all fit."""
-    values = _GraphValues(model, ())
+    values = _TypesAndConstants(model, ())
     for node in model.graph.node:
-        if values.infer(node) is not None:
+        if values.store_output_types(node) is not None:
             shapes = (f"{n}{list(static_shape(values.types[n]) or [])}" for n in node.input if n)
             name = node.name or next(filter(None, node.output), "")
             return f"node {name!r} ({node.op_type}) of {', '.join(shapes)}"
-        values.arrays.update(values.values_of(node) or {})
+        values.arrays.update(values.constant_outputs(node) or {})
     return None
 
 
-def _declare_again(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Replace shapes that onnx declared, perhaps wrongly, by the static shapes in ``types``."""
+def _replace_declared_shapes(
+    graph: onnx.GraphProto, computed_types: Mapping[str, onnx.TypeProto]
+) -> None:
     for value in [*graph.value_info, *graph.output]:
-        if static_shape(types.get(value.name)) is not None:
-            value.type.CopyFrom(types[value.name])
+        if static_shape(computed_types.get(value.name)) is not None:
+            value.type.CopyFrom(computed_types[value.name])
 
 
-def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declare ``types`` of values that onnx cannot infer; warn if a declared shape differs."""
+def _declare_computed_types(
+    graph: onnx.GraphProto, computed_types: Mapping[str, onnx.TypeProto]
+) -> None:
     declared = {value.name: value for value in [*graph.value_info, *graph.output]}
-    for name, kind in types.items():
+    for name, kind in computed_types.items():
         value = declared[name] if name in declared else graph.value_info.add(name=name)
         before, after = static_shape(value.type), static_shape(kind)
         if before is not None and before != after:
@@ -112,36 +114,33 @@ def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> Non
 
 
 def _folded_nodes(
-    nodes: Iterable[onnx.NodeProto], values: _GraphValues, outputs: set[str]
+    nodes: Iterable[onnx.NodeProto], values: _TypesAndConstants, outputs: set[str]
 ) -> Iterator[onnx.NodeProto]:
     for node in nodes:
-        written_out = _written_out(node, values, outputs)
-        if written_out is not None:
-            yield from written_out
+        replacement = _replacement_nodes(node, values, outputs)
+        if replacement is not None:
+            yield from replacement
         else:
-            for part in values.corrected(node):
+            for part in values.rewrite_if_misinferred(node):
                 yield _replaced(part, values, outputs)
 
 
-def _written_out(
-    node: onnx.NodeProto, values: _GraphValues, outputs: set[str]
+def _replacement_nodes(
+    node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The folded nodes that replace ``node``, if it is an If or creates or reads a sequence.
-
-    None for other nodes, and if the replacement is unknown. A node that creates a sequence is kept
-    among the new nodes, because other nodes may still read the sequence.
-    """
+    """None unless the node is an If, or creates or reads a sequence that is known."""
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
         return list(_folded_nodes(nodes, values, outputs))
 
     if is_standard(node, "If"):
-        branch = values.branch(node)
+        branch = values.nodes_of_branch(node)
         return fold(branch) if branch is not None else None
     if not values.plain_sequences or not is_standard(node, *MAKERS, *READERS):
         return None
     try:
         if node.op_type in MAKERS:
+            # Other nodes may still read the sequence.
             return [node, *fold(note_sequence(node, values.sequences, values.types, values.arrays))]
         values.copies.update(node.output if node.op_type == "SequenceAt" else ())
         return fold(plain_reader(node, values.sequences, values.arrays))
@@ -149,9 +148,11 @@ def _written_out(
         return None  # The sequence is unknown or unsuitable; shape inference reports the error.
 
 
-def _replaced(node: onnx.NodeProto, values: _GraphValues, outputs: set[str]) -> onnx.NodeProto:
-    values.infer(node)
-    arrays = values.values_of(node)
+def _replaced(
+    node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
+) -> onnx.NodeProto:
+    values.store_output_types(node)
+    arrays = values.constant_outputs(node)
     if arrays is None:
         return node
     values.arrays.update(arrays)
@@ -163,9 +164,7 @@ def _replaced(node: onnx.NodeProto, values: _GraphValues, outputs: set[str]) -> 
     )
 
 
-class _GraphValues:
-    """The known types and constant values in a graph, collected node by node."""
-
+class _TypesAndConstants:
     def __init__(
         self, model: onnx.ModelProto, fixed: Collection[str], *, plain_sequences: bool = False
     ) -> None:
@@ -175,7 +174,7 @@ class _GraphValues:
         self.has_corrections = False
         self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
         self._ir_version = model.ir_version
-        self.written_out = 0  # number of inlined branches, to make the names of their values unique
+        self._inlined_branches = 0  # makes the names of the branches' values unique
         self.plain_sequences = plain_sequences
         self.sequences: dict[str, list[str]] = {}  # names of the tensors of each sequence
         self.copies: set[str] = set()  # outputs of SequenceAt nodes
@@ -190,20 +189,15 @@ class _GraphValues:
             if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
 
-    def branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
-        """The nodes of the branch that an If takes; None if the condition is not constant."""
+    def nodes_of_branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
+        """Returns None if the condition of the If is not constant."""
         condition = self.arrays.get(node.input[0])
         if condition is None or condition.size != 1:
             return None
-        self.written_out += 1
-        return branch_nodes(node, bool(condition.item()), self.written_out)
+        self._inlined_branches += 1
+        return branch_nodes(node, bool(condition.item()), self._inlined_branches)
 
-    def corrected(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
-        """The nodes that replace ``node`` if onnx would infer a wrong shape for its output.
-
-        Other nodes are returned unchanged. So are nodes whose input shapes are unknown or do not
-        fit the operator.
-        """
+    def rewrite_if_misinferred(self, node: onnx.NodeProto) -> Sequence[onnx.NodeProto]:
         if not is_misinferred(node, self._opset):
             return [node]
         input_shapes = [static_shape(self.types.get(name)) for name in filter(None, node.input)]
@@ -217,8 +211,8 @@ class _GraphValues:
         self.has_corrections |= parts != [node]
         return parts
 
-    def infer(self, node: onnx.NodeProto) -> Exception | None:
-        """Store the types of the node's outputs; return ONNX's error if it refuses the inputs."""
+    def store_output_types(self, node: onnx.NodeProto) -> Exception | None:
+        """Returns ONNX's error if ONNX lacks the operator or refuses the inputs."""
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
             return None
@@ -226,7 +220,7 @@ class _GraphValues:
             self.contributed |= contrib.output_types(node, self.types)
             self.types |= self.contributed
             return None
-        key = self._signature(node, names)
+        key = self._cache_key_of_types(node, names)
         kinds: Sequence[onnx.TypeProto | None]
         if key is None or key not in self._inferred:
             try:
@@ -250,22 +244,23 @@ class _GraphValues:
             node, schema, self.types, self.arrays, self._imports, self._ir_version
         )
 
-    def _signature(self, node: onnx.NodeProto, names: Sequence[str]) -> Hashable | None:
-        """Cache key of a node's output types; None if the node is large or contains subgraphs."""
-        if node.ByteSize() > _LONGEST_SIGNATURE or node.op_type in NESTED:
+    def _cache_key_of_types(
+        self, node: onnx.NodeProto, input_names: Sequence[str]
+    ) -> Hashable | None:
+        if node.ByteSize() > _MOST_BYTES_OF_CACHED_NODE or node.op_type in NESTED:
             return None
         return (
             node.op_type,
             node.domain,
             tuple(map(bool, node.output)),
             tuple(attribute.SerializeToString() for attribute in node.attribute),
-            tuple(self.types[name].SerializeToString() for name in names),
-            tuple(_identity(self.arrays.get(name)) for name in names),
+            tuple(self.types[name].SerializeToString() for name in input_names),
+            tuple(_identity(self.arrays.get(name)) for name in input_names),
             tuple(map(bool, node.input)),
         )
 
-    def values_of(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs, by name; None if they are not constant or too large."""
+    def constant_outputs(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
+        """None if the outputs are not constant, or if their size is unknown or too large."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         if is_standard(node, "CastLike") and node.input[1] in self.types:
@@ -274,16 +269,18 @@ class _GraphValues:
         constant = node.op_type in _FOLDED and feeds.keys() >= set(filter(None, node.input))
         if node.domain or not (of_shape or constant):
             return None
-        if not all(map(self._is_small, _bounds(node))):
+        bounds = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
+        if not all(map(self._is_small, filter(None, bounds))):
             return None
-        return self._measured(node) if of_shape else self._evaluated(node, feeds)
+        return (
+            self._output_of_shape_node(node) if of_shape else self._evaluate_with_cache(node, feeds)
+        )
 
     def _is_small(self, name: str) -> bool:
         shape = static_shape(self.types.get(name))
         return shape is not None and math.prod(shape) <= MAX_FOLDED_ELEMENTS
 
-    def _measured(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The output of a Shape or Size node, by name; None if the input's shape is unknown."""
+    def _output_of_shape_node(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         shape = static_shape(self.types.get(node.input[0]))
         if shape is None:
             return None
@@ -293,10 +290,9 @@ class _GraphValues:
         part = shape[slice(limits.get("start"), limits.get("end"))]
         return {node.output[0]: np.array(part, dtype=np.int64)}
 
-    def _evaluated(
+    def _evaluate_with_cache(
         self, node: onnx.NodeProto, feeds: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
-        """Evaluate a node; nodes with equal attributes and input values are evaluated once."""
         key = (
             node.op_type,
             tuple(attribute.SerializeToString() for attribute in node.attribute),
@@ -326,9 +322,3 @@ class _GraphValues:
 
 def _identity(array: Array | None) -> Hashable:
     return None if array is None else (array.dtype.str, array.shape, array.tobytes())
-
-
-def _bounds(node: onnx.NodeProto) -> Sequence[str]:
-    """Names of the inputs or outputs whose sizes decide if the node is small enough to fold."""
-    names = node.input if node.op_type in _BOUNDED_BY_INPUT else node.output
-    return [name for name in names if name]

@@ -40,42 +40,42 @@ def check_calls(model: onnx.ModelProto) -> None:
     if not model.functions:
         return
     bodies = {(body.domain, body.name, body.overload): body for body in model.functions}
-    costs: dict[_Key, int] = {}
+    function_costs: dict[_Key, int] = {}
     for key in bodies:
-        _measure(key, bodies, costs, ())
+        _store_function_cost(key, bodies, function_costs, ())
     written = [*model.graph.node, *(node for body in model.functions for node in body.node)]
-    cost = _cost(model.graph.node, costs)
-    if cost > _MAX_COST + _MAX_COST_PER_WRITTEN * _cost(written, {}):
+    cost = _inlined_cost(model.graph.node, function_costs)
+    if cost > _MAX_COST + _MAX_COST_PER_WRITTEN * _inlined_cost(written, {}):
         raise ModelError(
             f"the model's functions expand to a graph of about {cost // 2**20} MiB, too large for "
             f"the {len(written)} nodes in the file; export the model again without functions"
         )
 
 
-def _cost(nodes: Sequence[onnx.NodeProto], costs: Mapping[_Key, int]) -> int:
-    """Approximate bytes of ``nodes``, including nested graphs and bodies of called functions."""
-    called = sum(_COST_OF_A_NODE + costs.get(_call_key(node), 0) for node in nested_nodes(nodes))
+def _inlined_cost(nodes: Sequence[onnx.NodeProto], function_costs: Mapping[_Key, int]) -> int:
+    called = sum(
+        _COST_OF_A_NODE + function_costs.get(_call_key(node), 0) for node in nested_nodes(nodes)
+    )
     return int(called + sum(node.ByteSize() for node in nodes))
 
 
-def _measure(
+def _store_function_cost(
     key: _Key,
     bodies: dict[_Key, onnx.FunctionProto],
-    costs: dict[_Key, int],
+    function_costs: dict[_Key, int],
     callers: tuple[_Key, ...],
 ) -> None:
-    """Store in ``costs`` the approximate bytes of the function ``key`` and of all that it calls."""
     if key in callers or len(callers) >= _DEEPEST:
         raise ModelError(
             f"function {key[1]!r}: expected calls nested at most {_DEEPEST} deep, got more, or a "
             "function that calls itself"
         )
-    if key in costs:
+    if key in function_costs:
         return
     for callee in dict.fromkeys(map(_call_key, nested_nodes(bodies[key].node))):
         if callee in bodies:
-            _measure(callee, bodies, costs, (*callers, key))
-    costs[key] = _cost(bodies[key].node, costs)
+            _store_function_cost(callee, bodies, function_costs, (*callers, key))
+    function_costs[key] = _inlined_cost(bodies[key].node, function_costs)
 
 
 def _call_key(node: onnx.NodeProto) -> _Key:

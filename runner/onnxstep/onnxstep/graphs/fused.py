@@ -39,31 +39,28 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
     return answer
 
 
-class _Parts:
-    """Nodes that replace the fused ``node``; new names begin with the name of its first output."""
-
+class _UnfusedNodes:
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
-        self.node, self.opset, self.elem_type = node, opset, elem_type
+        self.fused_node, self.opset, self.elem_type = node, opset, elem_type
         self.nodes: list[onnx.NodeProto] = []
         self.attributes: Mapping[str, Any] = node_attributes(node)
 
-    def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Append a node with one output; return the output's name."""
-        name = output or f"{self.node.output[0]}/{op_type}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op_type, list(inputs), [name], **attributes))
-        return name
+    def add_node(
+        self, op_type: str, *input_names: str, output_name: str = "", **attributes: Any
+    ) -> str:
+        output_name = output_name or f"{self.fused_node.output[0]}/{op_type}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, list(input_names), [output_name], **attributes))
+        return output_name
 
-    def output(self, place: int) -> str:
-        """Name of the fused node's output with the index ``place``; "" if the node omits it."""
-        return self.node.output[place] if place < len(self.node.output) else ""
+    def output_name(self, index: int) -> str:
+        return self.fused_node.output[index] if index < len(self.fused_node.output) else ""
 
     def constant(self, number: float, elem_type: int) -> str:
         dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-        return self.add("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
+        return self.add_node("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
 
-    def cast(self, x: str, before: int, after: int) -> str:
-        """Cast x from type ``before`` to ``after`` unless they are equal; return the new name."""
-        return x if before == after else self.add("Cast", x, to=after)
+    def cast_if_needed(self, x: str, old_type: int, new_type: int) -> str:
+        return x if old_type == new_type else self.add_node("Cast", x, to=new_type)
 
 
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
@@ -88,7 +85,7 @@ def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[o
     if rule is None:
         return [node]
     try:
-        parts = _Parts(node, opset, types[node.input[:2][-1]])
+        parts = _UnfusedNodes(node, opset, types[node.input[:2][-1]])
         rule(parts)
     except (ValueError, TypeError, AttributeError, IndexError, KeyError):
         raise ModelError(
@@ -97,7 +94,7 @@ def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[o
     return parts.nodes
 
 
-def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_Parts], None] | None:
+def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_UnfusedNodes], None] | None:
     if is_standard(node, "SimplifiedLayerNormalization") and _over_last(node):
         return _simplified_layer_normalization
     is_early = is_standard(node, "LayerNormalization") and opset < _LAYER_NORMALIZATION
@@ -108,42 +105,47 @@ def _over_last(node: onnx.NodeProto) -> bool:
     return all(entry.i == -1 for entry in node.attribute if entry.name == "axis")
 
 
-def _simplified_layer_normalization(parts: _Parts) -> None:
+def _simplified_layer_normalization(parts: _UnfusedNodes) -> None:
     """Emit x / √(mean x² + ε) · scale; the second output is 1 / √(mean x² + ε)."""
-    _normalized(parts, _wide(parts))
+    _normalized(parts, _input_in_statistics_type(parts))
 
 
-def _layer_normalization(parts: _Parts) -> None:
+def _layer_normalization(parts: _UnfusedNodes) -> None:
     """Emit (x - mean) · r · scale + bias, mean and r, with r = 1 / √(variance + ε)."""
-    x = _wide(parts)
-    mean = _mean(parts, x, parts.output(1))
-    _normalized(parts, parts.add("Sub", x, mean), place=2)
+    x = _input_in_statistics_type(parts)
+    mean = _mean(parts, x, parts.output_name(1))
+    _normalized(parts, parts.add_node("Sub", x, mean), place=2)
 
 
-def _wide(parts: _Parts) -> str:
-    """Cast the node's input to the type of mean and variance; return the name of the result."""
-    return parts.cast(parts.node.input[0], parts.elem_type, _statistics(parts))
+def _input_in_statistics_type(parts: _UnfusedNodes) -> str:
+    return parts.cast_if_needed(parts.fused_node.input[0], parts.elem_type, _statistics_type(parts))
 
 
-def _statistics(parts: _Parts) -> int:
-    """Element type of mean and variance: float32 for half inputs, in which squares overflow."""
+def _statistics_type(parts: _UnfusedNodes) -> int:
+    # Squares overflow in float16.
     return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
 
 
-def _normalized(parts: _Parts, x: str, place: int = 1) -> None:
-    scale, *bias = parts.node.input[1:]
-    mean = _mean(parts, parts.add("Mul", x, x))
-    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON), _statistics(parts))
-    root = parts.add("Sqrt", parts.add("Add", mean, epsilon))
-    inverse = parts.add("Reciprocal", root, output=parts.output(place))
-    unit = parts.cast(parts.add("Mul", x, inverse), _statistics(parts), parts.elem_type)
+def _normalized(parts: _UnfusedNodes, x: str, place: int = 1) -> None:
+    scale, *bias = parts.fused_node.input[1:]
+    mean = _mean(parts, parts.add_node("Mul", x, x))
+    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON), _statistics_type(parts))
+    root = parts.add_node("Sqrt", parts.add_node("Add", mean, epsilon))
+    inverse = parts.add_node("Reciprocal", root, output_name=parts.output_name(place))
+    unit = parts.cast_if_needed(
+        parts.add_node("Mul", x, inverse), _statistics_type(parts), parts.elem_type
+    )
     if not any(bias):
-        parts.add("Mul", unit, scale, output=parts.output(0))
+        parts.add_node("Mul", unit, scale, output_name=parts.output_name(0))
         return
-    parts.add("Add", parts.add("Mul", unit, scale), bias[0], output=parts.output(0))
+    parts.add_node(
+        "Add", parts.add_node("Mul", unit, scale), bias[0], output_name=parts.output_name(0)
+    )
 
 
-def _mean(parts: _Parts, x: str, output: str = "") -> str:
+def _mean(parts: _UnfusedNodes, x: str, output_name: str = "") -> str:
     if parts.opset < _AXES_ARE_INPUTS:
-        return parts.add("ReduceMean", x, output=output, axes=[-1], keepdims=1)
-    return parts.add("ReduceMean", x, parts.add("Constant", value_ints=[-1]), output=output)
+        return parts.add_node("ReduceMean", x, output_name=output_name, axes=[-1], keepdims=1)
+    return parts.add_node(
+        "ReduceMean", x, parts.add_node("Constant", value_ints=[-1]), output_name=output_name
+    )

@@ -64,7 +64,8 @@ def inferred_types(
     operand_types = {name: types[name] for name in names}
     try:
         if not schema.has_type_and_shape_inference_function:
-            return _types_of_body(node, operand_types, opset_imports, ir_version)
+            # onnx infers the types from the operator's function body.
+            return _infer_types_from_body(node, operand_types, opset_imports, ir_version)
         return shape_inference.infer_node_outputs(
             schema, node, operand_types, data, None, opset_imports, ir_version
         )
@@ -72,13 +73,12 @@ def inferred_types(
         raise shape_inference.InferenceError(str(error)) from None
 
 
-def _types_of_body(
+def _infer_types_from_body(
     node: onnx.NodeProto,
     input_types: Mapping[str, onnx.TypeProto],
     opset_imports: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Infer output types from the operator's function body, if the schema cannot infer them."""
     inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
     graph = helper.make_graph([node], "node", inputs, outputs)

@@ -57,7 +57,7 @@ def draw(
     ``seed`` is the seed of the run; equal seeds give equal values.
     """
     values = np.empty(math.prod(shape), dtype=dtype)
-    randoms = _Words(np.array([initial.seed, seed], dtype=np.uint64))
+    randoms = _RandomWords(np.array([initial.seed, seed], dtype=np.uint64))
     fill = DISTRIBUTIONS[initial.distribution]
 
     def fill_chunk(begin: int) -> None:
@@ -82,59 +82,53 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
 # NumPy guarantees the sequence of the generator's words, but may change the floats of its
 # Generator. So this module computes the floats itself.
 @dataclass(frozen=True)
-class _Words:
-    """The random words for a parameter, which can be read from any index."""
-
+class _RandomWords:
     key: NDArray[np.uint64]
 
-    def after(self, place: int) -> np.random.Philox:
-        """Random generator whose next word is the word with index ``place``."""
-        generator = np.random.Philox(key=self.key, counter=place // _WORDS_AT_ONCE)
-        generator.random_raw(place % _WORDS_AT_ONCE)
+    def generator_at(self, word_index: int) -> np.random.Philox:
+        generator = np.random.Philox(key=self.key, counter=word_index // _WORDS_AT_ONCE)
+        generator.random_raw(word_index % _WORDS_AT_ONCE)
         return generator
 
 
-def _uniform(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
-    following = randoms.after(begin)
-    for block in _blocks(part.size):
-        part[block] = (2 * _unit_interval(following, block) - 1) * scale
+def _fill_uniform(randoms: _RandomWords, begin: int, values: NDArray[Any], scale: float) -> None:
+    following = randoms.generator_at(begin)
+    for block in _blocks(values.size):
+        values[block] = (2 * _draw_from_unit_interval(following, block) - 1) * scale
 
 
-def _normal(randoms: _Words, begin: int, part: NDArray[Any], scale: float) -> None:
-    """Fill ``part`` with normal numbers (Box and Muller, Ann. Math. Statistics 29, 1958).
-
-    The random words from ``begin`` on give first all radii, then all angles.
-    """
-    pairs = (part.size + 1) // 2
-    cosines, sines = part[:pairs], part[pairs:]
-    radii, angles = randoms.after(begin), randoms.after(begin + pairs)
+def _fill_normal(randoms: _RandomWords, begin: int, values: NDArray[Any], scale: float) -> None:
+    """The method is that of Box and Muller (Ann. Math. Statistics 29, 1958)."""
+    pairs = (values.size + 1) // 2
+    cosines, sines = values[:pairs], values[pairs:]
+    # The words from ``begin`` on give first all radii, then all angles.
+    radii, angles = randoms.generator_at(begin), randoms.generator_at(begin + pairs)
     for block in _blocks(pairs):
         # 1 - u is never 0.
-        radius = np.sqrt(-2 * np.log(1 - _unit_interval(radii, block)))
-        angle = 2 * np.pi * _unit_interval(angles, block)
+        radius = np.sqrt(-2 * np.log(1 - _draw_from_unit_interval(radii, block)))
+        angle = 2 * np.pi * _draw_from_unit_interval(angles, block)
         cosines[block] = radius * np.cos(angle) * scale
         sine = radius * np.sin(angle) * scale
         sines[block] = sine[: len(sines[block])]
 
 
-def _constant(_randoms: _Words, _begin: int, part: NDArray[Any], scale: float) -> None:
-    part[...] = scale
+def _fill_constant(_randoms: _RandomWords, _begin: int, values: NDArray[Any], scale: float) -> None:
+    values[...] = scale
 
 
 def _blocks(count: int) -> Iterator[slice]:
     return (slice(at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK))
 
 
-def _unit_interval(generator: np.random.Philox, block: slice) -> NDArray[np.float64]:
-    """Draw uniform numbers in [0, 1) with 53 random bits, one for each element of ``block``."""
+def _draw_from_unit_interval(generator: np.random.Philox, block: slice) -> NDArray[np.float64]:
     upper = generator.random_raw(block.stop - block.start) >> np.uint64(11)
     return np.asarray(upper, np.float64) * _UNIT
 
 
-DISTRIBUTIONS: dict[str, Callable[[_Words, int, NDArray[Any], float], None]] = {
-    "uniform": _uniform,
-    "normal": _normal,
-    "constant": _constant,
+DISTRIBUTIONS: dict[str, Callable[[_RandomWords, int, NDArray[Any], float], None]] = {
+    "uniform": _fill_uniform,
+    "normal": _fill_normal,
+    "constant": _fill_constant,
 }
 
 

@@ -47,7 +47,7 @@ def load_model(path: Path) -> onnx.ModelProto:
     """
     try:
         model = _parse(_read(path))
-        _check_texts(model)
+        _require_utf8_texts(model)
         load_external_data(model, path.parent, MAX_MODEL_BYTES)
         model = unfuse(model)
         _check(model)
@@ -74,7 +74,7 @@ def load_model_bytes(data: bytes) -> onnx.ModelProto:
     Raises ModelError as ``load_model`` does, and for external data.
     """
     model = _parse(data)
-    _check_texts(model)
+    _require_utf8_texts(model)
     load_external_data(model, None, MAX_MODEL_BYTES)
     model = unfuse(model)
     _check(model)
@@ -118,7 +118,8 @@ def _check(model: onnx.ModelProto) -> None:
     sort_nodes(model)
     open_dimensions(model)
     drop_constant_shapes(model)
-    require_end(lambda: _check_and_infer(model), "onnx's check of this graph")
+    # A call may crash or not end, so all are first made in a copy of the process.
+    require_end(lambda: _try_onnx_calls(model), "onnx's check of this graph")
     # onnx's checker requires a shape for every output; ONNX Runtime does not.
     complete_declarations(model, _check_by_onnx)
     check_tensors(model)
@@ -126,11 +127,7 @@ def _check(model: onnx.ModelProto) -> None:
     weights_to_initializers(model)
 
 
-def _check_and_infer(model: onnx.ModelProto) -> None:
-    """Call onnx's checker and shape inference as ``load_model`` would, and ignore their errors.
-
-    This function first runs in a copy of the process, in case a call crashes or does not end.
-    """
+def _try_onnx_calls(model: onnx.ModelProto) -> None:
     calls: list[Callable[[onnx.ModelProto], object]] = [
         onnx.checker.check_model,
         # Inlining also inserts the attributes that calls pass to functions.
@@ -158,13 +155,13 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
         raise ModelError(f"expected a valid ONNX model; {one_line(error)}") from None
 
 
-def _check_texts(message: Message) -> None:
-    """Raise ModelError for text that is not UTF-8, which protobuf returns as bytes."""
+def _require_utf8_texts(message: Message) -> None:
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             for child in value if field.is_repeated else [value]:
-                _check_texts(child)
+                _require_utf8_texts(child)
         elif field.type == FieldDescriptor.TYPE_STRING:
+            # protobuf returns text that is not UTF-8 as bytes.
             for text in value if field.is_repeated else [value]:
                 if isinstance(text, bytes):
                     raise ModelError(f"{field.name}: expected text in UTF-8, got {text!r:.80}")
@@ -192,7 +189,7 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
         if uses_external_data(tensor):
             if folder is None:
                 raise ModelError(f"tensor {tensor.name!r}: external data needs the model's path")
-            room_bytes -= _load(tensor, folder, room_bytes)
+            room_bytes -= _load_tensor_data(tensor, folder, room_bytes)
 
 
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
@@ -206,19 +203,18 @@ def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
         if uses_external_data(tensor):
             location = _location(tensor)
             if location not in files:
-                files[location] = _confined(folder, location, tensor.name).stat().st_size
-            _require_inside(tensor, location, files[location])
+                files[location] = _file_inside_folder(folder, location, tensor.name).stat().st_size
+            _require_data_within_file(tensor, location, files[location])
     return tuple(files)
 
 
-def _require_inside(tensor: onnx.TensorProto, location: str, size_bytes: int) -> None:
-    """Raise ModelError if a tensor's data would extend beyond the end of its file."""
+def _require_data_within_file(tensor: onnx.TensorProto, location: str, file_bytes: int) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     ends = [entries.get(key, "0") for key in ("offset", "length")]
-    if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > size_bytes:
+    if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > file_bytes:
         raise ModelError(
             f"tensor {tensor.name!r}: expected its data up to byte {sum(map(int, ends))} of "
-            f"{location!r}, which has {size_bytes}: copy the file that was written with the graph"
+            f"{location!r}, which has {file_bytes}: copy the file that was written with the graph"
         )
 
 
@@ -226,13 +222,13 @@ def _location(tensor: onnx.TensorProto) -> str:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
-def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
-    """Read the data of ``tensor``; return its size. Raises ModelError above ``room_bytes``."""
+def _load_tensor_data(tensor: onnx.TensorProto, folder: Path, limit_bytes: int) -> int:
+    """Returns the number of bytes read."""
     try:
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        file = _confined(folder, _location(tensor), tensor.name)
+        file = _file_inside_folder(folder, _location(tensor), tensor.name)
         demanded_bytes = int(entries.get("length", file.stat().st_size))
-        if demanded_bytes > room_bytes:
+        if demanded_bytes > limit_bytes:
             raise ModelError(
                 f"tensor {tensor.name!r}: its external data makes the model larger than protobuf's "
                 f"2 GB; {_HOW_TO_SHRINK}"
@@ -243,10 +239,9 @@ def _load(tensor: onnx.TensorProto, folder: Path, room_bytes: int) -> int:
     return len(tensor.raw_data)
 
 
-def _confined(folder: Path, location: str, name: str) -> Path:
-    """Path of the regular file ``location`` in ``folder``; raises ModelError if there is none."""
-    where = f"tensor {name!r}: external data: expected a file inside the model's folder"
-    if _escapes(location):
+def _file_inside_folder(folder: Path, location: str, tensor_name: str) -> Path:
+    where = f"tensor {tensor_name!r}: external data: expected a file inside the model's folder"
+    if _is_unsafe_location(location):
         raise ModelError(f"{where}, named relative to it, got {location!r}")
     file = folder / location
     steps = [file, *file.parents][: len(PurePosixPath(location).parts)]
@@ -257,8 +252,7 @@ def _confined(folder: Path, location: str, name: str) -> Path:
     return file
 
 
-def _escapes(location: str) -> bool:
-    """Whether a location is empty, absolute or outside the folder, on POSIX or Windows."""
+def _is_unsafe_location(location: str) -> bool:
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     rooted = posix.is_absolute() or windows.anchor != ""
     return rooted or not posix.parts or "\0" in location or ".." in {*posix.parts, *windows.parts}

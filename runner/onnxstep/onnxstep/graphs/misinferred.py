@@ -25,59 +25,52 @@ _SAME = (b"SAME_UPPER", _LOWER)
 
 
 @dataclass(frozen=True)
-class _Axis:
-    """The windows of a pooling node along an axis; all sizes are in elements.
-
-    ``length`` is the input's length, ``extent`` a window's length including dilation. ``begin`` and
-    ``end`` are the paddings.
-    """
-
-    length: int
-    extent: int
+class _PoolingAxis:
+    input_length: int
+    dilated_window_length: int
     stride: int
-    begin: int
-    end: int
+    begin_padding: int
+    end_padding: int
 
     @property
     def _free(self) -> int:
-        return self.length + self.begin + self.end - self.extent
+        return (
+            self.input_length + self.begin_padding + self.end_padding - self.dilated_window_length
+        )
 
     @property
-    def windows(self) -> int:
+    def window_count(self) -> int:
         counted = -(-self._free // self.stride) + 1
-        return counted - 1 if self.is_over else counted
+        return counted - 1 if self.has_window_in_padding else counted
 
     @property
-    def is_over(self) -> bool:
+    def has_window_in_padding(self) -> bool:
         """Whether ``ceil_mode`` would start the last window after the input's last element."""
-        return -(-self._free // self.stride) * self.stride >= self.length + self.begin
+        return -(-self._free // self.stride) * self.stride >= self.input_length + self.begin_padding
 
     @property
-    def rounds_up(self) -> bool:
+    def needs_ceil_mode(self) -> bool:
         """Whether the last window exists only because of ``ceil_mode``."""
-        return not self.is_over and self._free % self.stride != 0
+        return not self.has_window_in_padding and self._free % self.stride != 0
 
-    def padded(self, padding: bytes, kernel: int) -> _Axis:
-        """Copy with the pads of the ``auto_pad`` mode ``padding``.
-
-        As in ONNX Runtime 1.31, the pads ignore dilation: ``kernel`` is the undilated length.
-        """
-        if padding not in _SAME:
-            return replace(self, begin=0, end=0)
-        steps = (self.length - 1) // self.stride
-        missing = steps * self.stride + kernel - self.length
+    def with_auto_pad(self, auto_pad: bytes, undilated_length: int) -> _PoolingAxis:
+        # As in ONNX Runtime 1.31, the pads ignore dilation.
+        if auto_pad not in _SAME:
+            return replace(self, begin_padding=0, end_padding=0)
+        steps = (self.input_length - 1) // self.stride
+        missing = steps * self.stride + undilated_length - self.input_length
         # A negative number is rounded towards zero: windows then begin after the first element.
-        begin = int((missing + (padding == _LOWER)) / 2)
-        return replace(self, begin=begin, end=missing - begin)
+        begin = int((missing + (auto_pad == _LOWER)) / 2)
+        return replace(self, begin_padding=begin, end_padding=missing - begin)
 
     @property
-    def exact_end(self) -> int:
-        """End padding with which the last window ends at the last element.
+    def exact_end_padding(self) -> int:
+        """With this end padding, the last window ends at the last padded element.
 
         The padding is negative if no window contains the last elements.
         """
-        covered = (self.windows - 1) * self.stride + self.extent
-        return covered - self.length - self.begin
+        covered = (self.window_count - 1) * self.stride + self.dilated_window_length
+        return covered - self.input_length - self.begin_padding
 
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
@@ -103,21 +96,21 @@ def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
 def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
     """Nodes that replace a misinferred node; ``shapes`` are the shapes of its inputs."""
     if node.op_type in _POOLS:
-        return _pooled(node, shapes[0])
+        return _pool_with_explicit_pads(node, shapes[0])
     if node.op_type == "Einsum":
-        return _einsum_of_full_labels(node, shapes)
+        return _expand_einsum_operands(node, shapes)
     plain = copied(node)
     plain.attribute.append(helper.make_attribute("onesided", 1))
     return [plain]
 
 
-def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    """Expand the operands of an Einsum to the full length of each label; return all nodes."""
+def _expand_einsum_operands(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
     operands = (
         node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
     )
     labels = [
-        _labels(term, len(shape)) for term, shape in zip(operands.split(","), shapes, strict=False)
+        _axis_labels(term, len(shape))
+        for term, shape in zip(operands.split(","), shapes, strict=False)
     ]
     lengths: dict[str, int] = {}
     for term, shape in zip(labels, shapes, strict=False):
@@ -138,45 +131,43 @@ def _einsum_of_full_labels(node: onnx.NodeProto, shapes: Sequence[Shape]) -> lis
     return [*parts, plain]
 
 
-def _labels(term: str, rank: int) -> list[str]:
-    """The label of each axis of an operand; "" for axes that an ellipsis covers."""
+def _axis_labels(term: str, rank: int) -> list[str]:
     before, ellipsis, after = term.partition("...")
-    hidden = max(rank - len(before) - len(after), 0) if ellipsis else 0
-    return [*before, *[""] * hidden, *after]
+    ellipsis_axes = max(rank - len(before) - len(after), 0) if ellipsis else 0
+    return [*before, *[""] * ellipsis_axes, *after]
 
 
-def _pooled(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
-    """Replace a pooling node by nodes for which shape inference and runtimes agree on the shape.
-
-    The new node has explicit pads. Negative pads become a Slice of the input. A node with negative
-    pads that also outputs indices of maxima stays as it is.
-    """
+def _pool_with_explicit_pads(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     attributes = node_attributes(node)
-    axes = _axes(attributes, shape[_BATCH_AND_CHANNELS:])
-    rounds_up = bool(attributes.get("ceil_mode")) and any(axis.rounds_up for axis in axes)
-    begins = [axis.begin for axis in axes]
-    ends = [axis.exact_end if rounds_up and axis.is_over else axis.end for axis in axes]
+    axes = _pooling_axes(attributes, shape[_BATCH_AND_CHANNELS:])
+    rounds_up = bool(attributes.get("ceil_mode")) and any(axis.needs_ceil_mode for axis in axes)
+    begins = [axis.begin_padding for axis in axes]
+    ends = [
+        axis.exact_end_padding if rounds_up and axis.has_window_in_padding else axis.end_padding
+        for axis in axes
+    ]
     cuts = any(pad < 0 for pad in (*begins, *ends))
-    # A Slice would change the indices of maxima.
+    # A Slice replaces negative pads, but would change the indices of maxima.
     if not axes or (cuts and any(node.output[1:])):
         return [node]
     pads = [max(pad, 0) for pad in (*begins, *ends)]
     attributes["pads"] = pads
     for name in ("auto_pad", *(() if rounds_up else ("ceil_mode",))):
         attributes.pop(name, None)
-    stops = [axis.length + min(end, 0) for axis, end in zip(axes, ends, strict=True)]
-    *cutting, source = _cut(node, begins, stops) if cuts else [node.input[0]]
+    stops = [axis.input_length + min(end, 0) for axis, end in zip(axes, ends, strict=True)]
+    cutting, source = _crop_spatial_axes(node, begins, stops) if cuts else ([], node.input[0])
     pool = helper.make_node(node.op_type, [source], node.output, name=node.name, **attributes)
     return [*cutting, pool]
 
 
-def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> list[Any]:
-    """Nodes that crop the spatial axes of the node's input; the last item is the result's name."""
+def _crop_spatial_axes(
+    node: onnx.NodeProto, begin_pads: Sequence[int], end_indices: Sequence[int]
+) -> tuple[list[onnx.NodeProto], str]:
     name = f"{node.output[0]}/pooled"
     bounds = {
-        "starts": [max(-begin, 0) for begin in begins],
-        "ends": stops,
-        "axes": range(_BATCH_AND_CHANNELS, _BATCH_AND_CHANNELS + len(stops)),
+        "starts": [max(-begin, 0) for begin in begin_pads],
+        "ends": end_indices,
+        "axes": range(_BATCH_AND_CHANNELS, _BATCH_AND_CHANNELS + len(end_indices)),
     }
     constants = [
         helper.make_node(
@@ -188,12 +179,11 @@ def _cut(node: onnx.NodeProto, begins: Sequence[int], stops: Sequence[int]) -> l
         for key, numbers in bounds.items()
     ]
     inputs = [node.input[0], *(constant.output[0] for constant in constants)]
-    return [*constants, helper.make_node("Slice", inputs, [name], name=name), name]
+    return [*constants, helper.make_node("Slice", inputs, [name], name=name)], name
 
 
-def _axes(attributes: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
-    """The windows along each spatial axis; empty if the attributes do not fit the shape."""
-    rank, kernel = len(lengths), attributes.get("kernel_shape", ())
+def _pooling_axes(attributes: dict[str, Any], spatial_lengths: Sequence[int]) -> list[_PoolingAxis]:
+    rank, kernel = len(spatial_lengths), attributes.get("kernel_shape", ())
     pads = attributes.get("pads") or [0] * 2 * rank
     strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
     if {len(kernel), len(strides), len(dilations), len(pads) // 2} != {rank}:
@@ -201,10 +191,16 @@ def _axes(attributes: dict[str, Any], lengths: Sequence[int]) -> list[_Axis]:
     if min(strides, default=1) < 1:
         return []
     axes = [
-        _Axis(lengths[i], dilations[i] * (kernel[i] - 1) + 1, strides[i], pads[i], pads[rank + i])
+        _PoolingAxis(
+            spatial_lengths[i],
+            dilations[i] * (kernel[i] - 1) + 1,
+            strides[i],
+            pads[i],
+            pads[rank + i],
+        )
         for i in range(rank)
     ]
     padding = attributes.get("auto_pad", _GIVEN)
     if padding == _GIVEN:
         return axes
-    return [axis.padded(padding, size) for axis, size in zip(axes, kernel, strict=True)]
+    return [axis.with_auto_pad(padding, size) for axis, size in zip(axes, kernel, strict=True)]

@@ -69,7 +69,9 @@ def allowed_inputs(
 
     All False if the operator has no schema, except for some operators of ONNX Runtime.
     """
-    return _allowed(node, None if schema is None else schema.inputs, schema, half, len(node.input))
+    return _half_allowed_flags(
+        node, None if schema is None else schema.inputs, schema, half, len(node.input)
+    )
 
 
 def allowed_outputs(
@@ -77,20 +79,16 @@ def allowed_outputs(
 ) -> list[bool]:
     """For each output of the node, whether its operator can return the type ``half``."""
     formals = None if schema is None else schema.outputs
-    return _allowed(node, formals, schema, half, len(node.output))
+    return _half_allowed_flags(node, formals, schema, half, len(node.output))
 
 
-def _allowed(
+def _half_allowed_flags(
     node: onnx.NodeProto,
     formals: Sequence[onnx.defs.OpSchema.FormalParameter] | None,
     schema: onnx.defs.OpSchema | None,
     half: int,
     count: int,
 ) -> list[bool]:
-    """For each of ``count`` inputs or outputs, whether the operator allows the type ``half``.
-
-    The last of ``formals`` applies to all further inputs or outputs.
-    """
     if formals is None or schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
@@ -98,6 +96,7 @@ def _allowed(
     if half == TensorProto.BFLOAT16 and not computes_in(schema, half):
         return [False] * count
     flags = [word in types.get(formal.type_str, [formal.type_str]) for formal in formals]
+    # The last formal parameter applies to all further inputs or outputs.
     return [bool(flags) and flags[min(place, len(flags) - 1)] for place in range(count)]
 
 
@@ -129,7 +128,10 @@ def in_half_precision(
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
     ends = frozenset(cache.values())
-    return _rewritten(model, _Rewriting(model, elem_type, WIDE, halved=halved, half_outputs=ends))
+    return _rewritten(
+        model,
+        _HalfPrecisionRewriting(model, elem_type, WIDE, halved_inputs=halved, half_outputs=ends),
+    )
 
 
 def in_mixed_precision(
@@ -142,85 +144,87 @@ def in_mixed_precision(
     more operators in fp32 than inference does. Raises ModelError for a graph with branches or
     loops.
     """
-    rewriting = _Rewriting(
-        model, elem_type, WIDE_IN_TRAINING, masters=masters, wide_inputs=_WIDE_IN_TRAINING_FROM
+    rewriting = _HalfPrecisionRewriting(
+        model,
+        elem_type,
+        WIDE_IN_TRAINING,
+        fp32_initializers=masters,
+        first_wide_inputs=_WIDE_IN_TRAINING_FROM,
     )
     return _rewritten(model, rewriting)
 
 
-def _rewritten(model: onnx.ModelProto, rewriting: _Rewriting) -> onnx.ModelProto:
+def _rewritten(model: onnx.ModelProto, rewriting: _HalfPrecisionRewriting) -> onnx.ModelProto:
     half = copied(model)
     graph = half.graph
     del graph.node[:], graph.value_info[:], graph.initializer[:]
-    rewriting.declare_inputs(graph)
+    rewriting.declare_inputs_and_outputs(graph)
     for node in model.graph.node:
-        rewriting.add(node)
-    rewriting.finish()
+        rewriting.append_with_casts(node)
+    rewriting.cast_outputs_to_fp32()
     graph.node.extend(rewriting.nodes)
     graph.initializer.extend(rewriting.initializers())
     return bind_dimensions(half, {})
 
 
-class _Rewriting:
-    """The rewritten nodes, and for each float value the names of its fp32 and half versions.
+class _HalfPrecisionRewriting:
+    """``first_wide_inputs`` has an index for some operators.
 
-    Operators in ``wide`` and initializers in ``masters`` stay fp32. Graph inputs in ``halved`` and
-    graph outputs in ``half_outputs`` become half. For an operator in ``wide_inputs``, inputs from
-    the given index on stay fp32.
+    The inputs of the operator from this index on stay fp32.
     """
 
     def __init__(
         self,
         model: onnx.ModelProto,
         elem_type: int,
-        wide: Collection[str],
+        wide_operators: Collection[str],
         *,
-        halved: Collection[str] = (),
+        halved_inputs: Collection[str] = (),
         half_outputs: Collection[str] = (),
-        masters: Collection[str] = (),
-        wide_inputs: Mapping[str, int] = MappingProxyType({}),
+        fp32_initializers: Collection[str] = (),
+        first_wide_inputs: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self._wide, self._halved, self._masters = wide, halved, masters
-        self._half_outputs, self._wide_inputs = half_outputs, wide_inputs
+        self._wide, self._halved, self._masters = wide_operators, halved_inputs, fp32_initializers
+        self._half_outputs, self._wide_inputs = half_outputs, first_wide_inputs
         self.nodes: list[onnx.NodeProto] = []
         self._half = elem_type
         self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
         self._model = model
         self._versions = {opset.domain: opset.version for opset in model.opset_import}
         floats = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
-        self._stored = {name: floats[name] for name in floats if name not in masters}
+        self._convertible_floats = {
+            name: floats[name] for name in floats if name not in fp32_initializers
+        }
         self._outputs = {output.name for output in model.graph.output} - {*half_outputs}
-        self._angles = _angles(model.graph)
+        self._angles = _angles_without_float_inputs(model.graph)
         self._named = {node.name for node in model.graph.node}
         self._floats = set(floats) | {
             value.name
             for value in declared_values(model.graph)
             if value.type.tensor_type.elem_type == _FLOAT
         }
-        self._names: dict[str, dict[int, str]] = {
-            name: {_FLOAT: name} for name in floats if name in masters
+        self._names_by_type: dict[str, dict[int, str]] = {
+            name: {_FLOAT: name} for name in floats if name in fp32_initializers
         }
-        self._used: dict[str, onnx.TensorProto] = {}
+        self._converted_initializers: dict[str, onnx.TensorProto] = {}
 
-    def declare_inputs(self, graph: onnx.GraphProto) -> None:
-        """Declare ``halved`` inputs and ``half_outputs`` as half; record types of float inputs."""
+    def declare_inputs_and_outputs(self, graph: onnx.GraphProto) -> None:
         for value in graph.input:
             if value.name in self._floats:
                 kind = self._half if value.name in self._halved else _FLOAT
                 value.type.tensor_type.elem_type = kind
-                self._names[value.name] = {kind: value.name}
+                self._names_by_type[value.name] = {kind: value.name}
         for value in graph.output:
             if value.name in self._half_outputs:
                 value.type.tensor_type.elem_type = self._half
 
-    def add(self, node: onnx.NodeProto) -> None:
-        """Append the rewritten node, after the casts that its inputs need."""
+    def append_with_casts(self, node: onnx.NodeProto) -> None:
         if any(a.HasField("g") or a.graphs for a in node.attribute):
             raise ModelError(
                 f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
-        schema, stays = self._schema(node), self._keeps(node)
+        schema, stays = self._schema(node), self._must_compute_in_fp32(node)
         halves = self._wide_inputs.get(node.op_type, len(node.input))
         takes = [
             not stays and allowed and place < halves
@@ -229,7 +233,7 @@ class _Rewriting:
         gives = [not stays and allowed for allowed in allowed_outputs(node, schema, self._half)]
         new = copied(node)
         new.input[:] = [
-            self._read(name, self._half if halved else _FLOAT)
+            self._convert_once(name, self._half if halved else _FLOAT)
             for name, halved in zip(node.input, takes, strict=True)
         ]
         if any(gives):
@@ -240,22 +244,19 @@ class _Rewriting:
         ]
         self.nodes.append(new)
 
-    def finish(self) -> None:
-        """Append casts of graph outputs back to fp32, under the outputs' original names."""
+    def cast_outputs_to_fp32(self) -> None:
         for value in self._model.graph.output:
-            versions = self._names.get(value.name, {})
+            versions = self._names_by_type.get(value.name, {})
             if value.name in self._floats & self._outputs and value.name not in versions.values():
                 self._cast(versions[self._half], value.name, _FLOAT)
 
     def initializers(self) -> Iterator[onnx.TensorProto]:
-        """Yield the stored tensors, but floats outside ``masters`` in each type that nodes read."""
-        yield from self._used.values()
+        yield from self._converted_initializers.values()
         for tensor in self._model.graph.initializer:
-            if tensor.name not in self._stored:
+            if tensor.name not in self._convertible_floats:
                 yield tensor
 
-    def _keeps(self, node: onnx.NodeProto) -> bool:
-        """Whether the node must compute in fp32, even if its operator allows half types."""
+    def _must_compute_in_fp32(self, node: onnx.NodeProto) -> bool:
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
@@ -267,15 +268,17 @@ class _Rewriting:
             return None
         return onnx.defs.get_schema(node.op_type, version, node.domain)
 
-    def _read(self, name: str, kind: int) -> str:
-        """Name of the value ``name`` in the type ``kind``; converts the value the first time."""
+    def _convert_once(self, name: str, kind: int) -> str:
+        """Returns the name of the converted value; values other than floats keep their names."""
         if name not in self._floats:
             return name
-        versions = self._names.setdefault(name, {})
+        versions = self._names_by_type.setdefault(name, {})
         if kind not in versions:
-            versions[kind] = self._free(name, kind)
-            if name in self._stored:
-                self._used[versions[kind]] = _stored_as(self._stored[name], versions[kind], kind)
+            versions[kind] = self._name_after_conversion(name, kind)
+            if name in self._convertible_floats:
+                self._converted_initializers[versions[kind]] = _stored_as(
+                    self._convertible_floats[name], versions[kind], kind
+                )
             else:
                 self._cast(next(iter(versions.values())), versions[kind], kind)
         return versions[kind]
@@ -284,15 +287,11 @@ class _Rewriting:
         if name not in self._floats:
             return name
         output = name if name not in self._outputs or kind == _FLOAT else name + self._suffix
-        self._names[name] = {kind: output}
+        self._names_by_type[name] = {kind: output}
         return output
 
-    def _free(self, name: str, kind: int) -> str:
-        """Name of the value ``name`` after conversion to the type ``kind``.
-
-        A stored tensor that becomes half keeps its name.
-        """
-        if name in self._stored and kind == self._half:
+    def _name_after_conversion(self, name: str, kind: int) -> str:
+        if name in self._convertible_floats and kind == self._half:
             return name
         return name + (self._suffix if kind == self._half else "_float")
 
@@ -301,8 +300,7 @@ class _Rewriting:
         self.nodes.append(helper.make_node("Cast", [source], [target], name=name, to=kind))
 
 
-def _angles(graph: onnx.GraphProto) -> set[str]:
-    """Results of Sin and Cos that depend on no float input, and all values they depend on."""
+def _angles_without_float_inputs(graph: onnx.GraphProto) -> set[str]:
     makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
@@ -324,14 +322,13 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
             if attribute.name == "to" and attribute.i == _FLOAT:
                 attribute.i = half
     elif node.op_type in _MADE_OF_TENSOR:
-        value = _made_of(node)
+        value = _fp32_constant_value(node)
         if value is not None:
             del node.attribute[:]
             node.attribute.append(helper.make_attribute("value", _half_tensor(value, "", half)))
 
 
-def _made_of(node: onnx.NodeProto) -> NDArray[Any] | None:
-    """The fp32 numbers of a Constant or ConstantOfShape node; None if there are none."""
+def _fp32_constant_value(node: onnx.NodeProto) -> NDArray[Any] | None:
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.t.data_type == _FLOAT:
             return numpy_helper.to_array(attribute.t)

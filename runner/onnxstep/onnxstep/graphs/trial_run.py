@@ -25,13 +25,11 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
 
-class _Copy:
-    """``here`` says whether this process is itself a copy, which makes calls directly."""
-
-    here = False
+class _ThisProcess:
+    is_copy = False
 
 
-_copy = _Copy()
+_this_process = _ThisProcess()
 
 
 def require_end(call: Callable[[], object], call_name: str) -> None:
@@ -55,7 +53,7 @@ def require_end(call: Callable[[], object], call_name: str) -> None:
 
 def can_copy() -> bool:
     """Whether this process can be copied, and is not itself a copy."""
-    return not _copy.here and hasattr(os, "fork")
+    return not _this_process.is_copy and hasattr(os, "fork")
 
 
 def status_of_copy(
@@ -115,7 +113,7 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
     import resource  # noqa: PLC0415 - systems with fork have resource
 
     code, free = 0, False
-    _copy.here = True
+    _this_process.is_copy = True
     try:
         faulthandler.disable()
         for name in (*_ENDINGS, signal.SIGXCPU):

@@ -65,17 +65,16 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     for _ in range(_DEEPEST):
         if not any(_has_only_a_body(node, versions) for node in plain.graph.node):
             break
-        plain = inline_functions(_with_local_functions(plain, versions))
+        plain = inline_functions(_with_bodies_as_functions(plain, versions))
     return plain
 
 
-def _with_local_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    """Copy a model; each operator that ``expand`` replaces becomes a call of a local function."""
+def _with_bodies_as_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
     local = infer_shapes(model)
     types = value_types(local.graph)
     for node in local.graph.node:
         if _has_only_a_body(node, versions):
-            body = _body(node, versions, types)
+            body = _function_body(node, versions, types)
             body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
             local.functions.append(body)
             node.domain, node.op_type = body.domain, body.name
@@ -92,8 +91,8 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
     return answer is None and bool(_body_versions(schema))
 
 
-def _body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
-    """The function body of a node's operator; also writes omitted default values into ``node``."""
+def _function_body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
+    """Also writes omitted default values into ``node``."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}

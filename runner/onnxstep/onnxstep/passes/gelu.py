@@ -17,27 +17,22 @@ from onnxstep.graphs.nodes import constant_value, constants, copied, is_standard
 _ROUNDING = 1e-3
 
 
-class _Graph:
-    """The nodes of a graph, with the writer and the number of readers of each value."""
-
+class _GraphIndex:
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.nodes = graph.node
         self._stored = constants(graph)
         self._writers = {name: node for node in graph.node for name in node.output}
-        self._readers = Counter(name for node in graph.node for name in reads(node))
-        self._readers.update(value.name for value in graph.output)
+        self._reader_counts = Counter(name for node in graph.node for name in reads(node))
+        self._reader_counts.update(value.name for value in graph.output)
 
-    def writer(self, name: str, *op_types: str) -> onnx.NodeProto | None:
-        """The node that computes the value ``name``, if its operator is one of ``op_types``."""
+    def writer_with_operator(self, name: str, *op_types: str) -> onnx.NodeProto | None:
         node = self._writers.get(name)
         return node if _is(node, *op_types) else None
 
-    def only_read_by_one(self, name: str) -> bool:
-        """Whether the value ``name`` has a single reader; a graph output counts as a reader."""
-        return self._readers[name] == 1
+    def has_single_reader(self, name: str) -> bool:
+        return self._reader_counts[name] == 1
 
-    def is_number(self, name: str, number: float, tolerance: float = 0.0) -> bool:
-        """Whether a value is a constant scalar equal to ``number``, to a relative ``tolerance``."""
+    def is_scalar_constant(self, name: str, number: float, tolerance: float = 0.0) -> bool:
         value = constant_value(self._stored.get(name))
         if value is None or value.size != 1:
             return False
@@ -51,14 +46,14 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
     node. The results are equal, since halving is exact except for subnormal numbers.
     """
     ordered = copied(model)
-    graph = _Graph(ordered.graph)
+    graph = _GraphIndex(ordered.graph)
     for node in graph.nodes:
-        for x, name in _ordered_inputs(node):
-            scaled = graph.writer(name, "Mul")
-            if scaled is None or not graph.only_read_by_one(name):
+        for x, name in _mul_input_orders(node):
+            scaled = graph.writer_with_operator(name, "Mul")
+            if scaled is None or not graph.has_single_reader(name):
                 continue
-            for half, factor in _ordered_inputs(scaled):
-                if graph.is_number(half, 0.5) and _erf_of(graph, x, factor):
+            for half, factor in _mul_input_orders(scaled):
+                if graph.is_scalar_constant(half, 0.5) and _erf_intermediates(graph, x, factor):
                     scaled.input[:], node.input[:] = [x, factor], [name, half]
                     break
     return ordered
@@ -71,13 +66,17 @@ def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     replaces.
     """
     fused = with_halving_last(model)
-    graph = _Graph(fused.graph)
+    graph = _GraphIndex(fused.graph)
     for node in graph.nodes:
-        for name, half in _ordered_inputs(node):
-            product = graph.writer(name, "Mul") if graph.is_number(half, 0.5) else None
-            for x, factor in _ordered_inputs(product):
-                parts = _erf_of(graph, x, factor)
-                if all(map(graph.only_read_by_one, (name, factor, *parts))) and parts:
+        for name, half in _mul_input_orders(node):
+            product = (
+                graph.writer_with_operator(name, "Mul")
+                if graph.is_scalar_constant(half, 0.5)
+                else None
+            )
+            for x, factor in _mul_input_orders(product):
+                parts = _erf_intermediates(graph, x, factor)
+                if all(map(graph.has_single_reader, (name, factor, *parts))) and parts:
                     node.CopyFrom(
                         helper.make_node("Gelu", [x], node.output, name=node.name, domain=DOMAIN)
                     )
@@ -88,24 +87,23 @@ def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     return fused
 
 
-def _ordered_inputs(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
-    """Both orders of a Mul node's two inputs; empty for other nodes."""
+def _mul_input_orders(node: onnx.NodeProto | None) -> Iterable[tuple[str, str]]:
     if not _is(node, "Mul"):
         return ()
     first, second = node.input
     return (first, second), (second, first)
 
 
-def _erf_of(graph: _Graph, x: str, factor: str) -> tuple[str, ...]:
+def _erf_intermediates(graph: _GraphIndex, x: str, factor: str) -> tuple[str, ...]:
     """If ``factor`` is 1 + erf(x / √2), the names of erf(x / √2) and x / √2, else empty."""
-    total = graph.writer(factor, "Add")
+    total = graph.writer_with_operator(factor, "Add")
     for name, one in ((*total.input,), (*total.input[::-1],)) if total else ():
-        erf = graph.writer(name, "Erf")
-        multiple = graph.writer(erf.input[0], "Div", "Mul") if erf else None
-        if multiple is None or not graph.is_number(one, 1.0) or x not in multiple.input:
+        erf = graph.writer_with_operator(name, "Erf")
+        multiple = graph.writer_with_operator(erf.input[0], "Div", "Mul") if erf else None
+        if multiple is None or not graph.is_scalar_constant(one, 1.0) or x not in multiple.input:
             continue
         root = math.sqrt(2) if multiple.op_type == "Div" else math.sqrt(0.5)
-        if any(graph.is_number(value, root, _ROUNDING) for value in multiple.input):
+        if any(graph.is_scalar_constant(value, root, _ROUNDING) for value in multiple.input):
             return name, multiple.output[0]
     return ()
 

@@ -36,22 +36,20 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
     The graph stays unchanged if no cut saves memory.
     """
     forward, backward = op.nodes[:forward_nodes], op.nodes[forward_nodes:]
-    passed = _Forward(op, forward, backward)
+    passed = _ForwardPass(op, forward, backward)
     cuts = cheapest_cuts(passed.alive, passed.inside)
     if not cuts:
         return
     op.nodes = forward
-    again = _Recomputation(op, passed, cuts)
+    again = _LazyRecomputation(op, passed, cuts)
     for place, node in enumerate(backward):
-        names = [again.value(name, place) for name in node.input]
+        names = [again.stored_or_recomputed_name(name, place) for name in node.input]
         if names != list(node.input):
             node.input[:] = names
         op.nodes.append(node)
 
 
-class _Forward:
-    """A forward pass, with the names and sizes of the values that the backward pass reads."""
-
+class _ForwardPass:
     def __init__(
         self, op: Builder, nodes: Sequence[onnx.NodeProto], backward: Sequence[onnx.NodeProto]
     ) -> None:
@@ -64,13 +62,13 @@ class _Forward:
         self._root = dict(self._views())
         read = {name for node in backward for name in node.input} & self.maker.keys()
         self.recomputed = read - self.kept
-        self.inside = self._inside()
-        self.alive = self._alive()
+        self.inside = self._recomputed_bytes_per_node()
+        self.alive = self._live_bytes_before_nodes()
 
     def _not_made_again(self) -> Iterator[str]:
         for node in self.nodes:
             if node.op_type == "Dropout":
-                yield from node.output[_ratio(self.op, node) is not None :]
+                yield from node.output[_recomputable_dropout_ratio(self.op, node) is not None :]
             elif node.op_type in RANDOM:
                 yield from node.output
             else:
@@ -90,15 +88,14 @@ class _Forward:
                 root[node.output[0]] = root.get(node.input[0], node.input[0])
                 yield node.output[0], root[node.output[0]]
 
-    def _inside(self) -> list[int]:
-        """For each node, the bytes of its outputs that the backward pass reads."""
+    def _recomputed_bytes_per_node(self) -> list[int]:
         roots = {self._root.get(name, name) for name in self.recomputed}
         sizes = [0] * len(self.nodes)
         for name in roots & self.maker.keys():
             sizes[self.maker[name]] += self._bytes(name)
         return sizes
 
-    def _alive(self) -> list[int]:
+    def _live_bytes_before_nodes(self) -> list[int]:
         """For each node, the bytes of earlier nodes' outputs that this or a later node reads."""
         last: dict[str, int] = {}
         for place, node in enumerate(self.nodes):
@@ -116,49 +113,47 @@ class _Forward:
         return totals
 
 
-def _ratio(op: Builder, node: onnx.NodeProto) -> float | None:
-    """The constant ratio of a Dropout that outputs its mask; None for any other Dropout."""
+def _recomputable_dropout_ratio(op: Builder, node: onnx.NodeProto) -> float | None:
     ratio = op.array_of(op.values.get(node.input[1])) if len(node.input) > 1 else None
     has_mask = len(node.output) > 1 and bool(node.output[1])
     return float(ratio) if ratio is not None and has_mask else None
 
 
-def _dropped(op: Builder, node: onnx.NodeProto, name: str) -> Value:
-    """Result of a Dropout of the value ``name``, recomputed with the forward pass's mask."""
-    x, mask, ratio = op.values[name], op.values[node.output[1]], _ratio(op, node)
+def _repeat_dropout(op: Builder, node: onnx.NodeProto, input_name: str) -> Value:
+    x, mask, ratio = (
+        op.values[input_name],
+        op.values[node.output[1]],
+        _recomputable_dropout_ratio(op, node),
+    )
     assert ratio is not None, "kept otherwise"
     scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
     return x * scaled
 
 
-class _Recomputation:
-    """Emits nodes that recompute a forward value when a backward node first needs the value."""
-
-    def __init__(self, op: Builder, passed: _Forward, cuts: Sequence[int]) -> None:
+class _LazyRecomputation:
+    def __init__(self, op: Builder, passed: _ForwardPass, cuts: Sequence[int]) -> None:
         self._op, self._passed, self._cuts = op, passed, cuts
         self._made: dict[str, str] = {}
         self._late: dict[tuple[int, str], str] = {}
         self._zeros: dict[int, Value] = {}
-        self._trigger = _triggers(passed)
+        self._trigger = _recomputation_triggers(passed)
 
-    def value(self, name: str, place: int) -> str:
-        """Name of the stored or recomputed value ``name`` for the backward node ``place``."""
+    def stored_or_recomputed_name(self, name: str, backward_index: int) -> str:
         segment = self._segment(name)
         if name not in self._passed.recomputed or segment == len(self._cuts):
             return name
-        trigger = self._trigger[place]
+        trigger = self._trigger[backward_index]
         if segment not in self._zeros:
             if trigger is None:
                 return name
             self._zeros[segment] = zero_after(self._op.values[trigger])
-        return self._again(name, segment)
+        return self._recompute_with_operands(name, segment)
 
     def _segment(self, name: str) -> int:
         maker = self._passed.maker.get(name)
         return len(self._cuts) if maker is None else bisect.bisect_right(self._cuts, maker)
 
-    def _again(self, target: str, segment: int) -> str:
-        """Emit the nodes that recompute ``target``, operands first; return the new value's name."""
+    def _recompute_with_operands(self, target: str, segment: int) -> str:
         stack = [target]
         while stack:
             name = stack[-1]
@@ -189,7 +184,7 @@ class _Recomputation:
             if name and not inside[place] and (name in outside or not (any(inside) or outside)):
                 inputs[place] = self._after(name, segment)
         if node.op_type == "Dropout":
-            results: Sequence[Value] = [_dropped(self._op, node, inputs[0])]
+            results: Sequence[Value] = [_repeat_dropout(self._op, node, inputs[0])]
         else:
             results = self._copy(node, inputs)
         pairs = zip(filter(None, node.output), results, strict=False)
@@ -215,11 +210,10 @@ class _Recomputation:
         return self._late[segment, name]
 
 
-def _triggers(passed: _Forward) -> list[str | None]:
-    """For each backward node, the value after which its operands may be recomputed.
+def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
+    """For each backward node, the newest float output of an earlier backward node.
 
-    This is the newest float output of an earlier backward node that this or a later node reads, or
-    None.
+    Only outputs that this or a later node reads count. None if there is no such output.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -251,12 +245,12 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
     "Training deep nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
-    tried = _candidates(alive, before)
+    tried = _cheapest_cut_per_part(alive, before)
     best: tuple[int, ...] = ()
     best_bytes = before[-1]
     limit = max(inside, default=0)
     while 0 < limit < before[-1]:
-        cuts = _cuts_within(limit, tried, alive, before)
+        cuts = _cheapest_cuts_within_limit(limit, tried, alive, before)
         if cuts is not None:
             held_bytes = sum(alive[cut] for cut in cuts) + _largest(cuts, before)
             if held_bytes < best_bytes:
@@ -265,31 +259,26 @@ def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...
     return best
 
 
-def _candidates(alive: Sequence[int], before: Sequence[int]) -> list[int]:
-    """The cheapest cut in each of ``_MOST_CUTS`` parts of the forward pass.
-
-    ``before[p]`` is the sum of ``inside`` over the nodes before p. Each part has a similar share of
-    ``before[-1]``.
-    """
+def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) -> list[int]:
     narrowest: dict[int, int] = {}
     for place in range(1, len(alive)):
-        part = before[place] * _MOST_CUTS // max(1, before[-1])
+        part = bytes_before[place] * _MOST_CUTS // max(1, bytes_before[-1])
         if alive[place] <= alive[narrowest.get(part, place)]:
             narrowest[part] = place
     return sorted(narrowest.values())
 
 
-def _cuts_within(
-    limit: int, tried: Sequence[int], alive: Sequence[int], before: Sequence[int]
+def _cheapest_cuts_within_limit(
+    limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The cheapest cuts among ``tried`` that keep every segment within ``limit`` bytes, or None."""
-    ends = [0, *tried, len(before) - 1]
+    """None if no cuts among ``candidates`` keep every segment within the limit."""
+    ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]
     previous = [0]
     for place in range(1, len(ends)):
         choices = range(place - 1, -1, -1)
         near = itertools.takewhile(
-            lambda earlier: before[ends[place]] - before[ends[earlier]] <= limit,  # noqa: B023
+            lambda earlier: bytes_before[ends[place]] - bytes_before[ends[earlier]] <= limit_bytes,  # noqa: B023
             choices,
         )
         cost, source = min(((costs[earlier], earlier) for earlier in near), default=(math.inf, -1))

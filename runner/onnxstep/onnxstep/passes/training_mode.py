@@ -37,7 +37,7 @@ def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.Mo
     dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]
     for index, node in enumerate(dropouts):
         _drop(node, None if seed is None else seed + index)
-    _normalize_by_given(trained.graph)
+    _normalize_by_running_statistics(trained.graph)
     if dropouts:
         trained.graph.initializer.append(numpy_helper.from_array(np.array(True), _TRUE))
     return trained
@@ -49,22 +49,18 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
     for node in plain.graph.node:
         if is_standard(node, "Dropout"):
             del node.input[2:]
-    _normalize_by_given(plain.graph)
+    _normalize_by_running_statistics(plain.graph)
     return plain
 
 
-def _normalize_by_given(graph: onnx.GraphProto) -> None:
-    """Convert BatchNormalization nodes in place to inference form, which has a single output.
-
-    Updated running statistics are removed from the graph's outputs.
-    """
-    gone: set[str] = set()
+def _normalize_by_running_statistics(graph: onnx.GraphProto) -> None:
+    updated_statistics: set[str] = set()
     for node in graph.node:
         if is_batch_normalization(node):
-            gone.update(node.output[1:])
+            updated_statistics.update(node.output[1:])
             del node.output[1:]
             _set(node, "training_mode", None)
-    for value in [value for value in graph.output if value.name in gone]:
+    for value in [value for value in graph.output if value.name in updated_statistics]:
         graph.output.remove(value)
 
 
@@ -106,26 +102,26 @@ def train_on_batches(
     for proto in nodes:
         names = _statistics(proto, origin)
         is_free = names and set(names).isdisjoint(frozen)
-        if is_free and not _by_its_own(proto, names, differentiated):
+        if is_free and not _are_statistics_of_input(proto, names, differentiated):
             _require_carried(proto, names, {*carried, *outputs})
-            differentiated.append(_trained(op, proto, names, latest))
+            differentiated.append(_append_in_training_form(op, proto, names, latest))
         else:
-            _append_given(op, proto)
+            _append_in_inference_form(op, proto)
             differentiated.append(proto)
-    moves = (_move(op, name, latest[name], carried) for name in latest if name not in outputs)
+    moves = (
+        _transition_to_next_step(op, name, latest[name], carried)
+        for name in latest
+        if name not in outputs
+    )
     return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
 
 
-def _append_given(op: Builder, proto: onnx.NodeProto) -> None:
-    """Append ``proto`` in inference form.
-
-    BatchNormalization of 16-bit values becomes plain operators: ONNX Runtime has no kernel that
-    also accepts float32 statistics.
-    """
+def _append_in_inference_form(op: Builder, proto: onnx.NodeProto) -> None:
     if is_batch_normalization(proto):
         node = Node(op, proto, frozenset())
+        # ONNX Runtime has no kernel for 16-bit values that also accepts float32 statistics.
         if node.x.elem_type in HALF_TYPES:
-            _emit(node, node.input(3), node.input(4))
+            _emit_normalization(node, node.input(3), node.input(4))
             return
     op.nodes.append(proto)
 
@@ -137,45 +133,44 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
     return [origin.get(name, name) for name in names]
 
 
-def _trained(
+def _append_in_training_form(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Emit the training form of ``proto``; return the node to differentiate instead of ``proto``.
+    """Returns the node to differentiate instead of ``proto``.
 
-    ``names`` are the running statistics of ``proto``. The function writes their newest values into
-    ``latest``.
+    The newest running statistics are written into ``latest``.
     """
     node = Node(op, proto, frozenset())
-    batch = _emit(node)
+    batch = _emit_normalization(node)
     momentum: Value | float = node.attribute("momentum")
     if momentum == _CUMULATIVE:
-        momentum = _share_of_the_past(op, f"{names[0]}.batches", latest)
-    for name, statistic in zip(names, _unbiased(node, batch), strict=True):
+        momentum = _weight_of_past_batches(op, f"{names[0]}.batches", latest)
+    for name, statistic in zip(names, _mean_and_unbiased_variance(node, batch), strict=True):
         latest[name] = _moved(latest.get(name) or op.values[name], statistic, momentum)
-    return _composite(proto, batch)
+    return _copy_with_batch_statistics(proto, batch)
 
 
-def _by_its_own(proto: onnx.NodeProto, names: list[str], before: Sequence[onnx.NodeProto]) -> bool:
-    """Whether the nodes ``before`` compute the statistics ``names`` from ``proto.input[0]``."""
-    outputs = {name for node in before for name in node.output}
-    return outputs.issuperset(names) and all(
-        any(proto.input[0] in node.input for node in live_nodes(before, [name])) for name in names
+def _are_statistics_of_input(
+    proto: onnx.NodeProto, statistics: list[str], earlier_nodes: Sequence[onnx.NodeProto]
+) -> bool:
+    outputs = {name for node in earlier_nodes for name in node.output}
+    return outputs.issuperset(statistics) and all(
+        any(proto.input[0] in node.input for node in live_nodes(earlier_nodes, [name]))
+        for name in statistics
     )
 
 
-def _share_of_the_past(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
-    """The weight n / (n + 1) of the average over n past batches, when a new batch joins it.
-
-    The state n, named ``counter``, starts at 0, because PyTorch's exporters do not write the
-    module's number of past batches.
-    """
+def _weight_of_past_batches(op: Builder, counter: str, latest: dict[str, Value]) -> Value:
+    # PyTorch's exporters do not write the number of past batches, so the count starts at 0.
     count = latest.get(counter) or op.input(counter, (), TensorProto.FLOAT)
     latest[counter] = count + 1.0
     return count / latest[counter]
 
 
 # ONNX Runtime's CUDA provider has no kernel for the training form, so plain operators compute it.
-def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) -> Normalized:
+def _emit_normalization(
+    node: Node, mean: Value | None = None, variance: Value | None = None
+) -> Normalized:
     """Emit Y = (X - mean) / √(variance + epsilon) · scale + B, named as the node's output.
 
     Without ``mean`` and ``variance``, the statistics are those of the batch.
@@ -190,21 +185,19 @@ def _emit(node: Node, mean: Value | None = None, variance: Value | None = None) 
     return batch
 
 
-def _composite(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
-    """Copy of ``proto`` with momentum 0, so that it outputs the statistics of the batch."""
+def _copy_with_batch_statistics(proto: onnx.NodeProto, batch: Normalized) -> onnx.NodeProto:
     node = helper.make_node(
         proto.op_type,
         proto.input,
         [proto.output[0], batch.mean.name, batch.variance.name],
         name=proto.name,
-        momentum=0.0,
+        momentum=0.0,  # so that the node outputs the statistics of the batch
     )
     node.attribute.extend(a for a in proto.attribute if a.name != "momentum")
     return node
 
 
-def _unbiased(node: Node, batch: Normalized) -> tuple[Value, Value]:
-    """The batch's mean, and its unbiased variance: n / (n - 1) times the biased variance."""
+def _mean_and_unbiased_variance(node: Node, batch: Normalized) -> tuple[Value, Value]:
     count = node.x.size // node.x.shape[1]
     if count == 1:
         raise ModelError(
@@ -220,8 +213,9 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
     return old * momentum + batch.cast(old.elem_type) * (1 - momentum)
 
 
-def _move(op: Builder, name: str, after: Value, carried: Collection[str]) -> Transition:
-    """Carry ``after`` to the next step as ``name``, which starts at 0 if it is not ``carried``."""
+def _transition_to_next_step(
+    op: Builder, name: str, after: Value, carried: Collection[str]
+) -> Transition:
     first: First = "model" if name in carried else 0.0
     return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 

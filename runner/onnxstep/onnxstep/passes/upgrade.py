@@ -40,7 +40,7 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     if version >= OLDEST_OPSET:
         return model
     try:
-        upgraded = _converted(model)
+        upgraded = _convert_with_onnx(model)
     except _REFUSALS as error:
         require_operators(model)
         reason = str(error).strip().splitlines()[0]
@@ -56,14 +56,11 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     return upgraded
 
 
-def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert a model with onnx; if that fails, try again without declared shapes.
-
-    Declared shapes may contradict the nodes.
-    """
+def _convert_with_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return version_converter.convert_version(model, OLDEST_OPSET)
     except _REFUSALS:
+        # Declared shapes may contradict the nodes.
         return version_converter.convert_version(without_shapes(model), OLDEST_OPSET)
 
 
@@ -77,7 +74,7 @@ def _as_meant(
             "converted; export the model again at a newer opset"
         )
     elif is_standard(node, "Resize") and version < _COORDINATES_ARE_CHOSEN:
-        yield from _resize_from_corner(node, graph)
+        yield from _asymmetric_resize_nodes(node, graph)
     elif is_standard(node, "Clip") and version < _BOUNDS_ARE_INPUTS:
         yield from _clip_by_own_type(node, types)
     else:
@@ -94,11 +91,13 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
     yield node
 
 
-def _resize_from_corner(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Emit Resize nodes with asymmetric coordinates that pick the same elements as ONNX Runtime.
+def _asymmetric_resize_nodes(
+    node: onnx.NodeProto, graph: onnx.GraphProto
+) -> Iterator[onnx.NodeProto]:
+    """Coordinates are rounded down along axes that grow and up along axes that shrink.
 
-    The nodes round coordinates down along axes that grow and up along axes that shrink. If scales
-    are computed at run time, as in exported decoders, axes are assumed to grow.
+    The nodes then pick the same elements as ONNX Runtime. If scales are computed at run time, as in
+    exported decoders, axes are assumed to grow.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

@@ -49,7 +49,9 @@ def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list
 
 def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
     """A Gemm kernel whose table entry has no last version serves only its first version."""
-    kernels = [kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.until is None]
+    kernels = [
+        kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.last_version is None
+    ]
     assert [kernel.serves(12) for kernel in kernels] == [False] * len(kernels)
     assert [kernel.serves(14) for kernel in kernels] == [False] * len(kernels)
     assert any(kernel.serves(13) for kernel in kernels)
