@@ -284,7 +284,7 @@ def _trials(
 
 
 def _batch_sizes_of_steps(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """Empty for a decoder, and for inference that is measured only under LoadGen.
+    """Empty without a table for ``mode``, and for inference that is measured only under LoadGen.
 
     A sweep has its smallest size only.
     """
