@@ -66,7 +66,7 @@ def test_memory_ends_in_earnest(
 ) -> None:
     """The MLP in 320 MiB: batches grow until memory runs out, and the limit is stored."""
     # On a busy machine the largest sizes may look slower.
-    monkeypatch.setattr("epochcost.plan.sweep._fallen", lambda _: None)
+    monkeypatch.setattr("epochcost.plan.sweep._end_by_throughput", lambda _: None)
     assignment = mnist_sweep(mode, first, tmp_path, 320 * MIB)
     events: list[Event] = []
     outcomes = run_trials(assignment, events.append)

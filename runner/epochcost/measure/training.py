@@ -77,7 +77,7 @@ class TrainingSession:
         step = with_later_masks(graphs.step, steps_taken).SerializeToString()
         profile = folder / "profile" if self._ahead else None
         self._session = open_session(step, provider, settings, profile)
-        inputs = _first_inputs(graphs, values, self._session)
+        inputs = _initial_step_inputs(graphs, values, self._session)
         self._stepper = Stepper(
             self._session, provider, "training", inputs, graphs.carried, settings
         )
@@ -122,10 +122,9 @@ class TrainingSession:
             self._to_prove = None
 
 
-def _first_inputs(
+def _initial_step_inputs(
     graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
 ) -> StepInputs:
-    """Values of all inputs before the first step; raises JobError for an input without a value."""
     types = {info.name: tensor_type(info) for info in session.get_inputs()}
     fills = {carried.input: carried.fill for carried in graphs.carried}
     constants = {}

@@ -71,15 +71,15 @@ class Worker:
         wrong, CapabilityError if the worker cannot be pinned.
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
-        _release(self.process)
+        _announce_job(self.process)
         silence_seconds = _SILENCE_SECONDS + _SILENCE_BUDGETS * job.sampling.budget_seconds
-        failure = _follow(self.process, silence_seconds, on_progress)
-        status = _wait(self.process)
+        failure = _forward_progress(self.process, silence_seconds, on_progress)
+        status = _wait_or_kill(self.process)
         log = self.folder / _LOG
         if status != 0 or failure is not None:
-            for_memory = was_oom_killed(self.kills_before, oom_kill_count())
-            reason = _failure_words(status, failure, log, for_memory)
-            raise _failure(status, failure, reason, for_memory)
+            oom_killed = was_oom_killed(self.kills_before, oom_kill_count())
+            message = _failure_message(status, failure, log, oom_killed)
+            raise _trial_error(status, failure, message, oom_killed)
         return _read(self.folder / _MEASUREMENT, log)
 
 
@@ -104,27 +104,22 @@ def start_worker(
             process.kill()
 
 
-def _release(process: subprocess.Popen[str]) -> None:
-    """Tell the worker that its job is written.
-
-    Do nothing if the worker has already ended, because ``_follow`` reports this.
-    """
+def _announce_job(process: subprocess.Popen[str]) -> None:
     assert process.stdin is not None
+    # ``_forward_progress`` reports a worker that has already ended.
     with contextlib.suppress(BrokenPipeError):
         # Not through the text stream, which would repeat a failed write when it closes.
         os.write(process.stdin.fileno(), b"\n")
 
 
-def _failure(status: int, failure: str | None, reason: str, for_memory: bool | None) -> TrialFailed:
-    """The error for a worker that ended without a measurement; ``reason`` is its text.
-
-    A worker that this process killed for its silence (SIGKILL and a ``failure``) did not run out of
-    memory.
-    """
+def _trial_error(
+    status: int, failure: str | None, message: str, oom_killed: bool | None
+) -> TrialFailed:
+    # A worker that this process killed for its silence did not run out of memory.
     hung = failure is not None and status == -signal.SIGKILL
-    if not hung and tells_out_of_memory(reason, status, for_memory):
-        return OutOfMemory(reason)
-    return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(reason)
+    if not hung and tells_out_of_memory(message, status, oom_killed):
+        return OutOfMemory(message)
+    return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(message)
 
 
 def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> subprocess.Popen[str]:
@@ -140,46 +135,42 @@ def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> su
         )
 
 
-def _follow(
+def _forward_progress(
     process: subprocess.Popen[str], silence_seconds: float, on_progress: OnProgress
 ) -> str | None:
-    """Pass on the worker's progress until the worker closes its output.
+    """Return the worker's failure message; None if its output ends without such a message.
 
-    A worker that is silent for ``silence_seconds`` is killed. Returns the reason why the worker
-    could not continue, or None.
+    A worker that is silent for ``silence_seconds`` is killed.
     """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()
-    threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
+    # In a thread, because pipes have no portable timeout.
+    threading.Thread(target=_enqueue_lines, args=(process.stdout, lines), daemon=True).start()
     failure = None
     while True:
         try:
-            line = _next(lines, silence_seconds)
+            line = _next_line(lines, silence_seconds)
         except queue.Empty:
             process.kill()
             return f"no output for {silence_seconds:.0f} s: killed as hanging"
         if line is None:
             return failure
-        message = _message(line)
+        message = _parse_message(line)
         if message.progress is not None:
             on_progress(message.progress)
         failure = message.failure or failure
 
 
-def _next(lines: Lines, silence_seconds: float) -> str | None:
-    """The worker's next line; raises queue.Empty after ``silence_seconds`` without a line.
-
-    Before it raises, the function looks again, because the worker may have written lines while this
-    process was suspended.
-    """
+def _next_line(lines: Lines, silence_seconds: float) -> str | None:
+    """None at the end of the worker's output; raises queue.Empty if no line comes in time."""
     try:
         return lines.get(timeout=silence_seconds)
     except queue.Empty:
+        # The worker may have written lines while this process was suspended.
         return lines.get(timeout=_READING_SECONDS)
 
 
-def _wait(process: subprocess.Popen[str]) -> int:
-    """Wait until a worker that has closed its output ends; kill it after ``_ENDING_SECONDS``."""
+def _wait_or_kill(process: subprocess.Popen[str]) -> int:
     try:
         return process.wait(timeout=_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
@@ -187,22 +178,17 @@ def _wait(process: subprocess.Popen[str]) -> int:
         return process.wait()
 
 
-def _read_lines(output: IO[str], lines: Lines) -> None:
-    """Put each line of the worker into a queue, and None at the end of its output.
-
-    The function runs in a thread, because pipes have no portable timeout.
-    """
+def _enqueue_lines(output: IO[str], lines: Lines) -> None:
     with contextlib.suppress(ValueError):  # this process killed the worker and closed the pipe
         for line in output:
             lines.put(line)
     lines.put(None)
 
 
-def _message(line: str) -> Message:
-    """Parse a line of the worker; the message is empty if a library wrote the line."""
+def _parse_message(line: str) -> Message:
     try:
         return Message.model_validate_json(line)
-    except ValidationError:
+    except ValidationError:  # a library wrote the line
         return Message()
 
 
@@ -210,21 +196,20 @@ def _read(path: Path, log: Path) -> Measurement:
     try:
         return Measurement.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        raise TrialFailed(_failure_words(0, None, log)) from None
+        raise TrialFailed(_failure_message(0, None, log)) from None
 
 
-def _failure_words(
-    status: int, failure: str | None, log: Path, for_memory: bool | None = None
+def _failure_message(
+    status: int, failure: str | None, log: Path, oom_killed: bool | None = None
 ) -> str:
-    """The text of ``failure`` or, if None, how the worker ended and the last lines of its log."""
     if failure is not None:
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
     ending = f"\n  its last lines:{last}" if last else "; it wrote no lines"
-    return f"worker: {_ending_words(status, for_memory)}{ending}"
+    return f"worker: {_ending_words(status, oom_killed)}{ending}"
 
 
-def _ending_words(status: int, for_memory: bool | None) -> str:
+def _ending_words(status: int, oom_killed: bool | None) -> str:
     if status == 0:
         return "ended without a measurement"
     if status > 0:
@@ -234,7 +219,7 @@ def _ending_words(status: int, for_memory: bool | None) -> str:
     except ValueError:
         name = f"signal {-status}"
     if name == "SIGKILL":
-        return f"killed by SIGKILL, {_KILLERS[for_memory]}"
+        return f"killed by SIGKILL, {_KILLERS[oom_killed]}"
     return f"killed by {name}"
 
 

@@ -89,7 +89,7 @@ class Watch:
         """Make a function that sends the worker's progress to this watch and to ``on_progress``."""
 
         def on_both(progress: Progress) -> None:
-            self._heed(progress)
+            self._follow_phase(progress)
             on_progress(progress)
 
         return on_both
@@ -101,12 +101,9 @@ class Watch:
         conditions, energy = self._seen
         return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
-    def _heed(self, progress: Progress) -> None:
-        """Start or stop reading when the worker's progress says that sampling begins or ends.
-
-        The trial's processes and its GPU are looked up during the warm-up, to disturb no sample.
-        """
+    def _follow_phase(self, progress: Progress) -> None:
         if progress.phase in ("warm-up", "sampling") and self._own is None:
+            # Looked up during the warm-up, to disturb no sample.
             self._own = own_processes()
             self._keep_used_device(self._own)
         if progress.phase == "sampling" and self._before is None:
@@ -118,7 +115,9 @@ class Watch:
             self._end_thread()
             # The worker's clock: on a busy machine, its messages arrive late.
             sampled_seconds = progress.elapsed_seconds - self._begun_seconds
-            self._seen = self._changed(host_change(self._before, self._counters()), sampled_seconds)
+            self._seen = self._conditions_and_energy(
+                host_change(self._before, self._counters()), sampled_seconds
+            )
 
     def _keep_used_device(self, own: tuple[psutil.Process, ...]) -> None:
         if self._device is not None:
@@ -140,10 +139,9 @@ class Watch:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _changed(
+    def _conditions_and_energy(
         self, host: Conditions, sampled_seconds: float
     ) -> tuple[Conditions, Energy | None]:
-        """The machine's conditions during the sampling, and the energy that the GPU used."""
         device, unknown, energy = self._device, dict(host.unknown), None
         update: dict[str, Any] = {"seconds": sampled_seconds}
         if device is not None:

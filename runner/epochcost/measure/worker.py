@@ -66,7 +66,7 @@ def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter
 def _measure_steps(job: Job, progress: TrialProgress, folder: Path) -> Measurement:
     parameters = initial_parameters(job)
     loss_before = held_out_loss(job, parameters)
-    step, placement, first = _prove(job, parameters, folder)
+    step, placement, first = _prove_first_step(job, parameters, folder)
     budget_seconds, clock = job.sampling.budget_seconds, progress.clock
     deadline = clock() + budget_seconds
     progress.enter("warm-up")
@@ -99,15 +99,11 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
     return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
 
 
-def _prove(
+def _prove_first_step(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """Run a first step, and prove from its profile where nodes ran and in which precision.
-
-    Returns the stepper, the placement of nodes and the outputs of the first step. If the trial uses
-    a CUDA graph, another session without a CUDA graph runs this step, since a replayed graph leaves
-    no profile.
-    """
+    """Return the stepper, the placement of nodes, and the first step's outputs to be compared."""
+    # A replayed CUDA graph leaves no profile, so the first step runs without a CUDA graph.
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)
     with naming_missing_kernels(job.precision, job.provider):
@@ -133,7 +129,7 @@ def _prove(
 
 def main(job_file: str, measurement_file: str) -> int:
     """Run the job in ``job_file``, write ``measurement_file``, and return the exit status."""
-    emit = _claim_standard_output()
+    emit = _reserve_standard_output()
     if not os.read(0, 1):
         return 1  # the parent ended before it wrote the job
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
@@ -175,8 +171,7 @@ def _unexpected(error: Exception, folder: Path) -> str:
     )
 
 
-def _claim_standard_output() -> Emit:
-    """Reserve standard output for messages and send all other output to standard error."""
+def _reserve_standard_output() -> Emit:
     messages = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
 
@@ -194,18 +189,15 @@ def _end_with_standard_input() -> None:
     os._exit(1)
 
 
-def _end(status: int) -> NoReturn:
-    """End this process: abruptly after a success, in an orderly way after a failure.
-
-    An orderly end of sessions, threads and libraries takes a tenth of a second or more. After a
-    success the measurement is already in its file. After a failure, the last lines of a library may
-    still be in a buffer.
-    """
+def _end_process(status: int) -> NoReturn:
+    # The measurement is in its file, and an orderly end of sessions, threads and libraries takes a
+    # tenth of a second or more.
     if status == 0:
         sys.stderr.flush()
         os._exit(0)
+    # The last lines of a library may still be in a buffer.
     sys.exit(status)
 
 
 if __name__ == "__main__":
-    _end(main(*sys.argv[1:]))
+    _end_process(main(*sys.argv[1:]))

@@ -214,37 +214,35 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
         yield Misfit(("graph",), message)
 
 
-class _Size(NamedTuple):
-    """A size that the graph implies for a key of ``[decoder]``, and the tensor that implies it."""
+class _ImpliedSize(NamedTuple):
+    """A size that the graph implies for a key of ``[decoder]``; ``source`` is a tensor or node."""
 
     key: str
     size: int
-    where: str
+    source: str
 
 
 def _of_sizes(graph: onnx.ModelProto, values: _Values, decoder: Decoder) -> Iterator[Misfit]:
-    for key, size, where in (*_cached(values, decoder), *_attended(graph)):
+    for key, size, source in (*_cache_sizes(values, decoder), *_attention_sizes(graph)):
         got = getattr(decoder, key)
         if got != size and not (key in _AT_MOST and got < size):
-            yield Misfit(("decoder", key), f"should be {size}, as {where!r} has it, got {got}")
+            yield Misfit(("decoder", key), f"should be {size}, as {source!r} has it, got {got}")
 
 
-def _cached(values: _Values, decoder: Decoder) -> Iterator[_Size]:
+def _cache_sizes(values: _Values, decoder: Decoder) -> Iterator[_ImpliedSize]:
     for name in (name for pair in decoder.cache for name in pair if name in values):
         dims = _dims(values[name])
         if len(dims) == _CACHE_AXES:
             sizes = (("key_value_heads", dims[1]), ("head_size", dims[3]))
-            yield from (_Size(key, dim.dim_value, name) for key, dim in sizes if dim.dim_value)
+            yield from (
+                _ImpliedSize(key, dim.dim_value, name) for key, dim in sizes if dim.dim_value
+            )
     for dim in _dims(values[SCORES])[-1:] if SCORES in values else ():
         if dim.dim_value:
-            yield _Size("vocabulary", dim.dim_value, SCORES)
+            yield _ImpliedSize("vocabulary", dim.dim_value, SCORES)
 
 
-def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
-    """Sizes that attention nodes imply: numbers of heads, size of a head, and longest context.
-
-    The longest context is the length of the table of rotary angles.
-    """
+def _attention_sizes(graph: onnx.ModelProto) -> Iterator[_ImpliedSize]:
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
         value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
     }
@@ -253,10 +251,11 @@ def _attended(graph: onnx.ModelProto) -> Iterator[_Size]:
         attributes, read = node_attributes(node), [*node.input, *_LEFT_OUT]
         if node.op_type == "GroupQueryAttention" and (count := attributes.get("num_heads")):
             heads |= dict.fromkeys(node.output[:1], count)
-            yield _Size("heads", count, node.name)
+            yield _ImpliedSize("heads", count, node.name)
+            # The table of rotary angles is as long as the longest context.
             if table := shapes.get(read[_COSINES]):
-                yield _Size("context", table[0], read[_COSINES])
+                yield _ImpliedSize("context", table[0], read[_COSINES])
         elif read[0] in heads and node.op_type == "MatMulNBits" and "K" in attributes:
-            yield _Size("head_size", attributes["K"] // heads[read[0]], read[0])
+            yield _ImpliedSize("head_size", attributes["K"] // heads[read[0]], read[0])
         elif read[0] in heads and node.op_type == "MatMul" and shapes.get(read[1]):
-            yield _Size("head_size", shapes[read[1]][0] // heads[read[0]], read[0])
+            yield _ImpliedSize("head_size", shapes[read[1]][0] // heads[read[0]], read[0])

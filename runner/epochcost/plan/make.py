@@ -115,7 +115,7 @@ def plan_study(
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
         return Plan((), (LeftOut(f"study {study.id}", reason),))
     rounds = request.rounds or (1 if request.quick else study.rounds)
-    drafts = list(_drafts(catalogue, study, host, graphs, request))
+    drafts = list(_trials_sweeps_and_omissions(catalogue, study, host, graphs, request))
     trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
     sweeps = (replace(draft, rounds=rounds) for draft in drafts if isinstance(draft, Sweep))
     left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
@@ -136,16 +136,14 @@ def merge_plans(plans: Iterable[Plan]) -> Plan:
     for each in (plan.rounds for plan in every):
         rounds |= {key: max(count, rounds.get(key, 1)) for key, count in each.items()}
     return Plan(
-        tuple(sorted(trials.values(), key=_cost_rank)), tuple(left_out), rounds, _merged(every)
+        tuple(sorted(trials.values(), key=_cost_rank)),
+        tuple(left_out),
+        rounds,
+        _merged_sweeps(every),
     )
 
 
-def _merged(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
-    """The sweeps of all plans; sweeps with the same id become a single sweep.
-
-    The merged sweep starts at the smallest batch size of these sweeps, with the largest number of
-    rounds.
-    """
+def _merged_sweeps(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
     sweeps: dict[str, Sweep] = {}
     for sweep in (sweep for plan in plans for sweep in plan.sweeps):
         first = sweeps.setdefault(sweep.id, sweep)
@@ -223,14 +221,13 @@ def _cost_rank(trial: Trial) -> tuple[int, int, int, str, str]:
     )
 
 
-def _drafts(
+def _trials_sweeps_and_omissions(
     catalogue: Catalogue,
     study: Study,
     host: HostCapabilities,
     graphs: Mapping[str, str],
     request: RunRequest,
 ) -> Iterator[Trial | Sweep | LeftOut]:
-    """Yield a trial or sweep for each combination that a study names, or the reason to omit it."""
     models, providers = request.models, request.providers
     for name, mode, provider in itertools.product(study.models, study.modes, study.providers):
         if (models and name not in models) or (providers and provider not in providers):
@@ -244,13 +241,13 @@ def _drafts(
             yield LeftOut(named, f"the model's spec has no table [{mode}]")
         else:
             for full in _trials(study, model, mode, provider, host, graphs):
-                trial = _quick(full) if request.quick else full
+                trial = _quick_trial(full) if request.quick else full
                 if provider == "cuda" and host.no_cuda is not None:
                     yield LeftOut(named, host.no_cuda)
-                elif reason := next(filter(None, _obstacles(model, trial, host)), None):
+                elif reason := next(filter(None, _possible_obstacles(model, trial, host)), None):
                     yield LeftOut(trial.title, reason)
                 else:
-                    yield _sweep(model, trial) if _is_swept(study, trial) else trial
+                    yield _sweep_from(model, trial) if _is_swept(study, trial) else trial
 
 
 def _trials(
@@ -261,7 +258,7 @@ def _trials(
     host: HostCapabilities,
     graphs: Mapping[str, str],
 ) -> Iterator[Trial]:
-    steps = ((STEPS, size) for size in _batch_sizes(study, model, mode))
+    steps = ((STEPS, size) for size in _batch_sizes_of_steps(study, model, mode))
     planned = (*steps, *planned_work(study, model, mode))
     counts = pinned_cpus(study, provider, host.cpus)
     for precision, vcpus, (work, batch_size) in itertools.product(
@@ -286,11 +283,10 @@ def _trials(
         )
 
 
-def _batch_sizes(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """Batch sizes of the study or else of the model; for a sweep, the model's smallest size.
+def _batch_sizes_of_steps(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
+    """Empty without a table for ``mode``, and for inference that is measured only under LoadGen.
 
-    Empty for a decoder, which is timed in phases, and for inference that is measured only under
-    LoadGen.
+    A sweep has its smallest size only.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):
@@ -307,19 +303,15 @@ def _is_swept(study: Study, trial: Trial) -> bool:
     return trial.work == STEPS and _study_sizes(study, trial.mode) == "auto"
 
 
-def _sweep(model: Model, smallest: Trial) -> Sweep:
-    """A sweep from ``smallest`` to ``MOST_BATCH`` examples or, in training, to a smaller epoch."""
+def _sweep_from(model: Model, smallest: Trial) -> Sweep:
     training = model.training if smallest.mode == "training" else None
     if training is None or training.examples_per_epoch > MOST_BATCH:
         return Sweep(smallest, MOST_BATCH, "the largest batch that is ever tried")
     return Sweep(smallest, training.examples_per_epoch, "all examples of an epoch")
 
 
-def _obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
-    """Reasons why this machine cannot run a trial, the most general first.
-
-    For each condition, the generator yields a reason, or None if the condition is met.
-    """
+def _possible_obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
+    """Reasons why this machine cannot run a trial; None stands for a condition that is met."""
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"
@@ -348,8 +340,7 @@ def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
         yield f"{work.length} tokens are more than its context of {decoder.context}"
 
 
-def _quick(trial: Trial) -> Trial:
-    """The trial with fewer samples, less time and a wider interval, as in a quick run."""
+def _quick_trial(trial: Trial) -> Trial:
     sampling = {
         "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
         "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),

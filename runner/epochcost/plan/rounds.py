@@ -82,7 +82,7 @@ def visits(
     most = max(rounds.values(), default=1)
     behind: dict[str, int] = {}
     for number in range(1, most + 1):
-        for trial in _order(trials, number) if most > 1 else trials:
+        for trial in _shuffled_trials(trials, number) if most > 1 else trials:
             planned = rounds[trial.id]
             if trial.id not in behind:
                 behind[trial.id] = rounds_stored(trial)
@@ -94,9 +94,10 @@ def visits(
                 yield Visit(trial, number, planned)
 
 
-def _order(trials: Sequence[Trial], number: int) -> list[Trial]:
-    """Put the trials in a random order, by a hash of the seed, the round and the trial's id."""
+def _shuffled_trials(trials: Sequence[Trial], round_number: int) -> list[Trial]:
     return sorted(
         trials,
-        key=lambda trial: hashlib.sha256(f"{trial.seed} {number} {trial.id}".encode()).digest(),
+        key=lambda trial: hashlib.sha256(
+            f"{trial.seed} {round_number} {trial.id}".encode()
+        ).digest(),
     )

@@ -115,8 +115,8 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     broken = (p.batch_size for p in points if isinstance(p, SizeFailure))
     failed = min((size for size in broken if size > largest), default=None)
     # Throughput is compared only between doubled sizes, so not after bisection has begun.
-    if failed is None and (fallen := _fallen(ran)):
-        return fallen
+    if failed is None and (end := _end_by_throughput(ran)):
+        return end
     if failed is None and largest >= sweep.largest:
         return SweepEnd("maximum", sweep.bound)
     if failed is not None and failed - largest <= max(1, largest // _RESOLUTION):
@@ -138,12 +138,7 @@ def ladder(sweep: Sweep) -> Iterator[int]:
     yield sweep.largest
 
 
-def _fallen(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
-    """The end of the sweep if throughput fell at the ``_FALLEN_SIZES`` largest sizes, else None.
-
-    Throughput fell if a smaller size has the best ``lowest_rate``, and if the ``highest_rate`` of
-    each largest size is below it by more than the share ``_FALLEN_SHARE``.
-    """
+def _end_by_throughput(ran: Sequence[MeasuredSize]) -> SweepEnd | None:
     best = max(ran, key=lambda point: point.lowest_rate, default=None)
     last = ran[-_FALLEN_SIZES:]
     if best is None or len(last) < _FALLEN_SIZES or best.batch_size >= last[0].batch_size:

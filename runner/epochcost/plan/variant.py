@@ -127,7 +127,7 @@ def missing_kernels(runtime: str, capability: str | None) -> str | None:
 
     None if the package can compute on such a GPU, or if that is unknown.
     """
-    ranges = _ranges(runtime)
+    ranges = _supported_capability_ranges(runtime)
     if not ranges or capability is None or _serves(ranges, capability):
         return None
     served = ", ".join(
@@ -141,7 +141,7 @@ def missing_kernels(runtime: str, capability: str | None) -> str | None:
 
 
 def _remedy(capability: str) -> str:
-    if not _serves(_ranges(CUDA_12_RUNTIME), capability):
+    if not _serves(_supported_capability_ranges(CUDA_12_RUNTIME), capability):
         return "no package that epochcost supports has them"
     return (
         f"install epochcost with {CUDA_12_RUNTIME}, which has them, in a new environment: "
@@ -149,11 +149,8 @@ def _remedy(capability: str) -> str:
     )
 
 
-def _ranges(runtime: str) -> _Ranges:
-    """Ranges of compute capabilities that an ONNX Runtime package supports.
-
-    Empty if the package is not for CUDA or the compute capabilities of its kernels are unknown.
-    """
+def _supported_capability_ranges(runtime: str) -> _Ranges:
+    """Empty if the package is not for CUDA, or if its kernels are unknown."""
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:
         return ()

@@ -193,13 +193,12 @@ def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work,
     if mode == "training":
         return
     if model.decoder is not None:
-        yield from _generation(study, model.decoder)
+        yield from _decoder_work(study, model.decoder)
     elif model.inference is not None:
-        yield from _loads(study, model.inference)
+        yield from _loadgen_work(study, model.inference)
 
 
-def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
-    """A study's requests and phases for a decoder, each with its number of sequences."""
+def _decoder_work(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
     if study.requests is not None:
         yield Requests(**dict(study.requests)), ENGINE_SEQUENCES
         if study.generation is None:
@@ -212,8 +211,7 @@ def _generation(study: Study, decoder: Decoder) -> Iterator[tuple[Work, int]]:
             yield Phase(name="decode", tokens=tokens), sequences
 
 
-def _loads(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
-    """A study's scenarios of LoadGen, each with its largest batch size."""
+def _loadgen_work(study: Study, inference: Inference) -> Iterator[tuple[Work, int]]:
     serving, sizes = study.serving, study.inference_batch_sizes
     largest = max(inference.batch_sizes if sizes is None or sizes == "auto" else sizes)
     most = serving.maximum_batch or largest

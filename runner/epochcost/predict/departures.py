@@ -66,7 +66,7 @@ class Traits:
     ) -> Traits:
         """Compute the labels and features of ``rows`` with the functions in the two mappings."""
         return cls(
-            {name: _objects([label(row) for row in rows]) for name, label in labels.items()},
+            {name: _object_array([label(row) for row in rows]) for name, label in labels.items()},
             {
                 name: np.array([feature(row) for row in rows], dtype=np.float64)
                 for name, feature in features.items()
@@ -80,10 +80,13 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
         name: numbered([*rows.labels[name], *columns.labels[name]])
         for name in {name for term in terms for name in term.same}
     }
-    fading = {near: _fading(near, rows, columns) for near in {term.near for term in terms}}
+    correlations = {
+        near: _correlation_by_nearness(near, rows, columns)
+        for near in {term.near for term in terms}
+    }
     total: Matrix = np.zeros((_length(rows), _length(columns)))
     for term in terms:
-        part = term.scale**2 * fading[term.near]
+        part = term.scale**2 * correlations[term.near]
         if term.same:
             together = np.zeros(sum(total.shape), dtype=np.int64)
             for name in term.same:
@@ -93,11 +96,10 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
     return total
 
 
-def _fading(near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits) -> Matrix:
-    """Correlation [n, m] of ``rows`` and ``columns``: it falls with distance in ``near`` features.
-
-    If ``near`` is empty, the correlation is an array [1, 1] of 1, which broadcasts to all pairs.
-    """
+def _correlation_by_nearness(
+    near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits
+) -> Matrix:
+    """Correlation [n, m]; an array [1, 1] of 1, which broadcasts, if ``near`` is empty."""
     if not near:
         return np.ones((1, 1))
     lengths = np.array([length for _, length in near])
@@ -179,7 +181,7 @@ def fitted(
     for _ in range(_ROUNDS):
         residual = law(parameters) - observed
         counted = counts / np.sqrt(1 + (residual / softness) ** 2)
-        slopes = _slopes(law, parameters, residual + observed)
+        slopes = _derivatives(law, parameters, residual + observed)
         curvature = slopes.T @ (counted[:, None] * slopes) + softness**2 * np.diag(deviations**-2.0)
         downhill = slopes.T @ (counted * residual)
         downhill += softness**2 * (parameters - start) / deviations**2
@@ -198,18 +200,18 @@ def fitted(
     return parameters
 
 
-def _slopes(law: Callable[[Vector], Vector], parameters: Vector, level: Vector) -> Matrix:
-    """Derivatives [n, k] of ``law`` at ``parameters``; ``level`` [n] is the law's value there."""
+def _derivatives(law: Callable[[Vector], Vector], parameters: Vector, law_value: Vector) -> Matrix:
+    """Derivatives [n, k] of ``law`` at ``parameters`` [k], where its value is ``law_value`` [n]."""
     columns = []
     for at in range(len(parameters)):
         moved = parameters.copy()
         moved[at] += _STEP
-        columns.append((law(moved) - level) / _STEP)
+        columns.append((law(moved) - law_value) / _STEP)
     return np.stack(columns, axis=1)
 
 
-def _objects(values: Sequence[Hashable]) -> NDArray[np.object_]:
-    """Make an array [n] of objects; numpy itself would turn tuples into a second axis."""
+def _object_array(values: Sequence[Hashable]) -> NDArray[np.object_]:
+    # From a list of tuples, numpy would make a second axis.
     result = np.empty(len(values), dtype=np.object_)
     result[:] = values
     return result

@@ -79,15 +79,10 @@ class Devices:
     def _medians(self, devices: Sequence[Device]) -> tuple[float, float]:
         return self._median_of(devices, "cache_mib"), self._median_of(devices, "power_watts")
 
-    def _median_of(self, devices: Sequence[Device], fact: str) -> float:
-        """The median of the attribute ``fact`` of ``devices``.
-
-        If none of ``devices`` states the fact, return the median of all devices. If no device
-        states it, return 1.
-        """
+    def _median_of(self, devices: Sequence[Device], field: str) -> float:
         for group in (devices, self.all):
-            if facts := [float(value) for device in group if (value := getattr(device, fact))]:
-                return statistics.median(facts)
+            if values := [float(value) for device in group if (value := getattr(device, field))]:
+                return statistics.median(values)
         return 1.0
 
 
@@ -135,9 +130,11 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
     centre = np.median([devices.features(device, "fp32") for device in rated], axis=0)
     return Design(
         rate=np.log([rate.per_second / rate.count for rate in rates]),
-        roofline=np.array([_roofline(row) for row in placed]),
+        roofline=np.array([_log_roofline_rate(row) for row in placed]),
         device_features=features - centre,
-        work_features=_centred([work_features(row.profile) for row in placed], len(learnt)),
+        work_features=_centred_work_features(
+            [work_features(row.profile) for row in placed], len(learnt)
+        ),
         work=numbered(rate.work for rate in rates),
         setting=numbered((*rate.setting, rate.task, rate.unit) for rate in rates),
         edition=numbered(rate.edition for rate in rates),
@@ -156,18 +153,15 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
     )
 
 
-def _roofline(row: Placed) -> float:
-    """Logarithm of the rate that a roofline model predicts for one device, up to a constant.
-
-    On a GPU, the time of an example is the time to compute its operations plus the time to move its
-    numbers. On CPUs, whose bandwidth is unknown, the time is the geometric mean of both.
-    """
+def _log_roofline_rate(row: Placed) -> float:
+    """Logarithm of the rate on one device, up to a constant."""
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
     number_bytes = 2 if precision_of(row.rate.precision) == "mixed" else 4
     bandwidth = float(row.device.memory_gb_per_second) * 1e9
     moving = _passes(row) * number_bytes * (profile.moved + profile.moved_by_others) / bandwidth
     if row.device.generation == "CPU":
+        # The geometric mean of both times, since the bandwidth is unknown.
         return -math.log(computing * moving) / 2
     return -math.log(computing / _PEAK_SHARE + moving / _BANDWIDTH_SHARE)
 
@@ -212,9 +206,9 @@ def work_features(profile: Profile | None) -> Vector:
     )
 
 
-def _centred(features: Sequence[Vector], learnt: int) -> Matrix:
-    """Subtract from all rows the mean of the first ``learnt`` rows, without unknown graphs."""
+def _centred_work_features(features: Sequence[Vector], learnt_count: int) -> Matrix:
+    """Subtract the mean of the first ``learnt_count`` rows; unknown graphs do not count."""
     rows = np.array(features)
-    counted = rows[:learnt][np.isfinite(rows[:learnt, 0])]
+    counted = rows[:learnt_count][np.isfinite(rows[:learnt_count, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows
     return centred

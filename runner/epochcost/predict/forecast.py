@@ -120,23 +120,19 @@ class Forecaster:
         return *self.published, *self.measured
 
     @cached_property
-    def _fitted(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """Calibrations on published rates, and the inverse of these rates' covariance.
-
-        The inverse is None if there are ``measured`` rates: then forecasts need the inverse for all
-        rates.
-        """
+    def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
+        """Of published rates; the inverse covariance is None if there are ``measured`` rates."""
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
-        calibrations = _calibrations(design, covariances, inverse)
+        calibrations = _device_and_model_calibrations(design, covariances, inverse)
+        # With measured rates, forecasts need the inverse for all rates.
         return calibrations, inverse if len(self._placed) == len(self.published) else None
 
     @cached_property
-    def _utilisation(self) -> float:
-        """The share of the devices' peak rates that 98 % of the learnt rates do not exceed."""
+    def _highest_utilisation(self) -> float:
         rows = [row for row in self._placed if row.profile is not None]
-        shares = [row.rate.per_second / _peak_rate(row) for row in rows]
+        shares = [row.rate.per_second / _rate_at_peak(row) for row in rows]
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
@@ -159,17 +155,21 @@ class Forecaster:
         """Forecast each row's rate from all learnt rows, and ignore the rate in the row itself."""
         if not rows:
             return ()
-        learnt, unknown, inverse = self._designs(rows)
-        factors = self._factors(unknown)
+        learnt, unknown, inverse = self._designs_and_inverse(rows)
+        factors = self._interval_factors(unknown)
         forecasts: dict[int, Forecast] = {}
-        blocks = _works(unknown, rows)
-        for places, mean, spread in _posteriors(learnt, unknown, self.scales, inverse, blocks):
+        blocks = _row_indices_by_workload(unknown, rows)
+        for places, mean, spread in _posterior_by_workload(
+            learnt, unknown, self.scales, inverse, blocks
+        ):
             work = rows[places[0]].rate
             draws = joint_draws(spread, factors[places], f"{work.model} {work.mode}")
             halves = factors[places] * np.sqrt(np.diag(spread))
             for at, level, half, drawn in zip(places, mean, halves, draws, strict=True):
-                ceiling = self._utilisation * _peak_rate(rows[at])
-                forecasts[int(at)] = _forecast(rows[at], ceiling, float(level), float(half), drawn)
+                ceiling = self._highest_utilisation * _rate_at_peak(rows[at])
+                forecasts[int(at)] = _bounded_forecast(
+                    rows[at], ceiling, float(level), float(half), drawn
+                )
         return tuple(forecasts[at] for at in range(len(rows)))
 
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
@@ -178,46 +178,46 @@ class Forecaster:
         The rows of one workload form a block: the covariance of the draws that ``of`` returns for
         them. The other blocks are covariances between different workloads.
         """
-        learnt, unknown, inverse = self._designs(rows)
+        learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
         explained = inverse @ between.T
         errors = self.scales.noise**2 * np.eye(len(rows))
-        blocks = _works(unknown, rows)
+        blocks = _row_indices_by_workload(unknown, rows)
         for block in blocks:
             errors[block] += covariance(unknown.rows(block), unknown, self.scales)
             errors[block] -= between[block] @ explained
-        factors = self._factors(unknown)
+        factors = self._interval_factors(unknown)
         for block in blocks:
             scaling = scaling_of(errors[np.ix_(block, block)], factors[block])
             errors[block] = scaling @ errors[block]
             errors[:, block] = errors[:, block] @ scaling.T
         return errors
 
-    def _designs(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
+    def _designs_and_inverse(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
         """Arrays of the learnt rows and of ``rows``, and the learnt rows' inverse covariance."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
-        learnt, inverse = design.rows(learning), self._fitted[1]
+        learnt, inverse = design.rows(learning), self._calibrations_and_inverse[1]
         if inverse is None:
             inverse = inverted(with_noise(learnt, self.scales))
         return learnt, design.rows(~learning), inverse
 
-    def _factors(self, rows: Design) -> Vector:
-        """For each row, the largest ``Calibration.factor`` at the features of the row's device."""
+    def _interval_factors(self, rows: Design) -> Vector:
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
-        factors = [max(each.factor(device) for each in self._fitted[0]) for device in devices]
+        factors = [
+            max(each.factor(device) for each in self._calibrations_and_inverse[0])
+            for device in devices
+        ]
         return np.array(factors)[places.ravel()]
 
 
-def _forecast(row: Placed, ceiling: float, mean: float, half: float, draws: Draws) -> Forecast:
-    """Forecast a rate that has a log-normal distribution and cannot exceed ``ceiling``.
-
-    ``mean`` is the mean of the logarithm of the rate per device. ``half`` is half the width of the
-    90 % interval of this logarithm.
-    """
+def _bounded_forecast(
+    row: Placed, ceiling: float, mean: float, half_width: float, draws: Draws
+) -> Forecast:
+    """``mean`` is that of log(rate per device), ``half_width`` half its 90 % interval."""
     rate = row.rate.count * math.exp(mean)
-    low, high = (min(rate * math.exp(end), ceiling) for end in (-half, half))
-    later = _mean_excess(math.log(rate) - math.log(ceiling), half / NINE_OF_TEN)
+    low, high = (min(rate * math.exp(end), ceiling) for end in (-half_width, half_width))
+    later = _mean_excess(math.log(rate) - math.log(ceiling), half_width / NINE_OF_TEN)
     level = min(rate * math.exp(-later), ceiling)
     bounded = draws.bounded(math.log(level / rate), math.log(level) - math.log(ceiling))
     return Forecast(level, min(low, level), high, bounded)
@@ -245,13 +245,13 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
     )
 
 
-def _peak_rate(row: Placed) -> float:
-    """Examples a second if the devices always computed matrix products at their peak rate."""
+def _rate_at_peak(row: Placed) -> float:
     return row.rate.count / seconds_at_peak(row, row.profile) if row.profile else math.inf
 
 
-def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple[Calibration, ...]:
-    """Calibrate intervals by withholding devices, and by withholding models with known graphs."""
+def _device_and_model_calibrations(
+    design: Design, covariances: Matrix, inverse: Matrix
+) -> tuple[Calibration, ...]:
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
@@ -263,26 +263,19 @@ def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> tuple
     )
 
 
-def _works(design: Design, rows: Sequence[Placed]) -> list[Labels]:
-    """The indices of the rows of each workload.
-
-    Two rows are of one workload if they have the same ``model_mode`` and the same profile.
-    """
+def _row_indices_by_workload(design: Design, rows: Sequence[Placed]) -> list[Labels]:
     works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
     return list(members(works))
 
 
-def _posteriors(
-    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, works: Sequence[Labels]
+def _posterior_by_workload(
+    learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, workloads: Sequence[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Yield each workload's row indices, and the mean [n] and covariance [n, n] of its forecasts.
-
-    A forecast is the logarithm of a rate per device. Predicting one workload at a time saves
-    memory, and makes the draws of different workloads independent.
-    """
+    """For each workload: row indices, mean [n] and covariance [n, n] of log(rate per device)."""
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
-    for rows in works:
+    # One workload at a time saves memory, and makes the draws of different workloads independent.
+    for rows in workloads:
         block = unknown.rows(rows)
         between = covariance(block, learnt, scales)
         spread = covariance(block, block, scales) + scales.noise**2 * np.eye(len(rows))

@@ -163,13 +163,13 @@ class Doubt:
 
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
     """Implausible rows, by their index in ``placed``, with the reasons."""
-    doubts = dict(_repeated(placed))
-    doubts |= {at: doubt for at, doubt in _twice_named(placed) if at not in doubts}
+    doubts = dict(_repeated_rows(placed))
+    doubts |= {at: doubt for at, doubt in _figures_of_other_devices(placed) if at not in doubts}
     sound = [at for at in range(len(placed)) if at not in doubts]
     if not sound:
         return doubts
     design = designed([placed[at] for at in sound], devices)
-    for at, factor in _improbable(design):
+    for at, factor in _contradicted_rows(design):
         rate = placed[sound[at]].rate
         doubts[sound[at]] = Doubt(
             rate.where,
@@ -179,8 +179,7 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
     return doubts
 
 
-def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows with the same workload, machine, file and rate as an earlier row."""
+def _repeated_rows(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
     first_places: dict[tuple[object, ...], str] = {}
     for at, rate in enumerate(entry.rate for entry in placed):
         row = (rate.work, rate.accelerator, rate.count, rate.machine, rate.per_second, rate.file)
@@ -189,8 +188,7 @@ def _repeated(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
         first_places.setdefault(row, rate.where)
 
 
-def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    """Yield rows that repeat figures of another device: probably the same one under two names."""
+def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -199,22 +197,23 @@ def _twice_named(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
     for number, name in enumerate(names):
         for earlier in names[:number]:
             shared = figures[name].keys() & figures[earlier].keys()
+            # Probably the same device under two names.
             if len(shared) >= max(_EQUAL_FIGURES, len(figures[name]) / 2):
                 for key in shared:
                     at = figures[name][key]
                     yield at, Doubt(placed[at].rate.where, f"the figure of {earlier} under {name}")
 
 
-def _improbable(design: Design) -> Iterator[tuple[int, float]]:
-    """Yield rows that other rows contradict, the worst first, each with its rate / predicted rate.
-
-    Rows are removed one at a time, because an outlier distorts the predictions of similar rows.
-    """
+def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
+    """Yield each row that others contradict, the worst first, and its rate / predicted rate."""
     departures, _ = centred_departures(design)
     inverse = inverted(with_noise(design, Scales()))
     sound = np.ones(len(departures), bool)
+    # One row at a time, because an outlier distorts the predictions of similar rows.
     while sound.sum() > _EQUAL_FIGURES:
-        worst, factor = _worst(inverse, np.where(sound, departures - departures[sound].mean(), 0))
+        worst, factor = _most_contradicted_row(
+            inverse, np.where(sound, departures - departures[sound].mean(), 0)
+        )
         if worst is None:
             return
         yield worst, factor
@@ -225,11 +224,10 @@ def _improbable(design: Design) -> Iterator[tuple[int, float]]:
         sound[worst] = False
 
 
-def _worst(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row that the other rows contradict most, and its rate / predicted rate.
+def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
+    """The row's index, None if all rows are plausible, and its rate / predicted rate.
 
-    The row is None if all rows are plausible. ``inverse`` and ``departures`` are zero for rows that
-    were removed earlier.
+    Both arrays are zero for rows that were removed earlier.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -120,8 +120,8 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """
     s = scales
     model, mode = _same(rows.model, columns.model), _same(rows.model_mode, columns.model_mode)
-    near = _near_works(rows, columns, scales)
-    kin = (model + mode) / 2 + near
+    similarity = _graph_similarity(rows, columns, scales)
+    kin = (model + mode) / 2 + similarity
     setting, stack = _same(rows.setting, columns.setting), _same(rows.stack, columns.stack)
     distances = (rows.batch[:, None] - columns.batch[None, :]) ** 2
     batches = np.exp(-distances / (2 * s.batch_length**2))
@@ -129,54 +129,53 @@ def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     slopes = s.linear**2 + s.model_linear**2 * kin + s.stack_linear**2 * stack
     slopes += (s.batch_linear**2 + s.setting_batch_linear**2 * setting) * batches
     groups = s.group**2 + s.group_model**2 * model + s.stack_group**2 * stack
-    result = _levels(rows, columns, scales, mode, near) + s.batch**2 * mode * batches
+    result = _level_covariance(rows, columns, scales, mode, similarity)
+    result += s.batch**2 * mode * batches
     result += s.setting**2 * setting + s.stack**2 * stack
     result += slopes * linear + s.model_smooth**2 * kin * smooth
-    result += _same(rows.device, columns.device) * s.device_graph**2 * near
+    result += _same(rows.device, columns.device) * s.device_graph**2 * similarity
     result += _same(rows.group, columns.group) * groups
     return result + np.outer(rows.count, columns.count) * s.model_count**2 * mode
 
 
-def _levels(rows: Design, columns: Design, scales: Scales, mode: Matrix, near: Matrix) -> Matrix:
-    """Covariance [n, m] of the workloads' levels.
-
-    A workload's level is the part of its rate's logarithm that is the same on every device. Models
-    with similar graphs have similar levels. Without graphs, rows of the same ``edition`` share a
-    level.
-    """
+def _level_covariance(
+    rows: Design, columns: Design, scales: Scales, same_mode: Matrix, similarity: Matrix
+) -> Matrix:
+    """Covariance [n, m]; a level is the part of log(rate) that is the same on every device."""
     s = scales
-    with_graph, others_known = _has_graph(rows), _has_graph(columns)
+    with_graph, others_known = _is_graph_known(rows), _is_graph_known(columns)
     with_graphs = np.outer(with_graph, others_known)
     features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
+    # Without graphs, rows of the same edition share a level.
     edition = _same(rows.edition, columns.edition) * np.outer(~with_graph, ~others_known)
     result: Matrix = s.level**2 * edition
     result += with_graphs * (s.graph_level**2 + s.graph_linear**2 * features)
-    result += with_graphs * (s.graph**2 * near + s.beyond_graph**2 * mode)
+    result += with_graphs * (s.graph**2 * similarity + s.beyond_graph**2 * same_mode)
     result += s.work**2 * _same(rows.work, columns.work)
     software = _same(rows.software, columns.software)
-    return result + software * (s.software**2 + s.software_graph**2 * near)
+    return result + software * (s.software**2 + s.software_graph**2 * similarity)
 
 
-def _has_graph(design: Design) -> NDArray[np.bool_]:
-    """Mask [n] of the rows whose graphs are known."""
+def _is_graph_known(design: Design) -> NDArray[np.bool_]:
     return np.isfinite(design.work_features[:, 0])
 
 
-def _near_works(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of the workloads' graphs, from 0 to 1; 0 if a graph is unknown."""
-    distances = _squares(np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features))
+def _graph_similarity(rows: Design, columns: Design, scales: Scales) -> Matrix:
+    """[n, m], from 0 to 1; 0 if a graph is unknown."""
+    distances = _squared_distances(
+        np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features)
+    )
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
-    return near * np.outer(_has_graph(rows), _has_graph(columns))
+    return near * np.outer(_is_graph_known(rows), _is_graph_known(columns))
 
 
 def _device_kernels(rows: Design, columns: Design, scales: Scales) -> tuple[Matrix, Matrix]:
     weights = np.array([1.0, 1.0, scales.cache, scales.power])
     x, y = rows.device_features * weights, columns.device_features * weights
-    return x @ y.T, np.exp(-_squares(x, y) / (2 * scales.length**2))
+    return x @ y.T, np.exp(-_squared_distances(x, y) / (2 * scales.length**2))
 
 
-def _squares(rows: Matrix, columns: Matrix) -> Matrix:
-    """Squared distances [n, m] between two sets of points."""
+def _squared_distances(rows: Matrix, columns: Matrix) -> Matrix:
     squares = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1)[None, :]
     result: Matrix = np.maximum(squares - 2 * rows @ columns.T, 0)
     return result
@@ -243,7 +242,7 @@ def predictable(design: Design, rows: Labels) -> list[int]:
     A row can be predicted if its graph is known, or if a remaining row has the same ``edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
-    return [int(at) for at in np.flatnonzero(shared | _has_graph(design)[rows])]
+    return [int(at) for at in np.flatnonzero(shared | _is_graph_known(design)[rows])]
 
 
 @dataclass(frozen=True, slots=True)

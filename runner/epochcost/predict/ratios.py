@@ -78,7 +78,7 @@ def ratio_errors(
     out if it has no ratio of two devices with prices.
     """
     design = designed(learnt, devices)
-    prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
+    log_prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
     withheld: Mapping[TwoWithheld, tuple[Labels, int]] = {
         "two accelerators": (design.group, 2),
         "two generations": (design.generation, 2),
@@ -86,27 +86,26 @@ def ratio_errors(
     }
     inverse = inverted(with_noise(design, POOLED))
     errors = {}
-    for kind, (labels, together) in withheld.items():
-        ratios = [*_ratios(design, inverse, prices, labels, together)]
+    for kind, (labels, withheld_at_once) in withheld.items():
+        ratios = [*_ratio_tables(design, inverse, log_prices, labels, withheld_at_once)]
         if ratios and np.isfinite((table := np.concatenate(ratios))[:, 3]).any():
             errors[kind] = _summary(*table.T)
     return errors
 
 
-def _ratios(
-    design: Design, inverse: Matrix, prices: Vector, labels: Labels, together: int
+def _ratio_tables(
+    design: Design, inverse: Matrix, log_prices: Vector, labels: Labels, withheld_at_once: int
 ) -> Iterator[Matrix]:
     """Yield, for each pair of accelerators, an array [k, 4] with a row for each of its k ratios.
 
-    The columns are a ratio's weight, the error of its logarithm (true − predicted), this error's
-    predicted standard deviation, and the logarithm of the predicted ratio of costs (NaN without
-    prices). The rows of ``together`` labels are withheld at a time.
+    Columns: a weight, the error of the ratio's logarithm (true − predicted), this error's predicted
+    standard deviation, and the logarithm of the predicted ratio of costs (NaN without prices).
     """
-    together_withheld = itertools.combinations(np.unique(labels), together)
-    groups = (np.flatnonzero(np.isin(labels, names)) for names in together_withheld)
+    withheld = itertools.combinations(np.unique(labels), withheld_at_once)
+    groups = (np.flatnonzero(np.isin(labels, names)) for names in withheld)
     for rows, departures, spread in held_out(inverse, centred_departures(design)[0], groups):
-        costs = prices[rows] - design.rate[rows] + departures
-        for pair in _pairs(design.rows(rows), labels[rows], together):
+        costs = log_prices[rows] - design.rate[rows] + departures
+        for pair in _rows_of_pairs(design.rows(rows), labels[rows], withheld_at_once):
             first, second = pair.T
             variance = spread[first, first] + spread[second, second] - 2 * spread[first, second]
             errors, advantages = (values[first] - values[second] for values in (departures, costs))
@@ -114,18 +113,15 @@ def _ratios(
             yield np.column_stack((weights, errors, deviations, advantages))
 
 
-def _pairs(design: Design, labels: Labels, together: int) -> Iterator[Labels]:
-    """Yield, for each pair of accelerators, the rows [k, 2] of the k workloads that both ran.
-
-    ``together`` is the number of labels withheld at a time. If it is 2, the accelerators have
-    different ``labels``; if it is 1, the same label.
-    """
+def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
+    """Yield, for each pair of accelerators, the rows [k, 2] of the k workloads that both ran."""
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
         works[int(labels[row]), int(design.group[row])].setdefault(work, row)
     for (one, first), (other, second) in itertools.combinations(works.items(), 2):
         shared = [(first[work], second[work]) for work in first if work in second]
-        if shared and len({one[0], other[0]}) == together:
+        # Two withheld labels are those of the two accelerators; a single one is that of both.
+        if shared and len({one[0], other[0]}) == withheld_at_once:
             yield np.array(shared)
 
 
@@ -148,13 +144,16 @@ def _summary(weights: Vector, errors: Vector, deviations: Vector, costs: Vector)
         base_rate_brier=round(float(base * (1 - base)), 3),
         mean_regret_percent=round(float(np.average(regret, weights=weight)), 1),
         p90_regret_percent=round(float(regret[order][np.searchsorted(reached, 0.9)]), 1),
-        reliability=tuple(_reliability(stated, right.astype(float), weight)),
+        reliability=tuple(_choices_by_probability(stated, right.astype(float), weight)),
     )
 
 
-def _reliability(stated: Vector, right: Vector, weights: Vector) -> Iterator[Stated]:
-    """Group choices by ``stated`` probability, and yield the groups that are not empty."""
-    bins = np.minimum((2 * _BINS * (stated - 0.5)).astype(int), _BINS - 1)
+def _choices_by_probability(
+    probabilities: Vector, right: Vector, weights: Vector
+) -> Iterator[Stated]:
+    bins = np.minimum((2 * _BINS * (probabilities - 0.5)).astype(int), _BINS - 1)
     for inside in (bins == at for at in np.unique(bins)):
-        means = np.average(np.stack((stated, right))[:, inside], axis=1, weights=weights[inside])
+        means = np.average(
+            np.stack((probabilities, right))[:, inside], axis=1, weights=weights[inside]
+        )
         yield Stated(round(float(means[0]), 3), round(float(means[1]), 3), int(inside.sum()))

@@ -110,7 +110,7 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
     for label in sorted(set(names)):
         rest = [row for row in learnt if name(row) != label]
         rows = [at for at, row_name in enumerate(names) if row_name == label]
-        places = list(_forecastable(tested, rows, rest))
+        places = list(_forecastable_indices(tested, rows, rest))
         if places:
             forecasts = Forecaster(rest, devices).of([tested[at] for at in places])
             for at, forecast in zip(places, forecasts, strict=True):
@@ -120,31 +120,27 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
     return tuple(map(Tried, names, tested, results, map(float, roofs)))
 
 
-def _forecastable(
-    candidates: Sequence[Placed], rows: Sequence[int], rest: Sequence[Placed]
+def _forecastable_indices(
+    candidates: Sequence[Placed], indices: Sequence[int], remaining: Sequence[Placed]
 ) -> Iterator[int]:
-    """Yield those ``rows`` (indices of ``candidates``) that can be forecast from ``rest``.
-
-    A row in ``rest`` must have the same ``Rate.edition`` or a similar graph.
-    """
-    editions = {row.rate.edition for row in rest}
-    for at in rows:
+    editions = {row.rate.edition for row in remaining}
+    for at in indices:
         profile = candidates[at].profile
-        if candidates[at].rate.edition in editions or (profile and has_kin(profile, rest)):
+        if candidates[at].rate.edition in editions or (profile and has_kin(profile, remaining)):
             yield at
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """log(rate / predicted rate) of each row [n], predicted by a roofline model times a factor.
+    """log(rate / predicted rate) [n], predicted by a roofline model times a factor.
 
-    The factor is fitted to rows with other ``names``. If models are withheld, these are of the
-    row's device; if sources, of any; else of its ``Rate.edition``. The result is NaN for rows that
-    are not ``predictable``, and infinite if no row determines the factor.
+    The factor is fitted to rows with other ``names``. NaN for rows that are not ``predictable``,
+    infinite if no row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)
     }  # fmt: skip
     groups = np.unique(names, return_inverse=True)[1]
+    # Rows with equal labels share a factor.
     same = constants.get(withheld, design.edition)
     departures = design.rate - design.roofline
     result: Vector = np.full(len(departures), math.nan)
@@ -161,5 +157,4 @@ def percent(logarithm: float) -> float:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least ``share`` of the values do not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]

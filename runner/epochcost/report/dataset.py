@@ -57,7 +57,7 @@ def _package(comma_separated: bytes, columnar: bytes) -> dict[str, Any]:
             {
                 **_resource("figures", "csv", "text/csv", comma_separated),
                 "encoding": "utf-8",
-                "schema": _schema(),
+                "schema": _table_schema(),
             },
             _resource("figures-parquet", "parquet", "application/vnd.apache.parquet", columnar),
         ],
@@ -75,8 +75,8 @@ def _resource(name: str, form: str, media_type: str, content: bytes) -> dict[str
     }
 
 
-def _schema() -> dict[str, Any]:
-    """Make a Table Schema of the table's columns, with the extra keys ``unit`` and ``empty``."""
+def _table_schema() -> dict[str, Any]:
+    # ``empty`` and ``unit`` are additions to Table Schema.
     fields = [
         {
             "name": entry.name,

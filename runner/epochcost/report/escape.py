@@ -33,11 +33,11 @@ _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff0
 
 def one_line(text: str) -> str:
     """Make a single line of a text, without unprintable or direction-changing characters."""
-    return _flat(text).strip()
+    return _unstripped_line(text).strip()
 
 
-def _flat(text: str) -> str:
-    """Make a text one line; keep blanks at its ends, which may separate words on a page."""
+def _unstripped_line(text: str) -> str:
+    # Blanks at the ends stay, since they may separate words on a page.
     return _UNPRINTABLE.sub("", _BLANKS.sub(" ", text))
 
 
@@ -49,13 +49,13 @@ def markdown_text(value: Any) -> Any:
     """Escape a string so that Markdown and HTML show it literally; keep other values."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return _escaped(value)
+    return _escaped_text(value)
 
 
+# Many pages print the same texts and numbers.
 @lru_cache(maxsize=4096)
-def _escaped(text: str) -> Markup:
-    """Escape a text; cached, because many pages print the same texts and numbers."""
-    return Markup(_entities(_flat(text)))  # noqa: S704  this is the escaping itself
+def _escaped_text(text: str) -> Markup:
+    return Markup(_entities(_unstripped_line(text)))  # noqa: S704  this is the escaping itself
 
 
 def file_stem(text: str) -> str:

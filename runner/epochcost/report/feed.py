@@ -37,7 +37,7 @@ class Entry:
 def feed(report: Report) -> str:
     """Render the feed of a site, with the newest entry first."""
     moved = map(_moved, moved_prices(report.catalogue))
-    entries = list(islice(chain(_changes(report), moved), _MOST))
+    entries = list(islice(chain(_entry_of_changed_costs(report), moved), _MOST))
     root = Element("feed", xmlns="http://www.w3.org/2005/Atom")
     SubElement(root, "id").text = _id("feed")
     SubElement(root, "title").text = "epochcost: changed prices and costs"
@@ -84,8 +84,7 @@ def _moved(moved: Moved) -> Entry:
     )
 
 
-def _changes(report: Report) -> Iterator[Entry]:
-    """Yield one entry about all costs that changed since the last publication, if there are any."""
+def _entry_of_changed_costs(report: Report) -> Iterator[Entry]:
     publication, changes = report.publication, report.changes
     if isinstance(changes, str) or changes.is_empty:
         return

@@ -189,7 +189,7 @@ def chip_of(device: Device | CpuForm, precision: str) -> Chip:
         generation=generation,
         bandwidth=float(device.memory_gb_per_second) * _GIGA,
         memory=float(device.memory_gib) * _GIB,
-        products=_products(device, precision),
+        products=_peak_matrix_rate(device, precision),
         operations=_operations(device) * _TERA,
         unpacking=2.0 if generation in _UNPACKED and not device.peak_int8_tops else 1.0,
         link=link or _PCIE.get(generation, _PCIE_OF_OTHERS),
@@ -202,8 +202,8 @@ def _operations(device: Device) -> float:
     return float(device.peak_fp32_tflops or fallback)
 
 
-def _products(device: Device, precision: str) -> float:
-    """Peak matrix operations a second; weights in int8 and int4 are multiplied in 16 bits."""
+def _peak_matrix_rate(device: Device, precision: str) -> float:
+    # Weights in int8 and int4 are multiplied in 16 bits too.
     peak = max(float(device.peak_fp16_tflops or 0), _operations(device))
     if precision in ("fp8", "fp4") and device.generation in _FLOAT8:
         peak = max(peak, float(device.peak_int8_tops or 2 * peak))
@@ -218,7 +218,7 @@ def _processor_chip(cpu: CpuForm) -> Chip:
     sockets = cpu.sockets or math.ceil(cores / generation.cores)
     limits = generation.core_read * cores, generation.read * sockets
     both = sum(limit**-_SHARPNESS for limit in limits) ** (-1 / _SHARPNESS)
-    lanes = generation.lanes or _lanes(cpu)
+    lanes = generation.lanes or _lanes_by_instructions(cpu)
     products = cores * lanes * generation.gigahertz * _GIGA
     return Chip(
         name=cpu.chip,
@@ -239,8 +239,7 @@ def generation_of(name: str) -> CpuGeneration:
     return next((each for each in _GENERATIONS if re.search(each.pattern, text)), _OTHERS)
 
 
-def _lanes(cpu: CpuForm) -> int:
-    """Operations that a core computes in a cycle with the processor's widest vectors."""
+def _lanes_by_instructions(cpu: CpuForm) -> int:
     text = " ".join(cpu.instructions)
     return next((lanes for name, lanes in _LANES.items() if name in text), _FEWEST_LANES)
 
@@ -299,12 +298,14 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
     named = {machine.split(" ", 1)[-1]: form for machine, form in processors.items()}
     if hardware.id in named:
         return named[hardware.id]
-    family = _family(hardware.id)
-    relative = next((form for name, form in named.items() if _family(name) == family), None)
+    family = _name_without_size(hardware.id)
+    relative = next(
+        (form for name, form in named.items() if _name_without_size(name) == family), None
+    )
     # The id often names the generation that the text omits.
     text = f"{hardware.cpu} {hardware.id}".casefold()
     chip = relative.chip if relative else _OF_FAMILIES.get(family, text)
-    form = _like_its_kin(chip, hardware.vcpus, processors)
+    form = _estimated_form(chip, hardware.vcpus, processors)
     return replace(form, cores=hardware.cores or form.cores)
 
 
@@ -315,24 +316,22 @@ def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, Cp
     """
     if machine in processors:
         return processors[machine]
-    form = _like_its_kin(chip, _threads_of(machine), processors)
+    form = _estimated_form(chip, _threads_in_name(machine), processors)
     threads = _THREADS.match(note)
     return replace(form, cores=int(threads[1])) if threads else form
 
 
-def _like_its_kin(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """Describe a processor of ``threads`` threads, like a known one of the same ``chip`` if any."""
-    kin = next((form for form in processors.values() if form.chip == chip), None)
-    if kin is not None and kin.threads and kin.cores:
-        of_a_core = kin.threads // kin.cores
+def _estimated_form(chip: str, threads: int | None, processors: Mapping[str, CpuForm]) -> CpuForm:
+    same_chip = next((form for form in processors.values() if form.chip == chip), None)
+    if same_chip is not None and same_chip.threads and same_chip.cores:
+        threads_per_core = same_chip.threads // same_chip.cores
     else:
-        of_a_core = 1 if _maker(chip) == ARM else _THREADS_OF_A_CORE
-    cores = max(1, threads // of_a_core) if threads else None
-    return CpuForm(chip, threads, cores, instructions=kin.instructions if kin else ())
+        threads_per_core = 1 if _maker(chip) == ARM else _THREADS_OF_A_CORE
+    cores = max(1, threads // threads_per_core) if threads else None
+    return CpuForm(chip, threads, cores, instructions=same_chip.instructions if same_chip else ())
 
 
-def _threads_of(machine: str) -> int | None:
-    """The number of threads that a machine's name states; None if it states none."""
+def _threads_in_name(machine: str) -> int | None:
     for pattern, threads in _SIZES:
         size = re.search(pattern, machine)
         if size:
@@ -340,6 +339,5 @@ def _threads_of(machine: str) -> int | None:
     return None
 
 
-def _family(machine: str) -> str:
-    """The family in a machine's name, without the size."""
+def _name_without_size(machine: str) -> str:
     return re.split(r"\.|-\d+$", machine)[0]

@@ -44,24 +44,23 @@ def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
 
 def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
     """Implausible serving measurements with the reasons, by index in ``rows``."""
-    reasons = {at: reason for at, row in enumerate(rows) if (reason := _why(row))}
+    reasons = {at: reason for at, row in enumerate(rows) if (reason := _reason_if_impossible(row))}
     for places in group_by(range(len(rows)), lambda at: _program(rows[at])).values():
         impossible = [at for at in places if at in reasons]
         if len(impossible) >= _SHARE_OF_A_TABLE * len(places):
             reason = f"{len(impossible)} of {len(places)} rows of this program are impossible"
             reasons = dict.fromkeys(places, reason) | reasons
-    for at, reason in (*_starts(rows), *_repeats(rows)):
+    for at, reason in (*_rows_with_start_up(rows), *_repeated_rows(rows)):
         reasons.setdefault(at, reason)
     return {at: Doubt(rows[at].line.where, reason) for at, reason in sorted(reasons.items())}
 
 
 def _program(row: TokenRow) -> Hashable:
     cells = row.line.cells
-    return row.question.edition, cells["model"], cells["chip"], _count(row)
+    return row.question.edition, cells["model"], cells["chip"], _device_count(row)
 
 
-def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each repeated row, and a message that names the first such row."""
+def _repeated_rows(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
     first_places: dict[Hashable, str] = {}
     for at, row in enumerate(rows):
         texts = (row.line.cells[name] for name in _SETTINGS)
@@ -71,8 +70,7 @@ def _repeats(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
             yield at, f"the same as {where}"
 
 
-def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
-    """Yield the index of each row whose time includes the program's start, with a message."""
+def _rows_with_start_up(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
     alike: dict[Hashable, dict[float, list[int]]] = defaultdict(lambda: defaultdict(list))
     for at, row in enumerate(rows):
         question = row.question
@@ -84,16 +82,16 @@ def _starts(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
     for places in alike.values():
         for length, longer in pairwise(sorted(places)):
             # Other runs of the longer texts may have no start.
-            slowest = max(_run_seconds(rows[at]) for at in places[longer])
+            slowest = max(_batch_seconds(rows[at]) for at in places[longer])
             for at in places[length]:
-                whole = _run_seconds(rows[at])
+                whole = _batch_seconds(rows[at])
                 start = whole - (slowest - whole) / (longer - length) * length
                 if start > _MOST_OF_START * whole:
                     yield at, f"the program's start took {start:.2g} of {whole:.2g} s: warm it up"
 
 
-def _run_seconds(row: TokenRow) -> float:
-    """Seconds from the first prompt of a batch to the last token of its answers."""
+def _batch_seconds(row: TokenRow) -> float:
+    # An interleaved row's seconds for each token include the reading of prompts.
     return row.question.output * (row.seconds or 0.0)
 
 
@@ -123,28 +121,29 @@ def peak_flops(device: Device, precision: Precision) -> float:
     return (4 * half if precision == "fp4" else half) * 1e12
 
 
-def _why(row: TokenRow) -> str | None:
-    """The reason why the devices of a row cannot reach the row's rate; None if they can."""
-    device, count = row.question.device, _count(row)
+def _reason_if_impossible(row: TokenRow) -> str | None:
+    device, count = row.question.device, _device_count(row)
     if not isinstance(device, Device):
         return None
-    peak = _operations(row) / (count * peak_flops(device, row.question.precision))
+    peak = _least_operations_per_second(row) / (count * peak_flops(device, row.question.precision))
     if peak > 1:
         return f"needs {peak:.2f} of the peak of its devices"
-    bandwidth = _bytes(row, device) / (count * float(device.memory_gb_per_second) * 1e9)
+    bandwidth = _least_bytes_per_second(row, device) / (
+        count * float(device.memory_gb_per_second) * 1e9
+    )
     return (
         f"needs {bandwidth:.2f} of the memory bandwidth of its devices" if bandwidth > 1 else None
     )
 
 
-def _count(row: TokenRow) -> int:
-    """Number of devices that a row's measurement used, over all copies of the model."""
+def _device_count(row: TokenRow) -> int:
+    """Number of devices over all copies of the model."""
     return row.line.count_of("count", 1)
 
 
-def _operations(row: TokenRow) -> float:
-    """A lower bound on the operations per second of a row's rate; embeddings need none."""
+def _least_operations_per_second(row: TokenRow) -> float:
     question, form = row.question, row.question.form
+    # Embeddings need no operations.
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
     if question.kind == "first":
@@ -156,8 +155,7 @@ def _operations(row: TokenRow) -> float:
     return per_token * _tokens_per_second(row)
 
 
-def _bytes(row: TokenRow, device: Device) -> float:
-    """The fewest bytes (weights, keys, values) that a device reads per second at the row's rate."""
+def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
     question, form = row.question, row.question.form
     if question.kind == "first":
         return 0.0
@@ -170,7 +168,7 @@ def _bytes(row: TokenRow, device: Device) -> float:
         different = 1 if _SAME_PROMPT in row.line.cells["task"] else question.sequences
         touched = 1 - (1 - form.experts_per_token / form.experts) ** different
         read = min(read, touched)
-    cache_bytes = float(device.cache_mib or 0) * 2**20 * _count(row)
+    cache_bytes = float(device.cache_mib or 0) * 2**20 * _device_count(row)
     weights = max(0.0, question.weight_bytes * read - cache_bytes)
     return (weights + question.sequences * cached) / row.seconds
 

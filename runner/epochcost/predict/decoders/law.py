@@ -128,7 +128,7 @@ class Law:
         self.sockets = self._column(lambda question: question.chip.sockets)
         self.unpacking = self._column(_unpacking)
         self.memory = self._column(lambda question: question.chip.memory * question.count)
-        self.cache_bytes = self._column(_cache_bytes)
+        self.cache_bytes = self._column(_cache_bytes_per_token)
         self.weight_bytes = self._column(lambda question: question.weight_bytes)
         turns = self._column(lambda question: question.software.startswith(_LAYERS_BY_TURNS))
         self.split = np.where(turns > 0, 1, self._column(lambda question: question.count))
@@ -152,27 +152,28 @@ class Law:
         """Logarithms of the predicted seconds of each step [n]."""
         # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences
         # never make it faster.
-        phase, s = _Phases(self, efficiencies), self
+        seconds, s = _PhaseSeconds(self, efficiencies), self
         cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
         wave = np.minimum(s.sequences, fitting)
-        token = (phase.decode(wave) + s.interleaved * phase.between(wave)) * s.sequences / wave
-        return np.log(np.where(s.token > 0, token, phase.prefill()))
+        step = seconds.decoding_step(wave) + s.interleaved * seconds.prompt_wait_per_token(wave)
+        token = step * s.sequences / wave
+        return np.log(np.where(s.token > 0, token, seconds.prefill_of_all()))
 
 
 def _unpacking(question: ServingQuestion) -> float:
     return question.chip.unpacking if question.precision.startswith("int") else 0.0
 
 
-def _cache_bytes(question: ServingQuestion) -> float:
-    """Bytes that the software stores, by default, for the keys and values of a token."""
+def _cache_bytes_per_token(question: ServingQuestion) -> float:
+    # By default, TensorRT-LLM then stores keys and values in eight bits.
     halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
     numbers = question.form.cached_numbers_per_token
     return numbers * (BYTES_OF_16_BITS / 2 if halved else BYTES_OF_16_BITS)
 
 
-class _Phases:
-    """Seconds of n prefills or decoding steps at the given efficiencies."""
+class _PhaseSeconds:
+    """Seconds [n] of prefills or decoding steps, from logarithms of efficiencies."""
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
         self._s = s = law
@@ -188,56 +189,52 @@ class _Phases:
         self._layer, self._prompt_layer = e.layer * clock, e.prompt_layer * clock
         self._sequence = e.sequence * clock
 
-    def decode(self, sequences: Vector) -> Vector:
-        """Seconds to decode one token of each of ``sequences`` sequences."""
+    def decoding_step(self, sequences: Vector) -> Vector:
         s = self._s
         cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
         products = 2 * s.active * sequences / self._products
         weights = s.unpacking * s.active * self._e.weights / self._operations
         layers = s.layers * self._layer + self._waiting
-        fixed = self._read(sequences) + layers + weights
+        fixed = self._weight_reading(sequences) + layers + weights
         spent = fixed + cache + products + self._sequence * sequences
-        return spent + self._exchange(sequences)
+        return spent + self._reductions_between_devices(sequences)
 
-    def prefill(self) -> Vector:
-        """Seconds to read the prompts of all sequences together."""
+    def prefill_of_all(self) -> Vector:
         s = self._s
-        alone = s.sequences * self._prompt() + self._overhead()
-        return alone + self._exchange((s.prompt - s.cached) * s.sequences)
+        alone = s.sequences * self._prompt_arithmetic() + self._prefill_overhead()
+        return alone + self._reductions_between_devices((s.prompt - s.cached) * s.sequences)
 
-    def between(self, sequences: Vector) -> Vector:
-        """Seconds that each token waits because prompts of other requests are read."""
+    def prompt_wait_per_token(self, sequences: Vector) -> Vector:
         s = self._s
-        prompts = self._e.between * self._prompt() + self._exchange(s.prompt - s.cached)
-        return (sequences * prompts + self._overhead()) / s.output
+        reductions = self._reductions_between_devices(s.prompt - s.cached)
+        prompts = self._e.between * self._prompt_arithmetic() + reductions
+        return (sequences * prompts + self._prefill_overhead()) / s.output
 
-    def _prompt(self) -> Vector:
-        """Seconds of a prompt's matrix products and attention; narrow models multiply slower."""
+    def _prompt_arithmetic(self) -> Vector:
         s = self._s
+        # Narrow models multiply slower.
         products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
         attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers
         return (products + attention) / self._products
 
-    def _overhead(self) -> Vector:
-        """Fixed seconds of a prefill: at the start, and for each part of the prompt."""
+    def _prefill_overhead(self) -> Vector:
         s = self._s
         parts = np.where(np.isfinite(s.part), np.ceil((s.prompt - s.cached) / s.part), 1.0)
         products = self._e.warm * 2 * s.active / self._products
         layers = s.layers * self._prompt_layer + self._waiting
         start = np.where(np.isfinite(s.part), 0.0, self._e.start)
-        read = self._read(np.minimum(s.prompt - s.cached, s.part))
+        read = self._weight_reading(np.minimum(s.prompt - s.cached, s.part))
         return parts * (products + layers + read) + start
 
-    def _read(self, tokens: Vector) -> Vector:
-        """Seconds to read the weights that ``tokens`` tokens use together."""
+    def _weight_reading(self, tokens: Vector) -> Vector:
         s = self._s
         untouched = (1 - s.experts_per_token / np.maximum(s.experts, 1)) ** tokens
         share = 1 - s.experts * untouched * s.expert / s.parameters
         return s.weight_bytes * share / self._bandwidth
 
-    def _exchange(self, tokens: Vector) -> Vector:
-        """Seconds that devices with split weights need for the two reductions in each layer."""
+    def _reductions_between_devices(self, tokens: Vector) -> Vector:
         s = self._s
+        # Devices with split weights reduce twice in each layer.
         volume = 2 * BYTES_OF_16_BITS * (s.split - 1) / s.split * tokens * s.hidden
         hop = self._e.hop * s.hops
         seconds = 2 * s.layers * (hop + volume / (self._e.link * s.link))

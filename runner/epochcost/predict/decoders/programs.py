@@ -27,11 +27,8 @@ _SPREAD_OF_PROGRAM = 0.7
 _FEWEST_TO_LEARN = 8
 
 
-def _groups(question: ServingQuestion) -> tuple[str, ...]:
-    """Names of the groups of rows to which the question belongs, the largest first.
-
-    The smallest group is one edition of the software for the chips of one maker.
-    """
+def _group_names(question: ServingQuestion) -> tuple[str, ...]:
+    """From the largest group to the smallest: one edition of the software on one maker's chips."""
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -52,7 +49,7 @@ class Programs(NamedTuple):
     def law(self, questions: Sequence[ServingQuestion]) -> Vector:
         """Predict logarithms of seconds with the fit to the smallest group of each question."""
         result = np.empty(len(questions))
-        places = group_by(range(len(questions)), lambda at: _groups(questions[at]))
+        places = group_by(range(len(questions)), lambda at: _group_names(questions[at]))
         for groups, members in places.items():
             fits = [self.named[name] for name in groups if name in self.named]
             law = Law([questions[at] for at in members])
@@ -68,9 +65,9 @@ def fit_programs(
     ``seconds`` are logarithms of the times that answer ``questions``. The prior of an efficiency's
     logarithm has the logarithm of ``start`` as mean and ``spread`` as standard deviation.
     """
-    fit = partial(_fit, questions, seconds)
+    fit = partial(_fit_efficiencies, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)
-    groups_of = [_groups(question) for question in questions]
+    groups_of = [_group_names(question) for question in questions]
     at_home = [at for at, groups in enumerate(groups_of) if len(groups) == 2]
     if len(at_home) >= _FEWEST_TO_LEARN:
         pooled = fit(at_home, [question.software for question in questions], pooled, deviations)
@@ -91,19 +88,16 @@ def fit_programs(
     return Programs(tuple(pooled.tolist()), each)
 
 
-def _fit(
+def _fit_efficiencies(
     questions: Sequence[ServingQuestion],
     seconds: Vector,
-    at: list[int],
+    indices: list[int],
     groups: Sequence[str],
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to the questions with the indices ``at``.
-
-    If n of these questions have the same entry in ``groups``, each of them has the weight 1 / √n.
-    """
-    members = numbered([groups[i] for i in at])
+    """The relative weight of a question is 1 / √n if n questions share its entry in ``groups``."""
+    members = numbered([groups[at] for at in indices])
     weights = np.bincount(members)[members] ** -0.5
-    law = Law([questions[i] for i in at])
-    return fitted(law, seconds[at], start, deviations, weights=weights / weights.mean())
+    law = Law([questions[at] for at in indices])
+    return fitted(law, seconds[indices], start, deviations, weights=weights / weights.mean())

@@ -227,13 +227,13 @@ def token_rows_of(lines: Iterable[Line]) -> Iterator[TokenRow]:
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "inference":
             continue
-        timed = _timed(line)
-        if line.device is not None and timed is not None:
-            question = _question(line, line.form, line.device, timed)
-            yield TokenRow(line, question, timed.seconds, timed.tokens_per_second)
+        timing = _timing_of_line(line)
+        if line.device is not None and timing is not None:
+            question = _question(line, line.form, line.device, timing)
+            yield TokenRow(line, question, timing.seconds, timing.tokens_per_second)
 
 
-class _Timed(NamedTuple):
+class _Timing(NamedTuple):
     kind: Kind
     sequences: float
     seconds: float | None
@@ -241,8 +241,7 @@ class _Timed(NamedTuple):
     interleaved: bool = False
 
 
-def _timed(line: Line) -> _Timed | None:
-    """The serving time or rate that a line states; None if neither is usable."""
+def _timing_of_line(line: Line) -> _Timing | None:
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
     prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
@@ -256,25 +255,24 @@ def _timed(line: Line) -> _Timed | None:
             return None
         kind: Kind = "first" if "first" in metric else "token"
         seconds = value * _SECONDS[cells["unit"]]
-        return _Timed(kind, 1.0 if alone else at_once or 1.0, seconds)
+        return _Timing(kind, 1.0 if alone else at_once or 1.0, seconds)
     if cells["unit"] != "tokens/s":
         return None
     if metric.startswith("prefill"):
         together = at_once or 1.0
-        return _Timed("first", together, prompt * together / value, value) if prompt else None
+        return _Timing("first", together, prompt * together / value, value) if prompt else None
     if metric.startswith("decode"):
-        return _Timed("token", at_once or 1.0, (at_once or 1.0) / value, value)
-    return _at_load(cells, value, prompt, output, at_once)
+        return _Timing("token", at_once or 1.0, (at_once or 1.0) / value, value)
+    return _timing_under_load(cells, value, prompt, output, at_once)
 
 
-def _at_load(
+def _timing_under_load(
     cells: Mapping[str, str],
     value: float,
     prompt: int,
     output: int,
     at_once: float | None,
-) -> _Timed | None:
-    """The rate of a server under load, from its throughput; None without usable throughput."""
+) -> _Timing | None:
     metric, online = cells["metric"], cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None
@@ -285,15 +283,15 @@ def _at_load(
         value *= output / (prompt + output)
     if at_once is None:
         full = cells["request_rate"] == "inf" or "maximum load" in cells["task"]
-        return _Timed("token", 1.0, None, value, True) if full and output else None
+        return _Timing("token", 1.0, None, value, True) if full and output else None
     if online and at_once < _SEVERAL:
         # Rows for the first token and for the others follow separately.
         return None
-    return _Timed("token", at_once, at_once / value, value, interleaved=True)
+    return _Timing("token", at_once, at_once / value, value, interleaved=True)
 
 
 def _question(
-    line: Line, form: DecoderForm, device: Device | CpuForm, timed: _Timed
+    line: Line, form: DecoderForm, device: Device | CpuForm, timing: _Timing
 ) -> ServingQuestion:
     cells, count = line.cells, line.count_of("count", 1)
     # bitsandbytes runs its own kernels, whatever software calls them.
@@ -311,11 +309,11 @@ def _question(
         weight_bytes=float(cells["weight_bytes"] or 0) or form.parameters * bits / 8,
         device=device,
         count=count if software.startswith(_LLAMA_CPP) else split,
-        kind=timed.kind,
+        kind=timing.kind,
         prompt=line.count_of("input_tokens", 0),
         output=line.count_of("output_tokens", 0),
-        sequences=timed.sequences,
-        interleaved=timed.interleaved,
+        sequences=timing.sequences,
+        interleaved=timing.interleaved,
         edition=f"{cells['source']}: {cells['software']}",
     )
 

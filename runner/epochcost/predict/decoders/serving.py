@@ -49,8 +49,7 @@ _PROMPT_STEP = 2 * math.log(2)
 _KIND_DISTANCE = 3.0
 
 
-def _length(question: ServingQuestion) -> float:
-    """The logarithm of the prompt's length, rounded; 0 for times between tokens."""
+def _rounded_log_prompt(question: ServingQuestion) -> float:
     if question.kind == "token":
         return 0.0
     return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
@@ -70,7 +69,7 @@ _LABELS: Mapping[str, Callable[[ServingQuestion], Hashable]] = {
 }
 _FEATURES: Mapping[str, Callable[[ServingQuestion], float]] = {
     "size": lambda question: math.log(question.form.active_parameters),
-    "length": _length,
+    "length": _rounded_log_prompt,
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
@@ -112,46 +111,42 @@ class ServingForecaster:
     """
 
     def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
-        self._rows = [row for row in map(_timed, sound_rows(rows)) if row is not None]
+        self._rows = [row for row in map(_with_seconds, sound_rows(rows)) if row is not None]
         self._cache = cache
 
     @cached_property
-    def _newest(self) -> dict[str, str]:
-        """For each software, the edition in its latest row."""
+    def _newest_edition_by_software(self) -> dict[str, str]:
         latest = sorted(self._rows, key=lambda row: row.line.cells["date"])
         return {row.question.software: row.question.edition for row in latest}
 
     @cached_property
-    def _devices(self) -> _Side:
+    def _devices(self) -> _ChipsForecaster:
         rows = [row for row in self._rows if isinstance(row.question.device, Device)]
-        return _Side(rows, ON_DEVICES, SPREAD_ON_DEVICES, ON_DEVICES_TERMS, self._cache)
+        return _ChipsForecaster(rows, ON_DEVICES, SPREAD_ON_DEVICES, ON_DEVICES_TERMS, self._cache)
 
     @cached_property
-    def _processors(self) -> _Side:
+    def _processors(self) -> _ChipsForecaster:
         rows = [row for row in self._rows if isinstance(row.question.device, CpuForm)]
-        return _Side(rows, ON_PROCESSORS, SPREAD_ON_PROCESSORS, ON_PROCESSORS_TERMS, self._cache)
+        return _ChipsForecaster(
+            rows, ON_PROCESSORS, SPREAD_ON_PROCESSORS, ON_PROCESSORS_TERMS, self._cache
+        )
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[Forecast, ...]:
         """Forecast the answer to each question, in the order of the questions."""
         kinds = [(question.form, isinstance(question.device, CpuForm)) for question in questions]
         result: dict[int, Forecast] = {}
         for (_, on_processors), places in group_by(range(len(kinds)), kinds.__getitem__).items():
-            side = self._processors if on_processors else self._devices
-            of_side = [self._with_edition(questions[at]) for at in places]
-            result |= zip(places, side.forecasts(of_side), strict=True)
+            forecaster = self._processors if on_processors else self._devices
+            asked = [self._with_edition(questions[at]) for at in places]
+            result |= zip(places, forecaster.forecasts(asked), strict=True)
         return tuple(result[at] for at in range(len(questions)))
 
     def _with_edition(self, question: ServingQuestion) -> ServingQuestion:
-        newest = self._newest.get(question.software, "")
+        newest = self._newest_edition_by_software.get(question.software, "")
         return question if question.edition else replace(question, edition=newest)
 
 
-def _timed(row: TokenRow) -> TokenRow | None:
-    """The row with ``seconds`` set; None if the row does not determine the seconds.
-
-    A rate at full load is assumed to be that of the largest power of two of sequences, up to 256,
-    that fits into memory.
-    """
+def _with_seconds(row: TokenRow) -> TokenRow | None:
     question = row.question
     if row.seconds is not None:
         return row
@@ -162,6 +157,7 @@ def _timed(row: TokenRow) -> TokenRow | None:
     fitting = (spare - question.weight_bytes) / (BYTES_OF_16_BITS * cached_numbers)
     if fitting < 1:
         return None
+    # Assumed for rates at full load: the largest power of two of sequences that fits into memory.
     sequences = 2.0 ** math.floor(math.log2(min(_MOST_SEQUENCES, fitting)))
     return replace(
         row,
@@ -171,17 +167,16 @@ def _timed(row: TokenRow) -> TokenRow | None:
 
 
 class _Fit(NamedTuple):
-    """The fitted efficiencies, and for each kind of time half the width of its 90 % intervals."""
-
     programs: Programs
-    factors: dict[str, float]
+    # By kind of time: half the width of a 90 % interval, in predicted standard deviations.
+    interval_factors: dict[str, float]
 
 
 _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardware.py"))
 
 
-class _Side:
-    """The forecaster for accelerators or that for CPUs; all ``rows`` were measured there."""
+class _ChipsForecaster:
+    """The forecaster of accelerators or of CPUs; all ``rows`` were measured there."""
 
     def __init__(
         self,
@@ -194,8 +189,12 @@ class _Side:
         self._start, self._spread, self._terms = start, spread, terms
         self._questions = [row.question for row in rows]
         self._observed = np.log([row.seconds or 1.0 for row in rows])
-        self._keys = [(_key(question), question.edition) for question in self._questions]
-        content = hashlib.sha256(repr(self._keys).encode() + self._observed.tobytes())
+        self._traits_and_editions = [
+            (_trait_values(question), question.edition) for question in self._questions
+        ]
+        content = hashlib.sha256(
+            repr(self._traits_and_editions).encode() + self._observed.tobytes()
+        )
         for column in Law(self._questions).columns:
             content.update(column.tobytes())
         digest = content.hexdigest()
@@ -205,35 +204,32 @@ class _Side:
     def _fitted(self) -> _Fit:
         programs = fit_programs(self._questions, self._observed, self._start, self._spread)
         self._fit = _Fit(programs, {})
-        return self._fit._replace(factors=self._factors())
+        return self._fit._replace(interval_factors=self._interval_factors())
 
     @cached_property
-    def _cells(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each group of alike rows: a question, the median departure, and the row count.
+    def _groups_of_alike_rows(self) -> tuple[list[ServingQuestion], Vector, Vector]:
+        """For each group of alike rows: a question, the median departure, the number of rows.
 
-        Alike rows have the same ``_key`` and edition. A departure is the logarithm
-        of a published time divided by the time that the physical formula (`law`) gives.
+        Alike rows have equal traits and editions. A departure is log(published time / law time).
         """
         departures = self._observed - self._fit.programs.law(self._questions)
-        groups = group_by(range(len(self._keys)), self._keys.__getitem__).values()
+        groups = group_by(
+            range(len(self._traits_and_editions)), self._traits_and_editions.__getitem__
+        ).values()
         medians = np.array([np.median(departures[list(places)]) for places in groups])
         first = [self._questions[places[0]] for places in groups]
         return first, medians, np.array([len(places) for places in groups])
 
     @cached_property
     def _departures(self) -> Departures:
-        questions, medians, counts = self._cells
+        questions, medians, counts = self._groups_of_alike_rows
         noise = np.sqrt(_FLOOR**2 + _ROW**2 / counts)
         return Departures(self._terms, noise, Traits.of(questions, _LABELS, _FEATURES), medians)
 
-    def _factors(self) -> dict[str, float]:
-        """For each kind of time, the number of standard deviations to each end of a 90 % interval.
-
-        It is chosen so that, for nine of ten rows, the interval contains the published time if the
-        row is predicted from other chips' rows.
-        """
-        questions = self._cells[0]
+    def _interval_factors(self) -> dict[str, float]:
+        questions = self._groups_of_alike_rows[0]
         kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])
+        # Each row is predicted from the rows of other chips.
         groups = numbered([question.chip.kind for question in questions])
         calibration = self._departures.calibration(groups, kinds)
         return {
@@ -243,15 +239,14 @@ class _Side:
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Forecast the answers to questions about one model, with correlated draws."""
-        at = numbered(map(_key, questions))
+        at = numbered(map(_trait_values, questions))
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
         unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
-        factors = [self._fit.factors.get(cell.kind, 2.0) for cell in cells]
+        factors = [self._fit.interval_factors.get(cell.kind, 2.0) for cell in cells]
         levels = self._fit.programs.law(questions) + departures[at]
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
 
-def _key(question: ServingQuestion) -> tuple[Hashable, ...]:
-    """The labels and features from which the Gaussian process predicts the error of ``law``."""
+def _trait_values(question: ServingQuestion) -> tuple[Hashable, ...]:
     return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))

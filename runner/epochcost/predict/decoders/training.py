@@ -166,7 +166,7 @@ class TrainingForecaster:
     @cached_property
     def _calibration(self) -> Calibration:
         groups = numbered([question.device.chip for question in self._questions])
-        features = np.array([_likeness(question) for question in self._questions])
+        features = np.array([_calibration_features(question) for question in self._questions])
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
@@ -177,7 +177,9 @@ class TrainingForecaster:
         levels = np.log(self.law_seconds(questions)) + departures
         same = numbered(questions)
         unknown += _NOISE**2 * (same[:, None] == same[None, :])
-        factors = [self._calibration.factor(_likeness(question)) for question in questions]
+        factors = [
+            self._calibration.factor(_calibration_features(question)) for question in questions
+        ]
         at = np.arange(len(questions))
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
@@ -275,7 +277,7 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
     family, settings = software_of(row.line.cells["software"]), row.settings.casefold()
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
     split = _TENSOR_PARALLEL.search(settings)
-    sequences = _sequences_of_device(row, family)
+    sequences = _sequences_per_device(row, family)
     return TrainingQuestion(
         form=row.form,
         model=row.line.cells["model"],
@@ -291,8 +293,7 @@ def question_of(row: TrainingRow) -> TrainingQuestion:
     )
 
 
-def _sequences_of_device(row: TrainingRow, family: str) -> float:
-    """Number of sequences that a device processes at once, from a row's settings or batch."""
+def _sequences_per_device(row: TrainingRow, family: str) -> float:
     stated = _MICRO_BATCH.search(row.settings)
     if stated:
         return int(stated[1])
@@ -332,9 +333,5 @@ _FEATURES: Mapping[str, Callable[[TrainingQuestion], float]] = {
 }
 
 
-def _likeness(question: TrainingQuestion) -> Vector:
-    """Two features of a training that measure similarity: frozen weights, and number of devices.
-
-    When a question's interval is calibrated, rows with similar features count most.
-    """
+def _calibration_features(question: TrainingQuestion) -> Vector:
     return np.array([1.5 * question.frozen, math.log2(question.count) / 2])

@@ -60,7 +60,7 @@ def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
             continue
         task = line.cells["task"].casefold()
         method = next((name for pattern, name in _METHODS if re.search(pattern, task)), None)
-        tokens, memory = _tokens_per_second(line), _memory_bytes(line)
+        tokens, memory = _tokens_per_second(line), _peak_bytes_per_device(line)
         if method is not None and (tokens or memory):
             yield _row(line, line.form, method, (tokens, memory))
 
@@ -77,8 +77,7 @@ def _tokens_per_second(line: Line) -> float | None:
     return None
 
 
-def _memory_bytes(line: Line) -> float | None:
-    """Peak memory of one device in bytes; a sum over devices is divided by their number."""
+def _peak_bytes_per_device(line: Line) -> float | None:
     cells = line.cells
     if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
         return None

@@ -83,7 +83,9 @@ def positions(drawn: Iterable[float], values: Sequence[float], length: float) ->
 def log_ticks(domain: tuple[float, float]) -> list[float]:
     """Ticks at powers of ten within ``domain``; a short domain also has ticks between them."""
     low, high = domain
-    return _thinned(_numbers(low, high, _leads(domain)), _numbers(low, high, (1.0,)), domain)
+    return _ticks_without_overlap(
+        _numbers(low, high, _leads(domain)), _numbers(low, high, (1.0,)), domain
+    )
 
 
 def time_ticks(domain: tuple[float, float]) -> list[float]:
@@ -95,7 +97,7 @@ def time_ticks(domain: tuple[float, float]) -> list[float]:
         if first < last:
             numbers = _numbers(first / unit, last / unit, _leads(domain))
             ticks += [number * unit for number in numbers if number * unit < end]
-    return _thinned(ticks, [unit for unit, _ in _TIME_UNITS], domain)
+    return _ticks_without_overlap(ticks, [unit for unit, _ in _TIME_UNITS], domain)
 
 
 def _numbers(low: float, high: float, leads: tuple[float, ...]) -> list[float]:
@@ -109,13 +111,12 @@ def _leads(domain: tuple[float, float]) -> tuple[float, ...]:
     return next(leads for most, leads in _LEADS if decades <= most)
 
 
-def _thinned(
-    ticks: Sequence[float], first: Sequence[float], domain: tuple[float, float]
+def _ticks_without_overlap(
+    ticks: Sequence[float], preferred: Sequence[float], domain: tuple[float, float]
 ) -> list[float]:
-    """Choose ticks whose labels do not overlap; ticks in ``first`` are preferred."""
     least = _APART * math.log(domain[1] / domain[0])
     kept: list[float] = []
-    for tick in sorted(ticks, key=lambda tick: (tick not in first, tick)):
+    for tick in sorted(ticks, key=lambda tick: (tick not in preferred, tick)):
         if all(abs(math.log(tick / other)) >= least for other in kept):
             kept.append(tick)
     return sorted(kept)

@@ -78,10 +78,9 @@ class CostTime(Figure):
             color=alt.ColorValue("var(--ec-soft)", condition=colour),
             shape=theme.shape_by_kind(alt, self.data),
         )
-        return [line, *bars, self.data.with_tooltips(alt, points), *self._names(base)]
+        return [line, *bars, self.data.with_tooltips(alt, points), *self._outlined_names(base)]
 
-    def _names(self, base: Any) -> Iterator[Any]:
-        """Yield machines' names next to their marks, outlined in the background colour."""
+    def _outlined_names(self, base: Any) -> Iterator[Any]:
         for side, place in _SIDES.items():
             if any(row.get("side") == side for row in self.data.values):
                 named = base.transform_filter(f"datum.side == '{side}'").encode(text="label:N")
@@ -119,7 +118,7 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
     data = ChartData((*points.values(),), contest.cheapest.cost.currency)
     if data.distinct("time", "cost") < LEAST_POINTS:
         return None
-    sides = _sides(data, [*named.values()])
+    sides = _sides_of_names(data, [*named.values()])
     rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
     data = ChartData((*rows,), data.currency)
     return CostTime(
@@ -142,7 +141,9 @@ def finding(contest: Contest, job: str) -> str:
     cheap = contest.cheapest
     # The fastest may cost much more for a few seconds less.
     fast = contest.fastest if contest.balanced is cheap else contest.balanced
-    amounts = [f"{contender.amount}{_unmeasured(contender.mark)}" for contender in (cheap, fast)]
+    amounts = [
+        f"{contender.amount}{_bracketed_kind(contender.mark)}" for contender in (cheap, fast)
+    ]
     sentence = f"{job[:1].upper()}{job[1:]} costs least on {one_line(cheap.name)}: {amounts[0]}"
     if cheap is fast:
         return f"{sentence}, and it is the fastest too"
@@ -151,14 +152,12 @@ def finding(contest: Contest, job: str) -> str:
     return f"{sentence}; {one_line(fast.name)} is {faster} times as fast for {amounts[1]}"
 
 
-def _unmeasured(mark: str) -> str:
-    """The part of ``mark`` before the comma, in brackets; empty for measured times."""
+def _bracketed_kind(mark: str) -> str:
     kind = mark.partition(",")[0]
     return "" if kind == "measured" else f" ({kind})"
 
 
 def _description(contest: Contest, job: str) -> str:
-    """Describe the chart for readers who cannot see it."""
     cheap, fast = contest.cheapest, contest.fastest
     omitted = len(contest.machines) - len(contest.competing)
     are = "is" if omitted == 1 else "are"
@@ -171,10 +170,10 @@ def _description(contest: Contest, job: str) -> str:
     ) + (left_out if omitted else "")
 
 
-def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
-    """For each machine, choose a side of its mark where its name overlaps no other name or mark.
+def _sides_of_names(data: ChartData[Point], points: Sequence[Point]) -> Mapping[str, str]:
+    """The side of each machine's mark on which its name overlaps no other name or mark.
 
-    Names are placed in the order of ``named``. Machines without room for a name are omitted.
+    Machines without such a side are omitted.
     """
     width, height = _PHONE
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)
@@ -182,8 +181,8 @@ def _sides(data: ChartData[Point], named: Sequence[Point]) -> Mapping[str, str]:
     marks = dict(zip((row.machine for row in data.rows), zip(x, y, strict=True), strict=True))
     boxes = [(x - _MARK, x + _MARK, y - _MARK, y + _MARK) for x, y in marks.values()]
     sides: dict[str, str] = {}
-    for row in named:
-        for side, box in _name_boxes(row.label, *marks[row.machine]):
+    for row in points:
+        for side, box in _name_boxes_by_side(row.label, *marks[row.machine]):
             free = box[0] >= 0 and box[1] <= width
             if row.machine not in sides and free and not any(_overlap(box, each) for each in boxes):
                 sides[row.machine] = side
@@ -200,11 +199,10 @@ def _overlap(box: _Box, other: _Box) -> bool:
     return not (beside or box[3] < other[2] or other[3] < box[2])
 
 
-def _name_boxes(name: str, x: float, y: float) -> Iterator[tuple[str, _Box]]:
-    """Yield the rectangle that a name would take on each side of its mark at (x, y)."""
+def _name_boxes_by_side(name: str, mark_x: float, mark_y: float) -> Iterator[tuple[str, _Box]]:
     reach = min(_CHARACTER * len(name), _LONGEST)
     for side, place in _SIDES.items():
-        near, level = x + place["dx"], y - place["dy"]
+        near, level = mark_x + place["dx"], mark_y - place["dy"]
         left, right = (near - reach, near) if side == "left" else (near, near + reach)
         yield side, (left, right, level - _LINE / 3, level + _LINE * 2 / 3)
 
@@ -306,7 +304,6 @@ def _cost_ratio(contender: Contender, best: Contender, odds: Odds[Machine]) -> C
 
 
 def _ratio_finding(ranked: Sequence[CostRatio], odds: Odds[Machine]) -> str:
-    """The main result of the chart, as a sentence without a full stop."""
     best, second = ranked[:2]
     low, middle, high = (f"{end:.{1 if end < 10 else 0}f}" for end in second.times_cost)
     exact = all(low == high for low, high in odds.ratios.values())

@@ -55,7 +55,7 @@ class ChartData(Generic[RowT]):
     @cached_property
     def values(self) -> list[dict[str, Any]]:
         """The values for Altair, as a dict for each row; missing values are left out."""
-        return [dict(self._drawn(row)) for row in self.rows]
+        return [dict(self._chart_values(row)) for row in self.rows]
 
     def values_of(self, *names: str) -> list[Any]:
         """All values in the fields ``names``, including both ends of intervals."""
@@ -94,57 +94,59 @@ class ChartData(Generic[RowT]):
         listed = [field for field in self._fields if field.display.place != "chart"]
         columns = [column for field in listed for column in self._columns(field)]
         rows = (
-            tuple(cell for field in listed for cell in _cells(field, getattr(row, field.name)))
+            tuple(
+                cell for field in listed for cell in _table_cells(field, getattr(row, field.name))
+            )
             for row in self.rows
         )
         return Table(tuple(columns), tuple(rows))
 
     @cached_property
-    def _fields(self) -> tuple[_Field, ...]:
+    def _fields(self) -> tuple[_RowField, ...]:
         hints = get_type_hints(type(self.rows[0]), include_extras=True).items()
-        return tuple(_Field(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints)
+        return tuple(
+            _RowField(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints
+        )
 
-    def _drawn(self, row: RowT) -> Iterator[tuple[str, Any]]:
+    def _chart_values(self, row: RowT) -> Iterator[tuple[str, Any]]:
         for field in self._fields:
             value = getattr(row, field.name)
             if field.display.place == "table" or value is None:
                 continue
-            if field.interval:
+            if field.is_interval:
                 names = (f"{field.name}{end}" for end in _ENDS)
-                yield from zip(names, map(_drawn, clip(value)), strict=True)
+                yield from zip(names, map(_rounded_for_chart, clip(value)), strict=True)
             else:
-                yield field.name, _drawn(value) if isinstance(value, Decimal) else _yes_or_no(value)
+                is_number = isinstance(value, Decimal)
+                yield field.name, _rounded_for_chart(value) if is_number else _bool_as_word(value)
 
-    def _columns(self, field: _Field) -> Iterator[Column]:
+    def _columns(self, field: _RowField) -> Iterator[Column]:
         name, title, form = field.name, field.display.title, field.display.form
         unit = {"seconds": "_s", "money": f"_{self.currency}"}.get(form, "")
-        for end, suffix in field.ends:
+        for end, suffix in field.column_suffixes:
             yield Column(f"{name}{end}{unit}", f"{title}{suffix}", form, currency=self.currency)
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
-    """A field of a row: its name, how it is shown (``display``), and the type of its values."""
-
+class _RowField:
     name: str
     display: Shown
     type: Any
 
     @property
-    def interval(self) -> bool:
-        """Whether each value is an interval: a mean with two ends."""
+    def is_interval(self) -> bool:
         return bool(self.type == Ends)
 
     @property
-    def ends(self) -> tuple[tuple[str, str], ...]:
-        """Suffixes of the name and the title of each table column that shows the field."""
-        if self.interval and self.display.bounds:
+    def column_suffixes(self) -> tuple[tuple[str, str], ...]:
+        """Suffixes of the name and of the title of each column in tables."""
+        if self.is_interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
 
 
-def _drawn(value: Decimal | float) -> float:
-    """Round a number to nine digits, because charts show no finer difference."""
+def _rounded_for_chart(value: Decimal | float) -> float:
+    # Charts show no finer difference.
     return float(f"{value:.9g}")
 
 
@@ -169,7 +171,7 @@ def readable(form: Form, value: str, currency: str = "USD") -> str:
     return " : ".join(map("".join, zip([*ends, ""], texts, strict=True)))
 
 
-def _tooltip(alt: Any, field: _Field) -> Any:
+def _tooltip(alt: Any, field: _RowField) -> Any:
     title = field.display.title
     # Abbreviations, such as vCPUs, keep their capitals.
     label = title if title[1:2].isupper() else title[0].lower() + title[1:]
@@ -177,9 +179,8 @@ def _tooltip(alt: Any, field: _Field) -> Any:
     return alt.Tooltip(f"{field.name}{suffix}:N", title=label)
 
 
-def _cells(field: _Field, value: Any) -> tuple[Value, ...]:
-    """The table cells for ``value``; if an interval's ends are equal, their cells are empty."""
-    if not field.interval:
+def _table_cells(field: _RowField, value: Any) -> tuple[Value, ...]:
+    if not field.is_interval:
         return (_cell(field.display, value),)
     low, mean, high = (_cell(field.display, end) for end in value)
     if not field.display.bounds:
@@ -191,10 +192,9 @@ def _cell(display: Shown, value: Any) -> Value:
     if isinstance(value, float):
         digits = f"{value:.{display.digits}g}" if display.form == "number" else repr(value)
         return Decimal(digits)
-    text: Value = _yes_or_no(value)
+    text: Value = _bool_as_word(value)
     return text
 
 
-def _yes_or_no(value: Any) -> Any:
-    """Write booleans as "yes" and "no"; leave other values as they are."""
+def _bool_as_word(value: Any) -> Any:
     return ("yes" if value else "no") if isinstance(value, bool) else value

@@ -55,7 +55,7 @@ def learning_curve(
     trainings: Sequence[AccuracyTraining], *, identifier: str
 ) -> LearningCurve | None:
     """Chart learning curves of a model's trainings; None without three different points."""
-    rows = tuple(row for training in trainings for row in _points(training))
+    rows = tuple(row for training in trainings for row in _learning_points(training))
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
     best = max(rows, key=lambda row: row.measure[1])
@@ -80,15 +80,14 @@ def _day(training: AccuracyTraining) -> dt.date:
     return training.record.measured_at.date()
 
 
-def _points(training: AccuracyTraining) -> Iterator[LearningPoint]:
-    """Yield points after time 0, evenly chosen from steps at which all repeats were evaluated."""
+def _learning_points(training: AccuracyTraining) -> Iterator[LearningPoint]:
     every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
     evaluations = group_by(every_point, lambda point: point.step)
-    shared = [
+    common_steps = [
         step for step, points in evaluations.items() if len(points) == len(training.record.repeats)
     ]
-    every = -(-len(shared) // _MOST_POINTS) or 1
-    for step in sorted(shared)[::-every][::-1]:
+    every = -(-len(common_steps) // _MOST_POINTS) or 1
+    for step in sorted(common_steps)[::-every][::-1]:
         points = evaluations[step]
         values = [point.accuracy for point in points]
         seconds = fmean(point.seconds for point in points)

@@ -100,7 +100,7 @@ class CostByLoad(Figure):
 
 def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     """Chart the cheapest machines and APIs of ``answer``; None if too few can be charted."""
-    requests, offers = answer.requests, [*_contending(answer)]
+    requests, offers = answer.requests, [*_unbeaten_offers(answer)]
     if not offers:
         return None
     turn = answer.turn
@@ -114,11 +114,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     )
 
 
-def _contending(answer: TokenAnswer) -> Iterator[Offered]:
-    """Yield all APIs, and each machine that is faster than all cheaper machines.
-
-    Offers whose price has a drawback (``reservation``) are left out.
-    """
+def _unbeaten_offers(answer: TokenAnswer) -> Iterator[Offered]:
     least = Decimal("Infinity")
     for offer in sorted(answer.offers, key=lambda each: (each.hour, each.capacity.request.mean)):
         if offer.price.reservation:
@@ -154,7 +150,10 @@ def cost_by_load(
     ``requests`` describes the requests. ``turn`` is the break-even between a machine and the
     cheapest API. Returns None if fewer than two lines remain.
     """
-    drawn = [*_winners(ways), *_distinct([way for way in ways if way.is_api])[:_MOST_APIS]]
+    drawn = [
+        *_cheapest_machines(ways),
+        *_differently_priced_apis([way for way in ways if way.is_api])[:_MOST_APIS],
+    ]
     if len(drawn) < _LEAST:
         return None
     return CostByLoad(
@@ -165,7 +164,7 @@ def cost_by_load(
             "number grows with the load. Machines that are cheapest at no load are left out, and "
             + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
         ),
-        data=ChartData(tuple(_rows(drawn)), currency),
+        data=ChartData(tuple(_line_points(drawn)), currency),
         source=source,
     )
 
@@ -198,8 +197,7 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     )
 
 
-def _winners(ways: Sequence[Way]) -> list[Way]:
-    """The machines that are clearly the cheapest at some rate, those with most such rates first."""
+def _cheapest_machines(ways: Sequence[Way]) -> list[Way]:
     machines = [way for way in ways if not way.is_api]
     wins = [min(machines, key=lambda way: way.costs[at]) for at in range(len(RATES)) if machines]
     drawn: list[Way] = []
@@ -209,8 +207,7 @@ def _winners(ways: Sequence[Way]) -> list[Way]:
     return drawn
 
 
-def _distinct(apis: Sequence[Way]) -> list[Way]:
-    """The APIs with different prices, cheapest first; of nearly equal prices only one is kept."""
+def _differently_priced_apis(apis: Sequence[Way]) -> list[Way]:
     distinct: list[Way] = []
     for api in sorted(apis, key=lambda way: way.costs[0]):
         if not distinct or api.costs[0] > (1 + _ALIKE) * distinct[-1].costs[0]:
@@ -218,13 +215,10 @@ def _distinct(apis: Sequence[Way]) -> list[Way]:
     return distinct
 
 
-def _rows(ways: Sequence[Way]) -> Iterator[LoadCost]:
-    """Yield all points of the lines; a line's last point also has the position of its label.
-
-    The line that ends highest has the highest label.
-    """
+def _line_points(ways: Sequence[Way]) -> Iterator[LoadCost]:
     costs = [cost for way in ways for cost in way.costs]
     low, high = (math.log(end) for end in axes.log_domain(costs))
+    # The line that ends highest has the highest label, at its last point.
     ranked = sorted(ways, key=lambda way: -way.costs[-1])
     for way in ways:
         place = (ranked.index(way) + 1) * _LINE / _HEIGHT

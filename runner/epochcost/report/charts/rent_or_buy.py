@@ -79,13 +79,13 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
         return None
     whole = HOURS_PER_CALENDAR_MONTH
     drawn = sorted(alternatives, key=lambda rented: rented.month.at(whole))[:_MOST_LINES]
-    names = Counter(_name(rented.rent.price) for rented in alternatives)
+    names = Counter(_short_plan_name(rented.rent.price) for rented in alternatives)
     prices = [bought, *(rented.rent.price for rented in drawn)]
     points = [*_line(one_line(f"{bought.hardware}, bought"), "bought", comparison.month)]
     for rented in drawn:
         price = rented.rent.price
-        region = "" if names[_name(price)] == 1 else f", {price.region}"
-        name = one_line(_name(price) + region)
+        region = "" if names[_short_plan_name(price)] == 1 else f", {price.region}"
+        name = one_line(_short_plan_name(price) + region)
         points += _line(name, "rented", rented.month)
         if (hours := rented.crossing.hours) is not None:
             cost = rented.month.at(hours)
@@ -102,8 +102,8 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
     )
 
 
-def _name(price: Price) -> str:
-    """Shorten the name of a price plan, because legends are narrow."""
+def _short_plan_name(price: Price) -> str:
+    # Short, because legends are narrow.
     return f"{price.hardware}, {price.plan}"
 
 
