@@ -115,9 +115,9 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
             yield from _uncounted_vcpus(document, context)
             yield from _ranges_of_no_figure(document)
         case "published":
-            yield from _prices_of_other_machines(document, ("timings", _EACH), context)
+            yield from _faults_of_foreign_prices(document, ("timings", _EACH), context)
         case "targets":
-            yield from _prices_of_other_machines(document, (), context)
+            yield from _faults_of_foreign_prices(document, (), context)
 
 
 def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
@@ -133,14 +133,14 @@ def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
 
 def _dangling(document: Document, reference: _Reference, context: Neighbours) -> Iterator[Finding]:
     ids = context.documents[reference.kind].keys()
-    for key, value in _matches(document.table, reference.pattern):
+    for key, value in _values_at_key_paths(document.table, reference.pattern):
         if isinstance(value, str) and value not in ids:
             demand = f"should be the id of a spec in {reference.kind}/"
             yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(value, ids)}")
 
 
 def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
-    for key, value in _matches(document.table, ("unconfirmed", _EACH)):
+    for key, value in _values_at_key_paths(document.table, ("unconfirmed", _EACH)):
         if not isinstance(value, str):
             continue
         *around, last = value.split(".")
@@ -201,24 +201,23 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
         yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
 
 
-def _prices_of_other_machines(
+def _faults_of_foreign_prices(
     document: Document, tables: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
     """Yield a fault for each table that names a price of another machine than its ``hardware``."""
-    for key, table in _matches(document.table, tables):
+    for key, table in _values_at_key_paths(document.table, tables):
         machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):
             continue
-        of_claims = _matches(table, (*_EACH_CLAIM[2:], "price"))
-        for path, price in (*_matches(table, ("price",)), *of_claims):
+        of_claims = _values_at_key_paths(table, (*_EACH_CLAIM[2:], "price"))
+        for path, price in (*_values_at_key_paths(table, ("price",)), *of_claims):
             priced = context.table("prices", price).get("hardware")
             if context.table("hardware", priced) and machine != priced:
                 got = f"got {describe(price)}, a price of {describe(priced)}"
                 yield Finding((*key, *path), f"should be a price of {describe(machine)}, {got}")
 
 
-def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
-    """The values whose key paths match ``pattern``, each value with its key path."""
+def _values_at_key_paths(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:
     if not pattern:
         yield (), value
         return
@@ -229,4 +228,4 @@ def _matches(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]
     elif isinstance(value, Mapping) and first in value:
         items = ((first, value[first]),)
     for part, item in items:
-        yield from (((part, *path), leaf) for path, leaf in _matches(item, rest))
+        yield from (((part, *path), leaf) for path, leaf in _values_at_key_paths(item, rest))

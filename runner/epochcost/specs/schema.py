@@ -32,7 +32,7 @@ _DROPPED = ("title", "discriminator", "$defs")
 
 def schema_of(kind: str) -> Schema:
     """The JSON Schema of a kind of spec, whose folder has the name ``kind``."""
-    schema = KINDS[kind].model_json_schema(schema_generator=_OfToml)
+    schema = KINDS[kind].model_json_schema(schema_generator=_TomlSchema)
     tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
     return {"$schema": DIALECT, "title": f"epochcost {SINGULAR[kind]}", **tidied}
@@ -46,7 +46,7 @@ def schema_files() -> dict[str, str]:
     }
 
 
-class _OfToml(GenerateJsonSchema):
+class _TomlSchema(GenerateJsonSchema):
     """pydantic's schema generator, adapted to TOML: decimals are numbers, and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
@@ -85,11 +85,11 @@ def _tidied(value: Any, definitions: Schema) -> Any:
         for key, inner in value.items()
         if key not in _DROPPED
     }
-    return _worded(_bounded(tidied))
+    return _simplify_keywords(_rename_bounds(tidied))
 
 
-def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename pydantic's bounds to JSON Schema's, and drop redundant inclusive bounds."""
+def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    """Use JSON Schema's names of bounds, and drop redundant inclusive bounds."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)
@@ -98,7 +98,7 @@ def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def _worded(schema: dict[str, Any]) -> dict[str, Any]:
+def _simplify_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     """Replace ``const`` by ``enum``, write descriptions in Markdown, and drop empty defaults."""
     if "const" in schema:
         schema = {**schema, "enum": [schema["const"]]}
@@ -144,7 +144,7 @@ _TYPES = {
 }
 
 
-class _Table(NamedTuple):
+class _KeyTable(NamedTuple):
     """A table of keys on the reference page.
 
     ``same_as`` is the header of an earlier table with the same keys, or None.
@@ -167,7 +167,7 @@ def _kind(kind: str) -> Iterator[str]:
     yield f"\n## specs/{kind}/\n"
     yield schema["description"]
     yield from _keys(schema)
-    for table in _tables("", schema, {}):
+    for table in _key_tables("", schema, {}):
         yield f"\n### {table.header}\n"
         if table.same_as:
             yield f"The same as {table.same_as}."
@@ -176,7 +176,7 @@ def _kind(kind: str) -> Iterator[str]:
             yield from _keys(table.schema)
 
 
-def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Table]:
+def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_KeyTable]:
     """Yield the tables at any depth of a schema, for the reference page.
 
     ``path`` is the key of ``schema``; ``headers`` has the headers of the tables so far. Tables
@@ -190,15 +190,15 @@ def _tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_Tab
         header = f"`[[{name}]]`" if value.get("type") == "array" else f"`[{name}]`"
         for branch in inner.get("oneOf", [inner]):
             if "properties" in branch:
-                full = f"{header}{_variant(branch)}"
+                full = f"{header}{_variant_suffix(branch)}"
                 first = headers.setdefault(json.dumps(branch["properties"]), full)
-                yield _Table(full, branch, None if first is full else first)
+                yield _KeyTable(full, branch, None if first is full else first)
                 if first is full:
-                    yield from _tables(name, branch, headers)
+                    yield from _key_tables(name, branch, headers)
 
 
-def _variant(table: Schema) -> str:
-    """The end of a table's header that names the variant; empty without variants."""
+def _variant_suffix(table: Schema) -> str:
+    """Empty without variants."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -231,14 +231,14 @@ def _kind_of_value(value: Schema) -> str:
     if "enum" in value:
         return _choices(value["enum"], "or")
     if value["type"] == "array":
-        return f"array of {_plural(_kind_of_value(value['items']))}"
+        return f"array of {_plural_type_name(_kind_of_value(value['items']))}"
     if value.get("format") == "date":
         return "date"
     return _TYPES[value["type"]] + _range(value)
 
 
-def _plural(kind: str) -> str:
-    """The plural of a type's name, such as ``texts``; a list of allowed values is unchanged."""
+def _plural_type_name(kind: str) -> str:
+    """Texts for text; a list of allowed values is unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -46,7 +46,7 @@ _MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
-class _Choices:
+class _NoiseModels:
     """All choices of (share, memory, between) for given blocks, along axis 0 of each array.
 
     ``whitening`` has an array (choices, b, b) for each round of b blocks: the inverse Cholesky
@@ -85,8 +85,8 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
     ``rounds`` has the number of consecutive samples of each process.
     """
-    begins, counts = _cuts(tuple(rounds))
-    choices = _choices(_blocks(tuple(rounds)))
+    begins, counts = _block_bounds(tuple(rounds))
+    choices = _noise_models(_blocks_per_round(tuple(rounds)))
     residual = choices.residual(np.add.reduceat(times, begins) / counts)
     # If all means are equal, the residual is 0; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
@@ -96,21 +96,23 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     plausible = weights > _NEGLIGIBLE
     degrees = choices.unit.shape[1] - 1
     spreads = np.sqrt(residual[plausible] / degrees * choices.variance[plausible])
-    return _mixture_quantile(weights[plausible] / weights[plausible].sum(), spreads, degrees, level)
+    return _quantile_of_student_mixture(
+        weights[plausible] / weights[plausible].sum(), spreads, degrees, level
+    )
 
 
 @lru_cache(maxsize=4096)
-def _blocks(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """The number of blocks of each round: in proportion to its samples, but at least one."""
+def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
+    """In proportion to the samples of a round, but at least one."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
 @lru_cache(maxsize=4096)
-def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
+def _block_bounds(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     """Index of the first sample of each block, and the number of samples in the block."""
     bounds, begin = [0], 0
-    for count, number in zip(rounds, _blocks(rounds), strict=True):
+    for count, number in zip(rounds, _blocks_per_round(rounds), strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
         begin += count
     return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
@@ -118,21 +120,23 @@ def _cuts(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 
 # A cached result takes some hundred kilobytes, without its cached squares.
 @lru_cache(maxsize=64)
-def _choices(blocks: tuple[int, ...]) -> _Choices:
+def _noise_models(blocks: tuple[int, ...]) -> _NoiseModels:
     """All choices, with their matrices, for rounds with these numbers of ``blocks``."""
     total = sum(blocks)
     # A single product for all rounds would make BLAS start a second, slower thread.
-    squares = [_square(number, total, len(blocks)) for number in blocks]
+    squares = [_round_matrices(number, total, len(blocks)) for number in blocks]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
     information = np.einsum("cj,cj->c", whitened_ones, whitened_ones)
     unit = whitened_ones / np.sqrt(information)[:, None]
     priors = [
         wander * between
-        for (_, wander), (_, between) in product(_wanders(total), _betweens(len(blocks)))
+        for (_, wander), (_, between) in product(
+            _drifts_to_try(total), _round_variances_to_try(len(blocks))
+        )
     ]
     determinant = np.sum([square.determinant for square in squares], axis=0)
-    return _Choices(
-        (_across(squares[0], unit),)
+    return _NoiseModels(
+        (_whitening_across(squares[0], unit),)
         if len(squares) == 1
         else tuple(square.whitening for square in squares),
         unit,
@@ -142,7 +146,7 @@ def _choices(blocks: tuple[int, ...]) -> _Choices:
 
 
 @dataclass(frozen=True)
-class _Square:
+class _RoundMatrices:
     """Matrices of all choices for one round of b blocks.
 
     ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
@@ -156,7 +160,7 @@ class _Square:
     total: Series
 
 
-def _across(square: _Square, unit: Series) -> Series:
+def _whitening_across(square: _RoundMatrices, unit: Series) -> Series:
     """``square.whitening`` without its component along ``unit``, for each choice."""
     whitening = square.whitening
     along = np.einsum("ci,cij->cj", unit, whitening)
@@ -166,18 +170,19 @@ def _across(square: _Square, unit: Series) -> Series:
 
 # A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
-def _square(number: int, total: int, rounds: int) -> _Square:
-    """Whitening matrices for a round of ``number`` blocks; all ``rounds`` have ``total`` blocks."""
+def _round_matrices(number: int, total: int, rounds: int) -> _RoundMatrices:
     lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
     covariances = np.array(
         [
             share * np.exp(-lags / memory) + between + (1 - share) * np.eye(number)
-            for ((share, memory), _), (between, _) in product(_wanders(total), _betweens(rounds))
+            for ((share, memory), _), (between, _) in product(
+                _drifts_to_try(total), _round_variances_to_try(rounds)
+            )
         ]
     )
     factors = np.linalg.cholesky(covariances)
     whitening = np.linalg.inv(factors)
-    return _Square(
+    return _RoundMatrices(
         whitening,
         whitening.sum(axis=2),
         np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
@@ -185,7 +190,7 @@ def _square(number: int, total: int, rounds: int) -> _Square:
     )
 
 
-def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
+def _drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
     """The drifts to try, each as ((share, memory), prior probability).
 
     ``share`` is the drift's share of a block's variance, and ``memory`` its duration in blocks.
@@ -196,17 +201,16 @@ def _wanders(count: int) -> list[tuple[tuple[float, float], float]]:
     return [((0.0, 1.0), _PLAIN), *((pair, (1 - _PLAIN) / len(pairs)) for pair in pairs)]
 
 
-def _betweens(rounds: int) -> list[tuple[float, float]]:
-    """Variances between rounds to try, each with its prior probability.
-
-    With a single round, only the variance 0 is tried.
-    """
+def _round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
+    """Each with its prior probability; only the variance 0 for a single round."""
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]
 
 
-def _mixture_quantile(weights: Series, spreads: Series, degrees: int, level: float) -> float:
+def _quantile_of_student_mixture(
+    weights: Series, spreads: Series, degrees: int, level: float
+) -> float:
     """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
 
     A tail of Student's t is approximated by a normal tail, stretched to have the same quantile at

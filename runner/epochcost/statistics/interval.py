@@ -83,7 +83,7 @@ def autocorrelation_time(times: Series) -> float:
     The time is one plus twice the sum of autocorrelations, by the initial monotone sequence
     estimator of Geyer (1992), which tends to overestimate.
     """
-    pairs = _first_pairs(times)
+    pairs = _positive_pair_sums(times)
     if pairs is None:
         correlations = _autocorrelations(times)
         even = len(correlations) // 2 * 2
@@ -93,7 +93,7 @@ def autocorrelation_time(times: Series) -> float:
     return max(1.0, float(2 * np.minimum.accumulate(pairs).sum() - 1)) if len(pairs) else 1.0
 
 
-def _first_pairs(times: Series) -> Series | None:
+def _positive_pair_sums(times: Series) -> Series | None:
     """Autocorrelations summed in pairs of adjacent lags, before the first sum that is not positive.
 
     None if the first ``_FIRST_PAIRS`` sums are all positive.

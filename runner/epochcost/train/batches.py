@@ -51,7 +51,7 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
     _require_same_names(model, [data.name for data in inputs], [item.name for item in fed])
     ranges = {declared.name: declared for declared in fed}
     fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in inputs)
-    _require_indices(graph.graph, model, fields)
+    _require_indices_in_range(graph.graph, model, fields)
     return fields
 
 
@@ -83,7 +83,7 @@ def training_pool(
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
         needed = memory(_HELD_BATCHES * batch_bytes)
         raise MemoryError(f"{_HELD_BATCHES} batches of {batch_size} take {needed}")
-    return _pool(teacher, TRAINING_STREAM, batch_size, pool_size(batch_bytes))
+    return _draw_pool(teacher, TRAINING_STREAM, batch_size, pool_size(batch_bytes))
 
 
 def held_out_pool(
@@ -96,11 +96,13 @@ def held_out_pool(
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     count = max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))
-    return _pool(teacher, HELD_OUT_STREAM, batch_size, count)
+    return _draw_pool(teacher, HELD_OUT_STREAM, batch_size, count)
 
 
-def _pool(teacher: Teacher, stream: int, batch_size: int, count: int) -> dict[str, NDArray[Any]]:
-    """Draw ``count`` batches into an array [count, batch, ...] for each input and target."""
+def _draw_pool(
+    teacher: Teacher, stream: int, batch_size: int, count: int
+) -> dict[str, NDArray[Any]]:
+    """Arrays [count, batch, ...] by the name of the input or target."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
         batch = teacher.draw(stream, index, batch_size)
@@ -134,8 +136,10 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
     )
 
 
-def _require_indices(graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]) -> None:
-    """Raise ModelError if an input indexes an axis and its declared range goes beyond the axis.
+def _require_indices_in_range(
+    graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]
+) -> None:
+    """Raise ModelError if an input indexes an axis, and its declared range exceeds the axis.
 
     Negative indices are refused, too: ONNX counts them from the end, and PyTorch rejects them.
     """

@@ -58,7 +58,9 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
             f"data set {dataset.id}: expected a table [data] or [generated] in its spec with the "
             "origin of its examples; found neither"
         )
-    paths = {file.name: _place(dataset, dataset.data, file, folder) for file in dataset.data.files}
+    paths = {
+        file.name: _path_of_file(dataset, dataset.data, file, folder) for file in dataset.data.files
+    }
     hashes = [verify(paths[file.name], file) for file in dataset.data.files]
     files = tuple(part for file in dataset.data.files for part in file.by_part())
     read = [read_file(paths[file.name], file, dataset.data.format) for file in files]
@@ -69,7 +71,7 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
         overlapping = (length - 1) // stride
         parts = _split_in_order(dataset, _windows(text, length, positions, stride), overlapping)
     else:
-        parts = _joined(dataset, dataset.data.model_copy(update={"files": files}), read)
+        parts = _join_parts(dataset, dataset.data.model_copy(update={"files": files}), read)
     return Examples(dataset.id, *parts, sha256, float(dataset.data.largest_value))
 
 
@@ -93,7 +95,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
     return Examples(dataset.id, training, test, digest({"images": images, "labels": labels}))
 
 
-def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
+def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
     """The path of a fetched or imported data file; without one, of the file in ``data.package``."""
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
@@ -114,7 +116,7 @@ def _place(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
     return Path(spec.origin).parent / below / file.name
 
 
-def _joined(
+def _join_parts(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
     """The training and held-out examples; files with both parts are split at random."""
@@ -214,22 +216,21 @@ def verify(path: Path, declared: DataFile) -> str:
     return sha256
 
 
-def _contents(path: Path, declared: DataFile) -> list[bytes]:
+def _read_contents(path: Path, declared: DataFile) -> list[bytes]:
     """The contents of a plain file, or of the members of an archive in the order of the spec."""
     if not declared.members:
         content = path.read_bytes()
         return [gzip.decompress(content) if content.startswith(_GZIP) else content]
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            return [archive.read(name) for name in _paths(declared, archive.namelist())]
+            return [archive.read(name) for name in _member_paths(declared, archive.namelist())]
     with tarfile.open(path) as tar:
         files = [member.name for member in tar if member.isfile()]
-        streams = [tar.extractfile(name) for name in _paths(declared, files)]
+        streams = [tar.extractfile(name) for name in _member_paths(declared, files)]
         return [stream.read() for stream in streams if stream is not None]
 
 
-def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
-    """The path inside the archive of each member that ``declared`` names."""
+def _member_paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
     by_name = {path.rpartition("/")[2]: path for path in paths}
     missing = [name for name in declared.members if name not in by_name]
     if missing:
@@ -237,9 +238,9 @@ def _paths(declared: DataFile, paths: Iterable[str]) -> list[str]:
     return [by_name[name] for name in declared.members]
 
 
-def _idx(path: Path, declared: DataFile) -> Read:
+def _read_idx(path: Path, declared: DataFile) -> Read:
     """Read an array in MNIST's format: a magic number, the sizes of the axes, and the numbers."""
-    content = b"".join(_contents(path, declared))
+    content = b"".join(_read_contents(path, declared))
     if content[:2] != b"\0\0" or content[2] not in _IDX_TYPES or not content[3]:
         raise ValueError("no IDX header")
     start = 4 + 4 * content[3]
@@ -256,7 +257,7 @@ def _idx(path: Path, declared: DataFile) -> Read:
 
 def _cifar_binary(path: Path, declared: DataFile) -> Read:
     record = 1 + math.prod(_CIFAR_SHAPE)
-    contents = _contents(path, declared)
+    contents = _read_contents(path, declared)
     for content in contents:
         if not content or len(content) % record:
             raise ValueError(f"{len(content):,} bytes, no whole number of records of {record}")
@@ -264,16 +265,16 @@ def _cifar_binary(path: Path, declared: DataFile) -> Read:
     return rows[:, 1:].reshape(-1, *_CIFAR_SHAPE), rows[:, 0]
 
 
-def _text(path: Path, declared: DataFile) -> Read:
+def _read_text(path: Path, declared: DataFile) -> Read:
     """Read a text as indices into its sorted alphabet."""
-    text = b"".join(_contents(path, declared)).decode("utf-8")
+    text = b"".join(_read_contents(path, declared)).decode("utf-8")
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     return np.unique(codes, return_inverse=True)[1].astype(np.int64), None
 
 
-def _csv(path: Path, declared: DataFile) -> Read:
-    """Read rows whose last number is the label; a line of column names is skipped."""
-    content = b"".join(_contents(path, declared))
+def _read_csv(path: Path, declared: DataFile) -> Read:
+    """The last number of a row is the label; a line of column names is skipped."""
+    content = b"".join(_read_contents(path, declared))
     first = content.partition(b"\n")[0].decode().split(",")[0].strip()
     headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
     if headed:
@@ -288,7 +289,7 @@ def _csv(path: Path, declared: DataFile) -> Read:
 
 
 _READERS: Mapping[DataFormat, Callable[[Path, DataFile], Read]] = MappingProxyType(
-    {"idx": _idx, "cifar-binary": _cifar_binary, "text": _text, "csv": _csv}
+    {"idx": _read_idx, "cifar-binary": _cifar_binary, "text": _read_text, "csv": _read_csv}
 )
 
 
@@ -335,13 +336,15 @@ def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDA
     """Draw images [count, channels, side, side] and labels; a declared share of labels is wrong."""
     rng = np.random.default_rng([declared.seed, 1])
     labels = rng.integers(0, CLASSES, count)
-    images = [_drawn(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)]
+    images = [
+        _draw_shapes(declared, labels[at : at + _CHUNK], rng) for at in range(0, count, _CHUNK)
+    ]
     wrong = rng.random(count) < float(declared.wrong_labels)
     wrong_labels = (labels + rng.integers(1, CLASSES, count)) % CLASSES
     return np.concatenate(images), np.where(wrong, wrong_labels, labels)
 
 
-def _drawn(
+def _draw_shapes(
     declared: Generated, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
     """Draw striped or chequered shapes of random place, size and angle on a noisy background."""
@@ -354,7 +357,7 @@ def _drawn(
     along = np.cos(turn) * right + np.sin(turn) * down
     across = np.cos(turn) * down - np.sin(turn) * right
     size = rng.uniform(0.25, 0.33, (count, 1, 1)) * side
-    inside = _inside(along / size, across / size)[labels // _TEXTURES, np.arange(count)]
+    inside = _shape_masks(along / size, across / size)[labels // _TEXTURES, np.arange(count)]
     period = side / 8
     striped = np.floor(2 * along / period) % 2
     chequered = (striped + np.floor(2 * across / period)) % 2
@@ -366,7 +369,7 @@ def _drawn(
     return np.clip(clean + rng.normal(0, _NOISE, clean.shape), 0, 255).astype(np.uint8)
 
 
-def _inside(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _shape_masks(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Masks of the points (x, y) inside a disc, a square, a triangle, a cross and a ring."""
     radius = np.hypot(x, y)
     across = np.maximum(np.abs(x), np.abs(y))

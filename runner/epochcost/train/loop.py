@@ -101,18 +101,18 @@ def train(
     """
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
-        if progress.step >= _next_evaluation(recipe, feed, progress):
+        if progress.step >= _next_evaluation_step(recipe, feed, progress):
             progress = _evaluated(recipe, feed, session, progress)
         else:
-            progress = _stepped(recipe, feed, session, progress, watch, saved)
+            progress = _step_until_due(recipe, feed, session, progress, watch, saved)
         if time.monotonic() - saved >= watch.save_seconds:
-            progress = _saved(session, progress, watch)
+            progress = _save_state(session, progress, watch)
             saved = time.monotonic()
-    return _saved(session, progress, watch)
+    return _save_state(session, progress, watch)
 
 
-def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """Number of the step at which the next evaluation is due; 0 for the first evaluation."""
+def _next_evaluation_step(recipe: Recipe, feed: Feed, progress: Progress) -> int:
+    """0 for the first evaluation."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every
@@ -120,7 +120,7 @@ def _next_evaluation(recipe: Recipe, feed: Feed, progress: Progress) -> int:
     return min(due, recipe.epochs * feed.epoch_steps)
 
 
-def _stepped(
+def _step_until_due(
     recipe: Recipe,
     feed: Feed,
     session: TrainingSession,
@@ -131,7 +131,7 @@ def _stepped(
     """Take steps until an evaluation or a save is due, the epoch ends, or a stop is requested."""
     step, (total, count) = progress.step, progress.losses
     epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
-    end = min(_next_evaluation(recipe, feed, progress), epoch_end)
+    end = min(_next_evaluation_step(recipe, feed, progress), epoch_end)
     rates = rates_at(recipe, feed, np.arange(step, end))
     begun, waited = time.perf_counter(), 0.0
     for loss, wait in session.losses(feed.batches(step, rates)):
@@ -155,7 +155,7 @@ def _evaluated(
     recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress
 ) -> Progress:
     begun = time.perf_counter()
-    loss, accuracy = _held_out(feed, session)
+    loss, accuracy = _evaluate_held_out(feed, session)
     point = Point(
         step=progress.step,
         seconds=progress.times.steps,
@@ -176,8 +176,8 @@ def _evaluated(
     return after.spent(evaluation=time.perf_counter() - begun)
 
 
-def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
-    """Compute the mean loss over all held-out examples, and the share of right answers.
+def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
+    """Return the mean loss and the share of right answers.
 
     Raises TrainingDiverged if the loss is not finite.
     """
@@ -193,8 +193,8 @@ def _held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
     return loss, right / answers
 
 
-def _saved(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
-    """Save the state, or raise TrainingDiverged if a weight is not finite."""
+def _save_state(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
+    """Raises TrainingDiverged if a weight is not finite."""
     begun, values = time.perf_counter(), session.carried_values()
     for name, value in values.items():
         if not np.isfinite(value).all():

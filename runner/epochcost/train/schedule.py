@@ -47,38 +47,39 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
     """The factor by which the optimizer's learning rate is multiplied at each step."""
     match schedule:
         case spec.Constant() | spec.Steps() | spec.Exponential():
-            return _warmed(steps, schedule.warm_up_steps) * _stairs(schedule, steps, horizon)
+            return _warm_up_factors(steps, schedule.warm_up_steps) * _piecewise_constant_factors(
+                schedule, steps, horizon
+            )
         case spec.Cosine() | spec.Linear():
-            return _annealed(schedule, steps, horizon)
+            return _cosine_or_linear_factors(schedule, steps, horizon)
         case spec.InverseSquareRoot():
-            return _inverse_square_root(steps, schedule.warm_up_steps)
+            return _inverse_square_root_factors(steps, schedule.warm_up_steps)
         case spec.InverseTime():
             return np.asarray(1 / (1 + float(schedule.decay) * steps))
         case spec.OnPlateau():
             return np.ones(len(steps))
 
 
-def _warmed(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """The warm-up's factor at each step, which grows linearly to 1 at the last warm-up step."""
+def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
+    """Grows linearly to 1 at the last warm-up step."""
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
-def _stairs(
+def _piecewise_constant_factors(
     schedule: spec.Constant | spec.Steps | spec.Exponential,
     steps: NDArray[np.int64],
     horizon: Horizon,
 ) -> Factors:
-    """The factors of a piecewise constant schedule, without warm-up."""
     match schedule:
         case spec.Constant():
             return np.ones(len(steps))
         case spec.Steps():
-            return _stepped(schedule, steps, horizon)
+            return _factors_by_epochs(schedule, steps, horizon)
         case spec.Exponential():
-            return _decayed(schedule, steps, horizon)
+            return _exponential_factors(schedule, steps, horizon)
 
 
-def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """The factor at each step: 1 at first, ``factors[i]`` after ``epochs[i]`` epochs.
 
     Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
@@ -91,7 +92,9 @@ def _stepped(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -
     return np.asarray(levels[np.searchsorted(starts, steps, side="right")])
 
 
-def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+def _exponential_factors(
+    schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
+) -> Factors:
     """``factor`` to the power n, the number of whole intervals of ``epochs`` epochs so far.
 
     Equals TensorFlow's ``exponential_decay`` with ``staircase``.
@@ -102,13 +105,13 @@ def _decayed(schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Hori
     return np.asarray(float(schedule.factor) ** intervals)
 
 
-def _progress(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
+def _share_after_warm_up(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
     """The elapsed share of the time after warm-up at each step, from 0 to 1."""
     top = max(0, warm_up_steps - 1)
     return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
 
 
-def _annealed(
+def _cosine_or_linear_factors(
     schedule: spec.Cosine | spec.Linear, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
     """The factor at each step: a warm-up to 1, then a decay to ``final_factor`` at the last step.
@@ -117,14 +120,16 @@ def _annealed(
     the code of BERT (google-research/bert, optimization.py), but continuous at the end of the
     warm-up like ``get_linear_schedule_with_warmup`` of the package transformers.
     """
-    progress = _progress(steps, schedule.warm_up_steps, horizon)
+    progress = _share_after_warm_up(steps, schedule.warm_up_steps, horizon)
     is_cosine = schedule.name == "cosine"
     share = (1 + np.cos(np.pi * progress)) / 2 if is_cosine else 1 - progress
     final = float(schedule.final_factor)
-    return np.asarray(_warmed(steps, schedule.warm_up_steps) * (final + (1 - final) * share))
+    return np.asarray(
+        _warm_up_factors(steps, schedule.warm_up_steps) * (final + (1 - final) * share)
+    )
 
 
-def _inverse_square_root(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
+def _inverse_square_root_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
     """The factor min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
     This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its highest value,

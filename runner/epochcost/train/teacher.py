@@ -92,7 +92,7 @@ def _random_layer(directions: int, features: int, rng: np.random.Generator) -> F
     return weights / np.float32(np.sqrt(directions))
 
 
-def _squash(activations: Floats) -> Floats:
+def _squash_to_unit_interval(activations: Floats) -> Floats:
     """Map activations of unit variance into (0, 1) with a sigmoid that spreads them widely."""
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
@@ -100,7 +100,7 @@ def _squash(activations: Floats) -> Floats:
 def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Add noise to activations [examples, features] and squash them into the field's range."""
     noise = rng.standard_normal(activations.shape, dtype=np.float32)
-    share = _squash(activations + np.float32(_NOISE / _GAIN) * noise)
+    share = _squash_to_unit_interval(activations + np.float32(_NOISE / _GAIN) * noise)
     values = (field.low + (field.high - field.low) * share).reshape(-1, *field.shape)
     if np.issubdtype(field.dtype, np.integer):
         values = np.clip(np.floor(values), field.low, field.high - 1)
@@ -151,7 +151,7 @@ _LOGISTIC_TO_NORMAL = 1.702
 _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 
 
-def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
+def _targets_from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Target values [examples, ...] that depend on the latent factors [examples, directions].
 
     A single label of more than two classes is the class with the largest random linear score.
@@ -159,7 +159,9 @@ def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]
     range.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
-        values: NDArray[Any] = _largest(latent, readout(latent.shape[1], target.classes, seed))
+        values: NDArray[Any] = _class_of_largest_score(
+            latent, readout(latent.shape[1], target.classes, seed)
+        )
     else:
         rng = np.random.default_rng([seed, _NUMBERS_KEY, *target.shape])
         activations = latent @ _random_layer(latent.shape[1], target.positions, rng)
@@ -167,7 +169,7 @@ def _from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]
     return np.asarray(values.reshape(-1, *target.shape), dtype=target.dtype)
 
 
-def _from_positions(
+def _classes_from_tokens(
     target: TargetField,
     field: InputField,
     tokens: NDArray[Any],
@@ -183,16 +185,16 @@ def _from_positions(
     if target.positions == 1:
         tokens = tokens[:, -1:]
     keys = tokens.reshape(len(tokens), target.positions, -1).max(axis=2).astype(np.int64)
-    classes = _map(int(field.high), target.classes, seed)[keys]
+    classes = _class_by_key(int(field.high), target.classes, seed)[keys]
     arbitrary = rng.random(classes.shape, dtype=np.float32) < _ARBITRARY_SHARE
     classes[arbitrary] = rng.integers(0, target.classes, int(arbitrary.sum()))
     return np.asarray(classes.reshape(-1, *target.shape), dtype=target.dtype)
 
 
-def _ignore_some(
+def _ignore_share_of_labels(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Set the ignored share of the labels to ``IGNORED``, but not all of them."""
+    """At least one label is kept."""
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -233,8 +235,8 @@ def _fits(target: TargetField, field: InputField) -> bool:
     return target.positions in sizes
 
 
-def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
-    """The class with the largest score for each example, computed in slices to save memory."""
+def _class_of_largest_score(latent: Floats, weights: Floats) -> NDArray[np.int64]:
+    """Computed in slices to save memory."""
     rows = max(1, _SCORES // weights.shape[1])
     parts = [latent[at : at + rows] @ weights for at in range(0, len(latent), rows)]
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
@@ -242,13 +244,13 @@ def _largest(latent: Floats, weights: Floats) -> NDArray[np.int64]:
 
 def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
     if target.classes is None:
-        return target.low + (target.high - target.low) * _squash(activations)
+        return target.low + (target.high - target.low) * _squash_to_unit_interval(activations)
     share = 1 / (1 + np.exp(-_LOGISTIC_TO_NORMAL * activations))
     return np.asarray(np.minimum(share * target.classes, target.classes - 1), dtype=np.int64)
 
 
-def _map(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """Map each key to a class; with enough keys, classes have nearly equal numbers of keys."""
+def _class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
+    """With enough keys, classes have nearly equal numbers of keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -294,17 +296,17 @@ class Teacher:
             return np.full((len(latent), *field.shape), field.low, dtype=field.dtype)
         if field.kind == "tokens":
             return _draw_tokens(field, latent, rng)
-        return _draw_numbers(field, latent @ self._layers[position], rng)
+        return _draw_numbers(field, latent @ self._layers_by_input[position], rng)
 
     def _target(
         self, target: TargetField, inputs: Arrays, latent: Floats, rng: np.random.Generator
     ) -> NDArray[Any]:
         field = _source_field(target, self.fields)
         if field is None:
-            values = _from_latent(target, latent, self.seed)
+            values = _targets_from_latent(target, latent, self.seed)
         else:
-            values = _from_positions(target, field, inputs[field.name], self.seed, rng)
-        values = _ignore_some(target, values, rng)
+            values = _classes_from_tokens(target, field, inputs[field.name], self.seed, rng)
+        values = _ignore_share_of_labels(target, values, rng)
         return values.reshape(-1, *target.shape[1:]) if target.merged else values
 
     @property
@@ -314,7 +316,7 @@ class Teacher:
         return min(max(_MOST_TOPICS, most), _MOST_DIRECTIONS)
 
     @cached_property
-    def _layers(self) -> dict[int, Floats]:
+    def _layers_by_input(self) -> dict[int, Floats]:
         """Random layers [latent, features] of the numeric inputs, by the position of the input."""
         return {
             position: _random_layer(

@@ -30,7 +30,7 @@ _MATRIX, _SCALES = 2, 2
 
 
 @dataclass(frozen=True)
-class _Product:
+class _WeightProduct:
     """A ``node`` that multiplies by a stored ``weight`` [inner, features] of type ``elem_type``."""
 
     node: onnx.NodeProto
@@ -68,10 +68,10 @@ def with_adapters(
         if product is not None:
             scale = (rank if alpha is None else alpha) / rank
             adapted.graph.node.extend(_adapter_nodes(adapted.graph.node[-1], product, scale))
-    return _with_parameters(adapted, {each.weight: each for each in products}, rank, seed)
+    return _add_adapter_parameters(adapted, {each.weight: each for each in products}, rank, seed)
 
 
-def _products(graph: onnx.GraphProto) -> Iterator[_Product]:
+def _products(graph: onnx.GraphProto) -> Iterator[_WeightProduct]:
     tensors = {tensor.name: (tuple(tensor.dims), tensor.data_type) for tensor in graph.initializer}
     for value in graph.input:
         kind = value.type.tensor_type
@@ -82,7 +82,7 @@ def _products(graph: onnx.GraphProto) -> Iterator[_Product]:
         if node.op_type == "MatMulNBits":
             sizes = node_attributes(node)
             kind = tensors.get(node.input[_SCALES], ((), TensorProto.FLOAT))[1]
-            yield _Product(node, node.input[1], sizes["K"], sizes["N"], kind)
+            yield _WeightProduct(node, node.input[1], sizes["K"], sizes["N"], kind)
         elif is_standard(node, "MatMul", "Gemm") and not node_attributes(node).get("transA"):
             yield from _floats(node, makers, tensors)
 
@@ -91,7 +91,7 @@ def _floats(
     node: onnx.NodeProto,
     makers: Mapping[str, onnx.NodeProto],
     tensors: Mapping[str, tuple[tuple[int, ...], int]],
-) -> Iterator[_Product]:
+) -> Iterator[_WeightProduct]:
     name, turned = node.input[1], bool(node_attributes(node).get("transB"))
     kind = 0
     while name in makers and is_standard(makers[name], *_VIEWS):
@@ -104,11 +104,11 @@ def _floats(
     shape, stored = tensors.get(name, ((), 0))
     if len(shape) == _MATRIX and all(shape):
         inner, features = shape[::-1] if turned else shape
-        yield _Product(node, name, inner, features, kind or stored)
+        yield _WeightProduct(node, name, inner, features, kind or stored)
 
 
 def _adapter_nodes(
-    node: onnx.NodeProto, product: _Product, scale: float
+    node: onnx.NodeProto, product: _WeightProduct, scale: float
 ) -> Iterator[onnx.NodeProto]:
     """Yield the adapter's nodes; the last node takes over the name of the product's output."""
     y, name = node.output[0], f"{node.output[0]}/lora"
@@ -124,8 +124,8 @@ def _adapter_nodes(
     yield helper.make_node("Add", [f"{y}/base", f"{name}_y"], [y])
 
 
-def _with_parameters(
-    model: onnx.ModelProto, products: Mapping[str, _Product], rank: int, seed: int
+def _add_adapter_parameters(
+    model: onnx.ModelProto, products: Mapping[str, _WeightProduct], rank: int, seed: int
 ) -> onnx.ModelProto:
     """Add all A and B as initializers, or as inputs if the model's metadata lists parameters."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}

@@ -54,19 +54,19 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
     gradient at y.
     """
     op = of.q.op
-    scores = _product(of.q, of.k, of.scale)
+    scores = _scaled_scores(of.q, of.k, of.scale)
     unit = op.Tanh(scores * (1 / of.cap)) if of.cap else None
     scores = scores if unit is None else unit * of.cap
     scores = scores if of.bias is None else scores + of.bias
     forbidden = op.scalar(-np.inf, scores.elem_type)
     p = op.Softmax(op.Where(of.allowed, scores, forbidden), axis=-1)
     # The sum of dy y runs over the numbers of a head, which is cheaper than a sum over the keys.
-    d_biased = p * (_product(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
+    d_biased = p * (_scaled_scores(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
     d_product = (d_biased if unit is None else d_biased * (1.0 - unit * unit)) * of.scale
     return AttentionCotangents(
-        q=_by_query(d_product, of.k),
-        k=_by_key(d_product, of.q, of.k),
-        v=_by_key(p, dy, of.v),
+        q=_query_gradient_product(d_product, of.k),
+        k=_sum_over_queries(d_product, of.q, of.k),
+        v=_sum_over_queries(p, dy, of.v),
         bias=d_biased,
     )
 
@@ -97,38 +97,40 @@ def merge_heads(x: Value) -> Value:
     return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.integers(batch, length, heads * width))
 
 
-def _grouped(x: Value, heads: int) -> Value:
-    """Group x [B, H, L, n] by key head (K = ``heads``); the result is [B, K, H / K · L, n]."""
+def _group_by_key_head(x: Value, heads: int) -> Value:
+    """Group x [B, H, L, n] for K = ``heads``; the result is [B, K, H / K · L, n]."""
     batch, _, _, width = x.shape
     return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
 
 
-def _product(x: Value, keys: Value, scale: float = 1.0) -> Value:
+def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:
     """Product ``scale`` · x keysᵀ [B, H, L, S] of x [B, H, L, n] and keys [B, K, S, n]."""
     op, (batch, heads, length, _) = x.op, x.shape
-    rows = _grouped(x, keys.shape[1])
+    rows = _group_by_key_head(x, keys.shape[1])
     product = op.MatMul(rows if scale == 1 else rows * scale, _swapped(keys))
     if keys.shape[1] == heads:
         return product
     return op.Reshape(product, op.integers(batch, heads, length, keys.shape[2]))
 
 
-def _by_query(d_scores: Value, keys: Value) -> Value:
+def _query_gradient_product(d_scores: Value, keys: Value) -> Value:
     """Product d_scores · keys [B, H, L, n] of d_scores [B, H, L, S] and keys [B, K, S, n]."""
     op, (batch, heads, length, _) = d_scores.op, d_scores.shape
-    product = op.MatMul(_grouped(d_scores, keys.shape[1]), keys)
+    product = op.MatMul(_group_by_key_head(d_scores, keys.shape[1]), keys)
     if keys.shape[1] == heads:
         return product
     return op.Reshape(product, op.integers(batch, heads, length, keys.shape[3]))
 
 
-def _by_key(scores: Value, x: Value, keys: Value) -> Value:
+def _sum_over_queries(scores: Value, x: Value, keys: Value) -> Value:
     """Product scoresᵀ · x [B, K, S, n] of scores [B, H, L, S] and x [B, H, L, n].
 
     The products of query heads that share a key head are summed.
     """
     heads = keys.shape[1]
-    return scores.op.MatMul(_swapped(_grouped(scores, heads)), _grouped(x, heads))
+    return scores.op.MatMul(
+        _swapped(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)
+    )
 
 
 def _swapped(x: Value) -> Value:

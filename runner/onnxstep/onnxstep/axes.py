@@ -23,12 +23,12 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
     inner = cut(x, [max(-begin, 0) for begin in begins], stops)
     zeros = [max(pad, 0) for pad in [*begins, *ends]]
     if x.elem_type == TensorProto.BFLOAT16:
-        return _surrounded(inner, zeros)
+        return _pad_by_concat(inner, zeros)
     return x.op.Pad(inner, x.op.integers(*zeros)) if any(zeros) else inner
 
 
-def _surrounded(x: Value, zeros: Sequence[int]) -> Value:
-    """Pad x by Concat, since ONNX Runtime cannot Pad bfloat16; ``zeros`` has begins, then ends."""
+def _pad_by_concat(x: Value, zeros: Sequence[int]) -> Value:
+    """Pad as ONNX Runtime cannot in bfloat16; ``zeros`` has begins, then ends."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)

@@ -52,12 +52,14 @@ def pull_back(
         named = list(proto.output)
         while not named[-1]:  # a trailing "" is an omitted output
             named.pop()
-        received = [_total(sums, name) for name in named if not name or op.values[name].is_float]
+        received = [
+            _sum_cotangents(sums, name) for name in named if not name or op.values[name].is_float
+        ]
         if any(value is not None for value in received):
             node = Node(op, proto, dependent)
             for name, value in _node_cotangents(node, received, nodes, targets):
                 sums.setdefault(name, []).append(value)
-    totals = ((name, _total(sums, name)) for name in ordered)
+    totals = ((name, _sum_cotangents(sums, name)) for name in ordered)
     return {name: value for name, value in totals if value is not None}
 
 
@@ -72,8 +74,8 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
     return frozenset(reached)
 
 
-def _total(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """The sum of the cotangents in ``sums[name]``, stored there as one; None if there are none."""
+def _sum_cotangents(sums: dict[str, list[Value]], name: str) -> Value | None:
+    """Store the sum of ``sums[name]`` in its place; None if there is nothing to sum."""
     received = sums.get(name)
     if not received:
         return None
@@ -95,16 +97,16 @@ def _node_cotangents(
             if value is not None and name in node.dependent:
                 yield name, unbroadcast(value, node.op.values[name].shape)
     except ModelError as error:
-        raise _of_node(node, error) from None
+        raise _with_node_label(node, error) from None
     except (MemoryError, *_MISFITS) as error:
         if isinstance(error, MemoryError) or _TOO_BIG in str(error):
             raise CapabilityError(
                 f"{node.label}: its gradient needs constants larger than this machine's memory"
             ) from None
-        raise _misfit(node, error) from error
+        raise _error_of_invalid_node(node, error) from error
 
 
-def _misfit(node: Node, error: Exception) -> ModelError:
+def _error_of_invalid_node(node: Node, error: Exception) -> ModelError:
     """The error for a node with attributes or inputs that its operator does not allow.
 
     onnx's checker accepts many such nodes, and the gradient rules do not check attributes or
@@ -120,7 +122,7 @@ def _misfit(node: Node, error: Exception) -> ModelError:
     )
 
 
-def _of_node(node: Node, error: ModelError) -> ModelError:
+def _with_node_label(node: Node, error: ModelError) -> ModelError:
     """Copy the rule's ``error``; add the node's label, and a remedy if the message has none."""
     reason = str(error)
     if node.label not in reason:

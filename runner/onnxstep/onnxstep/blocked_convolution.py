@@ -90,11 +90,15 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
-    return _by_maps(x, dy, view) if group == 1 else _by_channels(x, dy, view, group)
+    return (
+        _weight_gradient_by_images(x, dy, view)
+        if group == 1
+        else _depthwise_weight_gradient(x, dy, view, group)
+    )
 
 
-def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Weight gradient of a depthwise convolution: convolve each channel of each image, and sum."""
+def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) -> Value | None:
+    """Convolve each channel of each image, and sum."""
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None
@@ -108,7 +112,7 @@ def _by_channels(x: Value, dy: Value, view: Window, group: int) -> Value | None:
     return op.ReduceSum(each, op.integers(0), keepdims=0)
 
 
-def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
+def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | None:
     """Weight gradient of an ungrouped convolution, as a convolution that sums over images.
 
     The images take the place of channels. If their number does not fill whole blocks, each image is
@@ -128,11 +132,11 @@ def _by_maps(x: Value, dy: Value, view: Window) -> Value | None:
     x_bands = [(height * band * view.strides[0], rows) for band in range(bands)]
     dy_bands = [(height * band, height) for band in range(bands)]
     exchanged = Window((height, dy.shape[3]), view.dilations, view.strides, (0, 0), (0, 0))
-    dw = _convolved(_banded(images, x_bands), _banded(kernels, dy_bands), exchanged)
+    dw = _convolved(_cut_into_bands(images, x_bands), _cut_into_bands(kernels, dy_bands), exchanged)
     return op.Transpose(dw, perm=[1, 0, 2, 3])
 
 
-def _banded(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
+def _cut_into_bands(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
     """Cut x [C, N, H, W] into ``bands`` (first row, row count); return [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
@@ -151,12 +155,12 @@ def _convolved(
     inputs = [_in_blocks(x), _weights_in_blocks(w, is_depthwise=group > 1)]
     inputs += [] if bias is None else [bias]
     groups = {"group": group} if group > 1 else {}
-    y = _emit("Conv", inputs, shape, view.attributes | groups)
-    return _emit("ReorderOutput", [y], shape, {"channels": shape[1]})
+    y = _append_blocked_node("Conv", inputs, shape, view.attributes | groups)
+    return _append_blocked_node("ReorderOutput", [y], shape, {"channels": shape[1]})
 
 
 def _in_blocks(x: Value) -> Value:
-    return _emit("ReorderInput", [x], x.shape)
+    return _append_blocked_node("ReorderInput", [x], x.shape)
 
 
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
@@ -171,7 +175,7 @@ def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
     return op.Reshape(_in_blocks(flat), op.integers(*w.shape))
 
 
-def _emit(
+def _append_blocked_node(
     op_type: str,
     inputs: Sequence[Value],
     shape: Sequence[int],

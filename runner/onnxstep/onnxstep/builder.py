@@ -68,33 +68,33 @@ class Value:
         return self.elem_type in FLOAT_TYPES
 
     def __add__(self, other: Value | float) -> Value:
-        return self.op.Add(self, self._operand(other))
+        return self.op.Add(self, self._as_operand(other))
 
     def __radd__(self, other: float) -> Value:
-        return self.op.Add(self._operand(other), self)
+        return self.op.Add(self._as_operand(other), self)
 
     def __sub__(self, other: Value | float) -> Value:
-        return self.op.Sub(self, self._operand(other))
+        return self.op.Sub(self, self._as_operand(other))
 
     def __rsub__(self, other: float) -> Value:
-        return self.op.Sub(self._operand(other), self)
+        return self.op.Sub(self._as_operand(other), self)
 
     def __mul__(self, other: Value | float) -> Value:
-        return self.op.Mul(self, self._operand(other))
+        return self.op.Mul(self, self._as_operand(other))
 
     def __rmul__(self, other: float) -> Value:
-        return self.op.Mul(self._operand(other), self)
+        return self.op.Mul(self._as_operand(other), self)
 
     def __truediv__(self, other: Value | float) -> Value:
-        return self.op.Div(self, self._operand(other))
+        return self.op.Div(self, self._as_operand(other))
 
     def __rtruediv__(self, other: float) -> Value:
-        return self.op.Div(self._operand(other), self)
+        return self.op.Div(self._as_operand(other), self)
 
     def __neg__(self) -> Value:
         return self.op.Neg(self)
 
-    def _operand(self, other: Value | float) -> Value:
+    def _as_operand(self, other: Value | float) -> Value:
         """Convert ``other``, the other operand of an arithmetic operator, to a value.
 
         If this value's last axis has length 1, a scalar gets this value's rank, because ONNX
@@ -211,13 +211,13 @@ class Builder:
     def declare_outputs(self, node: onnx.NodeProto) -> None:
         """Infer and declare the shapes and types of a node's outputs that are not yet declared."""
         if any(name and name not in self.values for name in node.output):
-            for name, kind in zip(node.output, self._kinds(node), strict=True):
+            for name, kind in zip(node.output, self._output_kinds(node), strict=True):
                 if name and name not in self.values:
                     self._learn(name, kind)
 
     def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
         """Declare the value ``name``; raises ModelError if ``type_proto`` has no static shape."""
-        return self._learn(name, _kind(type_proto))
+        return self._learn(name, _static_kind(type_proto))
 
     def _learn(self, name: str, kind: _Kind | None) -> Value:
         if kind is None:
@@ -324,22 +324,22 @@ class Builder:
             return contrib.VERSION
         return self.schema(node).since_version
 
-    def _kinds(self, node: onnx.NodeProto) -> _Kinds:
-        """Shape and element type of a node's outputs; equal nodes are inferred once."""
+    def _output_kinds(self, node: onnx.NodeProto) -> _Kinds:
+        """Shape and element type of each output; equal nodes are inferred once."""
         key = (
             node.domain,
             node.op_type,
             tuple(attribute.SerializeToString() for attribute in node.attribute),
-            tuple(map(self._identity, node.input)),
+            tuple(map(self._cache_key, node.input)),
             tuple(map(bool, node.output)),
         )
         if key not in self._inferred:
             types = self._infer(node)
-            self._inferred[key] = tuple(_kind(types.get(name)) for name in node.output)
+            self._inferred[key] = tuple(_static_kind(types.get(name)) for name in node.output)
         return self._inferred[key]
 
-    def _identity(self, name: str) -> Hashable:
-        """Cache key of the input ``name``: shape, type and, for a small constant, the array."""
+    def _cache_key(self, name: str) -> Hashable:
+        """Shape, type and, for a small constant, the array."""
         if not name:
             return None
         value, array = self.values[name], self._constants.get(name)
@@ -382,8 +382,8 @@ def _is_fp16(value: Value | None) -> bool:
     return value is not None and value.elem_type == TensorProto.FLOAT16
 
 
-def _kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
-    """Static shape and element type of a tensor type; None if the shape is not static."""
+def _static_kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
+    """None if the shape is not static."""
     if type_proto is None or (shape := static_shape(type_proto)) is None:
         return None
     return shape, type_proto.tensor_type.elem_type

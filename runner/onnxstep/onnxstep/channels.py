@@ -50,7 +50,7 @@ class Normalized:
     def scaled(self, gain: Value, shift: Value) -> Value:
         """The sum (x - mean) · gain + shift, for one gain and shift per channel."""
         if has_normalization(self.x):
-            return _affine(self.x, self.mean, gain, shift)
+            return _scale_and_shift(self.x, self.mean, gain, shift)
         return scaled(self.deviation, gain, shift)
 
     def product_sums(self, y: Value, y_sums: Value) -> Value:
@@ -93,8 +93,8 @@ def normal_input(x: Value) -> Value:
     return x if has_normalization(x) else wide(x)
 
 
-def _is_convolved(x: Value) -> bool:
-    """Whether to scale and sum x by depthwise convolutions instead of elementwise operators."""
+def _uses_depthwise_convolution(x: Value) -> bool:
+    """Instead of elementwise operators, to scale and sum x."""
     return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
 
 
@@ -103,13 +103,13 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
     A convolution reads x once, and ONNX Runtime can fuse it with a later Add or Relu.
     """
-    if not _is_convolved(x):
+    if not _uses_depthwise_convolution(x):
         return x * gain if shift is None else x * gain + shift
     weights = x.op.Reshape(gain, x.op.integers(-1, 1, 1, 1))
     return x.op.Conv(x, weights, shift and x.op.Reshape(shift, x.op.integers(-1)), group=x.shape[1])
 
 
-def _affine(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
+def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
     """(x - mean) · gain + shift by BatchNormalization, corrected for the rounding of the mean."""
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
@@ -130,7 +130,7 @@ def product_sums(x: Value, y: Value) -> Value:
     storing them.
     """
     op, (batch, channels, *space) = x.op, x.shape
-    if not _is_convolved(x):
+    if not _uses_depthwise_convolution(x):
         return reduced("ReduceSum", x * y, channel_axes(x), keepdims=True)
     images = op.Reshape(x, op.integers(1, -1, *space))
     kernels = op.Reshape(y, op.integers(-1, 1, *space))
@@ -166,7 +166,7 @@ def normalized(
     """
     op, axes = x.op, channel_axes(x)
     if mean is None and variance is None and has_normalization(x):
-        mean, variance = _statistics(x)
+        mean, variance = _channel_statistics(x)
     if mean is None:
         mean = reduced("ReduceMean", x, axes, keepdims=False)
     if variance is None:
@@ -181,7 +181,7 @@ def normalized(
 _TINY = 1e-12
 
 
-def _statistics(x: Value) -> tuple[Value, Value]:
+def _channel_statistics(x: Value) -> tuple[Value, Value]:
     """Mean and biased variance [C] of x, from the statistics that LayerNormalization returns.
 
     These are mean and inverse standard deviation of each plane (a channel of an image). The

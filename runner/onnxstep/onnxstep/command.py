@@ -138,7 +138,7 @@ def _run(arguments: argparse.Namespace) -> None:
     step = training_step(model, options)
     _write(step, model, arguments.out, options.seed or 0)
     kernels = check_kernels(step.model) if arguments.provider == "cuda" else None
-    report = _Report(step, arguments.model, arguments.out, kernels)
+    report = _CommandReport(step, arguments.model, arguments.out, kernels)
     print(json.dumps(report.values(), indent=2) if arguments.format == "json" else report.text())
 
 
@@ -184,7 +184,7 @@ def _initial_path(destination: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class _Report:
+class _CommandReport:
     """The report that the command prints; ``kernels`` is None unless CUDA kernels were checked."""
 
     step: TrainingStep

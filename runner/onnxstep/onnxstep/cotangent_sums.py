@@ -52,21 +52,19 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
         for axis, length in enumerate(shape)
         if length == 1 and cotangent.shape[axis + leading] != 1
     ]
-    if leading and not stretched and _is_product_faster(cotangent, leading):
-        return op.Reshape(_column_sums(cotangent, leading), op.integers(*shape))
+    if leading and not stretched and _is_product_faster_than_reduce_sum(cotangent, leading):
+        return op.Reshape(_sum_leading_axes_by_product(cotangent, leading), op.integers(*shape))
     axes = [*range(leading), *stretched]
     summed = reduced("ReduceSum", cotangent, axes, keepdims=False)
     return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
 
 
-def _is_product_faster(value: Value, leading: int) -> bool:
-    """Whether a product with ones sums the first ``leading`` axes faster than ReduceSum does."""
+def _is_product_faster_than_reduce_sum(value: Value, leading: int) -> bool:
     is_fp32_on_cpu = value.op.provider == "cpu" and value.elem_type == TensorProto.FLOAT
     return is_fp32_on_cpu and math.prod(value.shape[:leading]) <= _MOST_ONES
 
 
-def _column_sums(value: Value, leading: int) -> Value:
-    """The sums of ``value`` over the first ``leading`` axes, as a product with a row of ones."""
+def _sum_leading_axes_by_product(value: Value, leading: int) -> Value:
     op, rows = value.op, math.prod(value.shape[:leading])
     is_matrix = value.rank == 2 and leading == 1
     matrix = value if is_matrix else op.Reshape(value, op.integers(rows, -1))
@@ -77,7 +75,9 @@ def add_cotangents(first: Value, second: Value) -> Value:
     """Add two cotangents of one value; if one is ``ScatteredRows``, add its rows to the other."""
     if isinstance(first, ScatteredRows) and not isinstance(second, ScatteredRows):
         first, second = second, first
-    return _add_rows(first, second) if isinstance(second, ScatteredRows) else first + second
+    return (
+        _add_scattered_rows(first, second) if isinstance(second, ScatteredRows) else first + second
+    )
 
 
 def scatter_rows(
@@ -92,8 +92,8 @@ def scatter_rows(
     return ScatteredRows(op, table.name, table.shape, table.elem_type, at, rows)
 
 
-def _add_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """Add ``scattered.rows`` to the rows ``scattered.places`` of the gradient ``table``."""
+def _add_scattered_rows(table: Value, scattered: ScatteredRows) -> Value:
+    """Add the rows to those rows of the gradient ``table`` that ``scattered.places`` names."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

@@ -105,7 +105,7 @@ def close_model(
         [_info(value) for value in inputs],
         [_info(value) for value in outputs],
         [t for t in op.initializers if t.name in used and t.name not in input_names],
-        value_info=_between(op, nodes, input_names | set(names(outputs))),
+        value_info=_declare_inner_outputs(op, nodes, input_names | set(names(outputs))),
     )
     _name_apart(graph.node)
     model = helper.make_model(
@@ -207,7 +207,7 @@ def _info(value: Value) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(value.name, value.elem_type, list(value.shape))
 
 
-def _between(
+def _declare_inner_outputs(
     op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
 ) -> list[onnx.ValueInfoProto]:
     """Declare shape and type of each output of ``nodes`` that is not in ``outer``."""

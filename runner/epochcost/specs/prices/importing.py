@@ -133,16 +133,16 @@ class _Machines:
         self._catalogue, self._request = catalogue, request
         self._ids: dict[str, set[str]] = defaultdict(set)
         self._prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
-        provider = _full_name(request.provider, catalogue)
+        provider = _provider_name_in_specs(request.provider, catalogue)
         for price in catalogue.prices.values():
             months = int(price.commitment.term_months) if price.commitment else 0
             if not price.assumed:
                 self._prices[price.hardware, price.plan, months].append(price)
             if price.sku and price.provider == provider:
-                self._ids[_plain_name(price.sku)].add(price.hardware)
+                self._ids[_normalized_type_name(price.sku)].add(price.hardware)
         for machine in catalogue.hardware.values():
             if machine.provider == provider:
-                self._ids[_plain_name(machine.id)].add(machine.id)
+                self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
     def wants(self, row: ListedPrice | Fault) -> bool:
         """Whether to use the row: False only if it names another region than the requested one."""
@@ -155,7 +155,7 @@ class _Machines:
         Returns a fault for an invalid amount, and for an amount that contradicts the catalogue's
         amount on the same day.
         """
-        name = _plain_name(row.sku)
+        name = _normalized_type_name(row.sku)
         ids = self._ids[name] if name else set()
         if len(ids) != 1:
             reason = "the name of several machines" if ids else "no machine in specs/hardware"
@@ -165,19 +165,18 @@ class _Machines:
             counted = sum(accelerator.count for accelerator in machine.accelerators)
             if not AMOUNT.fullmatch(row.accelerators) or Decimal(row.accelerators) != counted:
                 return "other accelerators than the machine has in specs/hardware"
-        nearest = self._nearest(row, machine)
+        nearest = self._price_to_copy(row, machine)
         if isinstance(nearest, str):
             return nearest
         try:
-            return self._compared(row, *nearest)
+            return self._compare_amounts(row, *nearest)
         except ValueError as error:
             return row.fault(str(error))
 
-    def _nearest(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Find the price whose spec is copied, and the new price's region.
+    def _price_to_copy(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
+        """Find the price whose spec is copied, and the new price's region; else the reason.
 
         A price of the row's plan is preferred, then a price of its region, then the newest price.
-        If no price can be copied, the result is the reason.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -198,11 +197,11 @@ class _Machines:
             return "a machine without a rented price to copy"
         newest = sorted(models, key=lambda price: price.as_of, reverse=True)
         model = min(newest, key=lambda price: (price.plan != row.plan, price.region != place))
-        if _amount(model) is None:
+        if _hourly_amount(model) is None:
             return "a price with components: change them by hand"
         return model, place or ""
 
-    def _compared(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
+    def _compare_amounts(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
         """Compare ``row`` with the catalogue's amount on the table's day.
 
         ``model`` is the price whose spec is copied.
@@ -211,7 +210,8 @@ class _Machines:
         dated = [
             (price.as_of, amount, price.id)
             for price in self._prices[key[:3]]
-            if (amount := _amount(price)) is not None and (price.region or "") in {region, ""}
+            if (amount := _hourly_amount(price)) is not None
+            and (price.region or "") in {region, ""}
         ]
         earlier = (entry for entry in dated if entry[0] <= day)
         in_force = max(earlier, default=min(dated, default=None))
@@ -263,8 +263,8 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
     )
 
 
-def _amount(price: Price) -> Decimal | None:
-    """The hourly amount of a price; None if the price has components or an upfront payment."""
+def _hourly_amount(price: Price) -> Decimal | None:
+    """None if the price has components or an upfront payment."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -273,13 +273,12 @@ def _amount(price: Price) -> Decimal | None:
 
 
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
-def _plain_name(name: str) -> str:
-    """A machine type in a normal form: ``Standard_NC6s_v3`` and ``NC6s v3`` give the same text."""
+def _normalized_type_name(name: str) -> str:
+    """``Standard_NC6s_v3`` and ``NC6s v3`` give the same text."""
     return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))
 
 
-def _full_name(name: str, catalogue: Catalogue) -> str:
-    """The name of a provider in the spelling of the specs."""
+def _provider_name_in_specs(name: str, catalogue: Catalogue) -> str:
     providers = {machine.provider for machine in catalogue.hardware.values()}
     full = PROVIDERS.get(name.lower(), name)
     if full not in providers:
@@ -330,10 +329,10 @@ def new_specs(
     specs = []
     for price in result.prices:
         if price.new:
-            identifier = _identifier(price, request.as_of, used_ids)
+            identifier = _new_spec_id(price, request.as_of, used_ids)
             used_ids.add(identifier)
             specs.append(_new_spec(price, identifier, catalogue, request))
-        elif _is_to_renew(price, catalogue, request):
+        elif _is_due_for_renewal(price, catalogue, request):
             path = catalogue.files[f"prices/{price.previous_id}"]
             renewed: _Values = {"source": request.source, "as_of": request.as_of}
             specs.append(_valid_spec(path, renewed, path, price, renewed=True))
@@ -344,14 +343,14 @@ def new_specs(
     return tuple(replace(spec, doubt=doubts.get(spec.spec.id, "")) for spec in specs)
 
 
-def _is_to_renew(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
+def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
     """Whether the stored price is dated before the table, and more than ``FRESH`` ago."""
     stored = catalogue.prices.get(price.previous_id or "")
     old = stored is not None and request.today - stored.as_of > FRESH
     return old and stored is not None and stored.as_of < request.as_of
 
 
-def _identifier(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
+def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
     """The new spec's id: the copied spec's id, in which the month of ``day`` replaces the date.
 
     If that id is used, ``day`` replaces the date. If plan or region differ from the copied spec's,
@@ -372,7 +371,7 @@ def _new_spec(
     price: MatchedPrice, identifier: str, catalogue: Catalogue, request: ImportRequest
 ) -> NewSpec:
     model_path = catalogue.files[f"prices/{price.model.id}"]
-    changed: _Values = _terms_of_another_plan(price) if price.key.plan != price.model.plan else {}
+    changed: _Values = _keys_of_another_plan(price) if price.key.plan != price.model.plan else {}
     changed |= {
         "id": identifier,
         "plan": price.key.plan,
@@ -385,8 +384,8 @@ def _new_spec(
     return _valid_spec(model_path, changed, model_path.with_name(f"{identifier}.toml"), price)
 
 
-def _terms_of_another_plan(price: MatchedPrice) -> _Values:
-    """Keys to set, or to remove (None), in a spec that is copied for another plan."""
+def _keys_of_another_plan(price: MatchedPrice) -> _Values:
+    """Keys to set, or to remove (None), in the copied spec."""
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

@@ -80,14 +80,13 @@ def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
     for line, cells in rows:
         if len(cells) == len(header):
             stripped = (cell.strip() for cell in cells)
-            yield from _prices(path, line, dict(zip(header, stripped, strict=True)))
+            yield from _prices_in_row(path, line, dict(zip(header, stripped, strict=True)))
         elif any(cell.strip() for cell in cells):
             message = f"expected {len(header)} cells, as in the header, got {len(cells)}"
             yield Fault(display_path(path), line, 1, message)
 
 
-def _prices(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice]:
-    """Yield a row's prices: the on-demand price and the prices in the other price columns."""
+def _prices_in_row(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice]:
     region = row.get("Region", "")
     place = None if region.lower() in _ANYWHERE else region
     chips = (row["AcceleratorCount"] or "0") if "AcceleratorCount" in row else None

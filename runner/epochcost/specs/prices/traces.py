@@ -88,7 +88,7 @@ def read_trace(path: Path) -> Trace:
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)
-    for line, row in _rows(path):
+    for line, row in _numbered_rows(path):
         try:
             _require_order(row, rows[-1:], zones[row.zone])
         except ValueError as error:
@@ -104,7 +104,7 @@ def read_trace(path: Path) -> Trace:
     return Trace(MappingProxyType(traces), rows[0].currency, start, end)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
+def _numbered_rows(path: Path) -> Iterator[tuple[int, _Row]]:
     """The non-empty rows of a trace file, each with its line number."""
     rows, source = csv_rows(path), display_path(path)
     line, header = next(rows, (1, []))
@@ -122,13 +122,13 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
         try:
             if len(cells) != len(names):
                 raise ValueError(f"expected {len(names)} cells, as in the header, got {len(cells)}")
-            yield line, _row(dict(zip(names, map(str.strip, cells), strict=True)))
+            yield line, _parse_row(dict(zip(names, map(str.strip, cells), strict=True)))
         except ValueError as error:
             raise InputError(f"{source}:{line}: {error}") from None
 
 
-def _row(cells: Mapping[str, str]) -> _Row:
-    """Parse the cells of a row; raises a ValueError that states the expected value."""
+def _parse_row(cells: Mapping[str, str]) -> _Row:
+    """Raises a ValueError that states the expected value."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")

@@ -75,19 +75,19 @@ def bind_dimensions(
     """
     _check_sizes(model, sizes)
     bound = copied(model)
-    _keep_live(bound.graph)
-    _replace(bound, sizes)
-    _store_empty(bound.graph)
+    _remove_unused_nodes(bound.graph)
+    _write_sizes(bound, sizes)
+    _make_empty_inputs_initializers(bound.graph)
     fixed = untrained(bound).keys() - set(varying)
     fold = partial(fold_constants, fixed=fixed, plain_sequences=plain_sequences)
     try:
-        inferred = _infer(fold(bound))
+        inferred = _infer_shapes(fold(bound))
     except ModelError as error:
-        inferred = _inferred_anew(bound, fold, error)
-    _check_positive(inferred)
+        inferred = _infer_without_declared_shapes(bound, fold, error)
+    _require_positive_sizes(inferred)
     check_declarations(inferred)
     _check_static(inferred)
-    _check_constants(inferred.graph)
+    _require_small_constants(inferred.graph)
     return inferred
 
 
@@ -124,8 +124,8 @@ def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
     return [dim.dim_param or f"{value.name}[{axis}]" for axis, dim in dimensions]
 
 
-def _store_empty(graph: onnx.GraphProto) -> None:
-    """Turn inputs without elements into initializers, so that callers need not feed them."""
+def _make_empty_inputs_initializers(graph: onnx.GraphProto) -> None:
+    """Callers then need not feed them."""
     for value in [value for value in graph.input if 0 in (static_shape(value.type) or ())]:
         kind = value.type.tensor_type.elem_type
         shape = static_shape(value.type) or ()
@@ -144,7 +144,7 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+def _write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Write the sizes of named dimensions into all declarations, including nested graphs.
 
     Names that ``sizes`` lacks, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference
@@ -161,7 +161,7 @@ def _replace(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
                     dim.ClearField("dim_param")
 
 
-def _keep_live(graph: onnx.GraphProto) -> None:
+def _remove_unused_nodes(graph: onnx.GraphProto) -> None:
     """Remove nodes that no output needs, and declarations of values that no node computes.
 
     Exporters leave such declarations, with symbolic sizes that nothing binds.
@@ -173,7 +173,7 @@ def _keep_live(graph: onnx.GraphProto) -> None:
     keep_declarations(graph, [value for value in graph.value_info if value.name in yielded])
 
 
-def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
+def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Infer shapes with onnx but without data propagation, as constants are already folded.
 
     With data propagation onnx 1.23.2 would store whole tensors of any length.
@@ -181,21 +181,21 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return infer_shapes(model, strict=True)
     except ModelError as error:
-        where = misfit(model) or _named_in(str(error), model)
+        where = misfit(model) or _node_label_in_error(str(error), model)
         raise ModelError(
             f"{f'{where}: ' if where else ''}{error}; bind other sizes, or export the model again "
             "with these"
         ) from None
 
 
-def _named_in(error: str, model: onnx.ModelProto) -> str | None:
+def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
     """Label of the node whose operator ``error`` names; None unless exactly one has it."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
 
 
-def _inferred_anew(
+def _infer_without_declared_shapes(
     model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
     """Infer shapes anew, without the declared shapes, and warn if declared shapes differ.
@@ -205,7 +205,7 @@ def _inferred_anew(
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:
-        inferred = _infer(fold(without_shapes(model)))
+        inferred = _infer_shapes(fold(without_shapes(model)))
     except ModelError:
         raise error from None
     after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}
@@ -220,7 +220,7 @@ def _inferred_anew(
     return inferred
 
 
-def _check_positive(model: onnx.ModelProto) -> None:
+def _require_positive_sizes(model: onnx.ModelProto) -> None:
     """Raise ModelError for a node whose window is longer than its input.
 
     onnx infers a negative size for the output of such a node.
@@ -243,7 +243,7 @@ def _check_static(model: onnx.ModelProto) -> None:
     types = {value.name: value.type for value in declared_values(model.graph)}
     for node in model.graph.node:
         for name in filter(None, node.output):
-            if name not in types or not _is_static(types[name]):
+            if name not in types or not _has_known_sizes(types[name]):
                 raise _unknown_shape(node, name)
 
 
@@ -263,7 +263,7 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
     )
 
 
-def _check_constants(graph: onnx.GraphProto) -> None:
+def _require_small_constants(graph: onnx.GraphProto) -> None:
     """Raise ModelError if nodes that read only constants need a huge tensor or much arithmetic.
 
     Runtimes compute these nodes when they load the file.
@@ -283,7 +283,7 @@ def _check_constants(graph: onnx.GraphProto) -> None:
                     f"tensor {name!r}: expected at most 2**27 elements, because it depends on no "
                     f"input; {node.op_type} makes {size}"
                 )
-        room -= _work(node, shapes)
+        room -= _estimated_operations(node, shapes)
         if room < 0:
             raise ModelError(
                 f"node {node.name or node.output[0]!r} ({node.op_type}): expected at most 2**30 "
@@ -292,8 +292,8 @@ def _check_constants(graph: onnx.GraphProto) -> None:
             )
 
 
-def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Estimate a node's number of operations; for an Einsum, as if no operands shared an index."""
+def _estimated_operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """For an Einsum, as if no operands shared an index."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":
@@ -305,8 +305,8 @@ def _work(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
     return max(work, math.prod(window) * sum(written))
 
 
-def _is_static(kind: onnx.TypeProto) -> bool:
-    """Whether all sizes of a tensor are known; True for values that are not tensors."""
+def _has_known_sizes(kind: onnx.TypeProto) -> bool:
+    """True for values that are not tensors."""
     if not kind.HasField("tensor_type"):
         return kind.WhichOneof("value") is not None
     return static_shape(kind) is not None

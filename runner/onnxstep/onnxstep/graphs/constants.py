@@ -85,7 +85,7 @@ _MASKED = -100.0
 _FEWEST_SPACED, _FEWEST_WAVES = 3, 8
 
 
-class _Use(NamedTuple):
+class _TensorUse(NamedTuple):
     """A use of a tensor: a node's operator, and the tensor's index among the node's inputs."""
 
     op_type: str
@@ -100,9 +100,10 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
     reasons = {
         name: _EXPORTED.format(kind) for name, kind in exporter_kinds.items() if kind != PARAMETER
     }
-    uses = _Uses(graph)
+    uses = _TensorUses(graph)
     judged = {
-        tensor.name: _computed(tensor, computed.get(tensor.name)) or _judged(tensor, uses)
+        tensor.name: _reason_from_origin(tensor, computed.get(tensor.name))
+        or _reason_from_uses(tensor, uses)
         for tensor in tensors
         if tensor.name not in exporter_kinds
     }
@@ -110,7 +111,7 @@ def constants(model: onnx.ModelProto) -> dict[str, str]:
         # A model without any weight cannot be trained, so its typed numbers count as parameters.
         judged = {name: why for name, why in judged.items() if why != WRITTEN}
     for tensor in tensors if is_traced(model) else ():
-        if judged.get(tensor.name) == WRITTEN and _is_gate(tensor):
+        if judged.get(tensor.name) == WRITTEN and _is_scalar_attribute(tensor):
             judged[tensor.name] = ""
     names = [tensor.name for tensor in tensors]
     return {name: why for name in names if (why := reasons.get(name) or judged.get(name, ""))}
@@ -126,7 +127,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
     return copy
 
 
-def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
+def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
     """Why a tensor that the exporter folded is not a weight; "" if its origin gives no reason."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
@@ -139,13 +140,13 @@ def _computed(tensor: onnx.TensorProto, origin: Folded | None) -> str:
     return REPEATED + ", ".join(origin.parameters) if repeated else ""
 
 
-def _is_gate(tensor: onnx.TensorProto) -> bool:
+def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
     """Whether a tensor is a module's attribute with a single number, but no mask (-100 or less)."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
 
-class _Uses:
+class _TensorUses:
     """The readers of each value of a graph, and the values that depend on the graph's inputs."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
@@ -157,12 +158,12 @@ class _Uses:
         for node in graph.node:
             read = dict.fromkeys(reads(node))
             meets = not fed.isdisjoint(read)
-            for name, place in _places(node, read).items():
+            for name, place in _first_input_index(node, read).items():
                 self._readers[name].append((node, place, meets))
             if meets and node.op_type not in ("Shape", "Size"):
                 fed.update(node.output)
 
-    def of(self, name: str, *, alone: bool) -> Iterator[_Use | str]:
+    def of(self, name: str, *, alone: bool) -> Iterator[_TensorUse | str]:
         """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
         A use is a node that also reads data (values that depend on graph inputs). Behind other
@@ -173,7 +174,7 @@ class _Uses:
         while waiting:
             current = waiting.pop()
             if current in self._outputs:
-                yield _Use("", 0)
+                yield _TensorUse("", 0)
             for node, place, meets in self._readers[current]:
                 if place in _BOUNDS.get(node.op_type, ()):
                     continue
@@ -181,7 +182,7 @@ class _Uses:
                 if place in places and not (meets and node.op_type == "DequantizeLinear"):
                     yield reason
                 elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
-                    yield _Use(node.op_type, place)
+                    yield _TensorUse(node.op_type, place)
                 elif node.op_type in ("Cos", "Sin"):
                     yield _ANGLE
                 else:
@@ -190,7 +191,7 @@ class _Uses:
                     visited.update(new)
 
 
-def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
+def _first_input_index(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
     """For each value in ``read``, the index of the first input by which the node reads it.
 
     A value that only a nested graph reads gets its position in ``read``.
@@ -201,10 +202,10 @@ def _places(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
     return {name: places.get(name, order) for order, name in enumerate(read)}
 
 
-def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
+def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
     """The reason why a tensor is a constant, by its uses and numbers; "" if it is a parameter."""
     met = list(uses.of(tensor.name, alone=math.prod(tensor.dims) == 1))
-    places = [use for use in met if isinstance(use, _Use)]
+    places = [use for use in met if isinstance(use, _TensorUse)]
     for reason in (use for use in met if isinstance(use, str)):
         return reason
     if not places:
@@ -214,27 +215,30 @@ def _judged(tensor: onnx.TensorProto, uses: _Uses) -> str:
     # The first rows suffice, so a long table need not be converted to float64.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
-    return WRITTEN if rows.size and all(_is_written(tensor.name, rows, u) for u in places) else ""
+    return (
+        WRITTEN
+        if rows.size and all(_is_probably_typed(tensor.name, rows, u) for u in places)
+        else ""
+    )
 
 
-def _is_written(name: str, array: NDArray[np.float64], use: _Use) -> bool:
+def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether, judged by this ``use``, a person probably typed the numbers of ``array``."""
     if use.place in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
         return _on_the_unit_circle(array) or _evenly_spaced(array)
-    if use.op_type not in _ELEMENTWISE or _is_beginning(array, use):
+    if use.op_type not in _ELEMENTWISE or _is_initial_value(array, use):
         return False  # other inputs of a recurrent layer
     if NAMED_CONSTANT.search(name):
         return True
-    return _is_typed(array.item()) if array.size == 1 else _is_table(array, use)
+    return _is_typed(array.item()) if array.size == 1 else _is_grid_or_mask(array, use)
 
 
-def _is_beginning(array: NDArray[np.float64], use: _Use) -> bool:
-    """Whether the numbers may be the initial values of a weight.
+def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
+    """Initial values are several equal numbers, or a single number without effect.
 
-    Initial values are several equal numbers, or a single number without effect: 1 as a factor, 0 as
-    a summand.
+    Such a number is 1 as a factor, or 0 as a summand.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -253,7 +257,7 @@ def _is_typed(number: float) -> bool:
     return any(abs(whole - round(whole)) <= 1e-6 * abs(whole) for whole in made_of)
 
 
-def _is_table(array: NDArray[np.float64], use: _Use) -> bool:
+def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether several numbers look like positions, grid points or a mask."""
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)
