@@ -330,7 +330,6 @@ def _name(candidate: Candidate[TuningOffer]) -> str:
 
 
 def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
-    """The shape is [DRAWS]."""
     way, cost = candidate.key.way, candidate.cost
     return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 

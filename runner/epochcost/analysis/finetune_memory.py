@@ -112,7 +112,7 @@ def _weight_and_optimizer_parts(
 
 
 def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
-    """The text says how the bytes of one copy are counted."""
+    """Return the bytes of one copy, and a text that says how they are counted."""
     parameters = setting.form.parameters
     products = parameters - counts.embeddings
     if setting.method == "qlora":

@@ -228,7 +228,7 @@ def _row(row: Tried) -> Shown:
 def _device_hour_prices(
     catalogue: Catalogue, devices: Devices
 ) -> Iterator[tuple[Price, str, float]]:
-    """The text is the device's id, the number the price of a device-hour in USD."""
+    """Yield each price with its device's id and the USD of a device-hour."""
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
         listed = price.plan == "on-demand" and price.currency == "USD"

@@ -116,7 +116,7 @@ def gpu_rates(
 
 
 def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Only times of steps count.
+    """Yield results with times of steps.
 
     Disturbed results and training with frozen parameters are left out.
     """

@@ -134,7 +134,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _prices_of_observation(
     catalogue: Catalogue, observed: Observation, prices_by_machine: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """Includes the price that the source states; a single None without any price."""
+    """Return all plans, with the price that the source states; a single None without any price."""
     plans = prices_by_machine[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:

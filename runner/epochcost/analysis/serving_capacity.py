@@ -233,7 +233,7 @@ class _LayoutForecast:
 
     @property
     def seconds_between_tokens(self) -> float:
-        """Of one sequence, after its first token."""
+        """Mean seconds between tokens of a sequence, after its first token."""
         if self.sequences == 1 or self.output == 1:
             return self.token.seconds
         whole = self.output * self.token.seconds - self.first_token.seconds

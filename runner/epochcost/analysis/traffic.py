@@ -97,7 +97,7 @@ def _timing_key(layout: Layout) -> tuple[object, ...]:
 
 
 def _timing_questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
-    """In the order in which ``_timing_from_answers`` expects the answers."""
+    """Yield the questions whose answers ``_timing_from_answers`` expects, in its order."""
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)

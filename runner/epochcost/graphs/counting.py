@@ -162,7 +162,7 @@ def expert_weights(node: onnx.NodeProto) -> list[str]:
 
 
 def _projecting_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Includes the projection of x [B, L, width] to queries, keys and values."""
+    """Count attention, and the projection of x [B, L, width] to queries, keys and values."""
     batch, length, _ = x = shapes[node.input[0]]
     weights = shapes[node.input[1]]
     result = shapes[node.output[0]]

@@ -77,7 +77,7 @@ def read_host(
 
 
 def _machine_seconds_by_kind() -> Mapping[str, float]:
-    """By kind, such as user and idle; empty if hidden, as in a hardened container."""
+    """CPU seconds by kind, such as user and idle; empty if a container hides them."""
     try:
         return psutil.cpu_times()._asdict()
     except (OSError, psutil.Error):

@@ -194,11 +194,11 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
 
 
 def _skip_loading(_: Sequence[int]) -> None:
-    """For loading and unloading examples, which are in memory all the time."""
+    """Do nothing, because the examples are in memory all the time."""
 
 
 def _skip_flushing() -> None:
-    """For delayed queries, of which there are none."""
+    """Do nothing, because no queries are delayed."""
 
 
 _MARK = ":::MLLOG "

@@ -46,7 +46,7 @@ def _run_probe_on_cuda() -> None:
 
 
 def _probe_model() -> bytes:
-    """Its output should be 16 everywhere if its input is a 4 × 4 matrix of ones."""
+    """Make a model that turns a 4 × 4 matrix of ones into a matrix of 16s."""
     kind = TensorProto.FLOAT
     # A convolution and a matrix product, to load and use cuDNN and cuBLAS.
     nodes = [

@@ -198,7 +198,7 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 
 
 def _variant_suffix(table: Schema) -> str:
-    """Empty without variants."""
+    """The end of a table's header that names the variant; empty without variants."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -238,7 +238,7 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural_type_name(kind: str) -> str:
-    """Texts for text; a list of allowed values is unchanged."""
+    """The plural, as in ``texts``; a list of allowed values is unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

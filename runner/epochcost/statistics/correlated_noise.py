@@ -103,7 +103,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """In proportion to the samples of a round, but at least one."""
+    """Blocks of each round, in proportion to its samples, but at least one."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
@@ -202,7 +202,7 @@ def _drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def _round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
-    """Each with its prior probability; only the variance 0 for a single round."""
+    """Variances, each with its prior probability; only the variance 0 for a single round."""
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]

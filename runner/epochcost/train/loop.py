@@ -112,7 +112,7 @@ def train(
 
 
 def _next_evaluation_step(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """0 for the first evaluation."""
+    """The step at which the next evaluation is due; 0 for the first evaluation."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every

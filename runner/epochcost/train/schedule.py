@@ -61,7 +61,7 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
 
 
 def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """Grows linearly to 1 at the last warm-up step."""
+    """Factors that grow linearly to 1 at the last warm-up step."""
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 

@@ -28,7 +28,7 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
 
 
 def _pad_by_concat(x: Value, zeros: Sequence[int]) -> Value:
-    """Pad as ONNX Runtime cannot in bfloat16; ``zeros`` has begins, then ends."""
+    """Pad by Concat, since ONNX Runtime cannot Pad bfloat16; ``zeros`` has begins, then ends."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)

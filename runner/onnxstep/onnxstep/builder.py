@@ -339,7 +339,7 @@ class Builder:
         return self._inferred[key]
 
     def _cache_key(self, name: str) -> Hashable:
-        """Shape, type and, for a small constant, the array."""
+        """Cache key of an input: shape, type and, for a small constant, the array."""
         if not name:
             return None
         value, array = self.values[name], self._constants.get(name)

@@ -94,7 +94,7 @@ def normal_input(x: Value) -> Value:
 
 
 def _uses_depthwise_convolution(x: Value) -> bool:
-    """Instead of elementwise operators, to scale and sum x."""
+    """Whether depthwise convolutions scale and sum x, instead of elementwise operators."""
     return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
 
 

@@ -128,7 +128,7 @@ def _initial_distribution(use: tuple[str, int], shape: list[int], seed: int) -> 
 def _declare_weights_as_inputs(
     graph: onnx.GraphProto, weights: dict[str, list[int]], batch_size: int
 ) -> None:
-    """Also write the batch size into all shapes."""
+    """Declare the weights as inputs, and write the batch size into all shapes."""
     nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
     del graph.node[:]
     graph.node.extend(nodes)

@@ -164,7 +164,7 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The number is the probability of costing least; None if its machine is ``odds.choice``."""
+    """Return the figure and its probability of costing least; None if it is the choice itself."""
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None

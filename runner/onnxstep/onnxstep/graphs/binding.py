@@ -125,7 +125,7 @@ def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
 
 
 def _make_empty_inputs_initializers(graph: onnx.GraphProto) -> None:
-    """Callers then need not feed them."""
+    """Turn inputs without elements into initializers, so that callers need not feed them."""
     for value in [value for value in graph.input if 0 in (static_shape(value.type) or ())]:
         kind = value.type.tensor_type.elem_type
         shape = static_shape(value.type) or ()
@@ -293,7 +293,7 @@ def _require_small_constants(graph: onnx.GraphProto) -> None:
 
 
 def _estimated_operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """For an Einsum, as if no operands shared an index."""
+    """Operations of a node; those of an Einsum as if no operands shared an index."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":

@@ -92,7 +92,7 @@ def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
 
 
 def _function_body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
-    """Also writes omitted default values into ``node``."""
+    """Return the body of the node's operator; writes omitted default values into ``node``."""
     version = versions.get(node.domain, 1)
     schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}

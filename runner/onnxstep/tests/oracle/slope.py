@@ -88,7 +88,7 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _masked_product(u: Array, y: Array) -> Array:
-    """0 where u is 0, even if y is infinite or NaN."""
+    """The product u · y, but 0 where u is 0, even if y is infinite or NaN."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 
