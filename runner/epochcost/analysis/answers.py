@@ -229,7 +229,7 @@ def _machine(candidate: Candidate[Offer]) -> Machine:
 
 
 def _draw_values(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
-    """The values include the time and cost of machine starts and interruptions."""
+    """Draw a candidate's time or cost, with machine starts and interruptions."""
     job, time = candidate.key.job, candidate.key.job.work.time
     bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
     values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]

@@ -117,7 +117,7 @@ def _estimates_by_plan(
 
 
 def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """None for a small model, or if its operations cannot be counted."""
+    """FLOPs of a full training; None for a small model, or if operations cannot be counted."""
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)

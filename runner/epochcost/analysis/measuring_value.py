@@ -124,10 +124,10 @@ class _RivalPairs:
 
 
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """``gaps`` are logarithms of cost ratios.
+    """The regret that measurements save by correcting predicted cost ratios.
 
-    ``variances`` are those of the revealed errors. The errors have a logistic distribution, for
-    which the expectation has a closed form.
+    ``gaps`` are logarithms of these ratios, ``variances`` are those of the revealed errors. The
+    errors have a logistic distribution, for which the expectation has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)
@@ -166,7 +166,7 @@ def steps(
 
 
 def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
-    """Shape [jobs, k] for k sets of measurements, which reveal ``new_variances`` [r, k]."""
+    """Regret [jobs, k] that k sets of measurements save by revealing ``new_variances`` [r, k]."""
     saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
     values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)
     return values
@@ -175,7 +175,10 @@ def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
 def _revealed_variances(
     rivals: _RivalPairs, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Shape [r, k] for k ``sets``; a set with equal times is the measurement of one time."""
+    """Variance [r, k] of the part of each gap's error that each of k ``sets`` of times reveals.
+
+    A set with two equal times is the measurement of one time.
+    """
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.rival_times] - covariance[rivals.cheapest_times]
     variances = covariance.diagonal() + noise
@@ -224,7 +227,10 @@ def order_by_value(
 def _best_cell_by_time(
     inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
 ) -> Mapping[int, MeasurableCell]:
-    """Trials in the prediction's precision come first, then low prices, then large batches."""
+    """For each predicted time, the best cell to measure it.
+
+    Trials in the prediction's precision come first, then low prices, then large batches.
+    """
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): observed
         for observed in times

@@ -168,7 +168,7 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """GPUs come first. Without tables of observations, nothing is yielded."""
+    """Yield tasks on GPUs, then tasks on CPUs; nothing without tables of observations."""
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return

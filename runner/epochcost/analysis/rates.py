@@ -131,7 +131,7 @@ def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
 
 
 def _default_cpu_results(inputs: Inputs) -> Iterator[Result]:
-    """Limits on the number of vCPUs are allowed."""
+    """Results on CPUs in default settings, except that the number of vCPUs may be limited."""
     for result in _usable_results(inputs, "cpu"):
         trial = result.trial
         pinned = f"{trial.vcpus} vCPU" if trial.vcpus else ""

@@ -111,7 +111,7 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 
 def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """Measured times come first, then published times, then predicted times."""
+    """Prefer measured times, then published times, then predicted times."""
     candidates = [
         observation
         for observation in observations
@@ -130,7 +130,7 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
 
 
 def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
-    """The numbers are fp32. Raises InputError without a graph or a training."""
+    """GB of these numbers in fp32. Raises InputError without a graph or a training."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

@@ -260,7 +260,7 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Measured at shares of the highest rate and at that rate, in ascending order."""
+    """Yield rates from the lowest to the highest; all others are shares of the highest."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -149,7 +149,7 @@ def _measure_cells(
     engines: Sequence[Engine],
     interrupted: Callable[[], bool],
 ) -> int:
-    """Return the exit code."""
+    """Measure the trials and sweeps, print the outcome, and return the exit code."""
     build_payload(parts.folder / "payload")
     stations = measure_all(
         parts, engines, partial(_reach, catalogue), partial(run_all, interrupted)
@@ -164,7 +164,7 @@ def _measure_cells(
 def _cells_to_measure(
     catalogue: Catalogue, targets: Iterable[Target], request: RunRequest
 ) -> list[Cell]:
-    """A cell is a trial or a sweep to measure on a kind of machine."""
+    """The trials and sweeps to measure on each kind of machine."""
     cells: list[Cell] = []
     reasons: list[str] = []
     for target in {target.kind: target for target in targets}.values():

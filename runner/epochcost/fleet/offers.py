@@ -74,7 +74,7 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 
 
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
-    """None if the price or the machine is unsuitable."""
+    """A target at ``price``; None if the price or the machine is unsuitable."""
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

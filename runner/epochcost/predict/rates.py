@@ -1,7 +1,7 @@
 """Read published rates from tables that have the columns in ``COLUMNS``.
 
-A row states examples a second, or the time of an iteration, epoch or run. ``design`` maps names to
-devices, ``learnt`` lists doubtful rows.
+A row states examples a second, or the time of an iteration, epoch or run. The
+module ``design`` maps the names in a table to devices, and ``learnt`` lists the rows that we doubt.
 """
 
 from __future__ import annotations

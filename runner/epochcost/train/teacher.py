@@ -250,7 +250,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """With enough keys, classes have nearly equal numbers of keys."""
+    """Give each key a class; with enough keys, classes have nearly equal numbers of keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 

@@ -179,7 +179,7 @@ def _figure(line: Line, goal: Goal) -> Figure:
 def _has_choice_changed(
     old: Figure | None, new: Figure | None, before: Revision, after: Revision
 ) -> bool:
-    """A newer price of the same plan is no change."""
+    """Whether another machine or plan is chosen; a newer price of the same plan is no change."""
     if old is None or new is None:
         return old is not new
     if _place(old.job) != _place(new.job):
