@@ -86,7 +86,7 @@ class Ways:
 
 
 class Step(NamedTuple):
-    """One or two times to measure next, by index, and the regret ``saved`` for each job."""
+    """Indices of the one or two times to measure next, and the regret ``saved`` for each job."""
 
     times: tuple[int, ...]
     saved: Vector

@@ -95,8 +95,8 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """The time after which buying is cheaper than renting, for a number of hours of use a month.
 
-    ``years`` is None if buying is not cheaper within the machine's life, or only because the
-    machine is sold at the end. In the second case ``by_resale`` is True.
+    ``years`` is None if buying is never cheaper within the machine's life, or if it becomes
+    cheaper only by selling the machine at the end. In the latter case ``by_resale`` is True.
     """
 
     years: Decimal | None

@@ -136,7 +136,7 @@ class ChargedMachines:
         return sum((charge.hourly for charge in self.charges), _ZERO)
 
     def cost(self, seconds: Decimal) -> Decimal:
-        """The sum of the charges for ``seconds`` of all these machines."""
+        """The sum of the charges if each of these machines runs for ``seconds``."""
         return sum((line.amount for line in self.lines(seconds)), _ZERO)
 
     def lines(self, seconds: Decimal) -> Iterator[Line]:

@@ -44,10 +44,10 @@ class Design:
     minus its median. ``work_features`` [n, 7] describe the graph, NaN if unknown. ``uncertainty``
     is a rate's standard deviation.
 
-    Labels are equal in rows that agree in all of these facts. ``work``: all settings. ``setting``:
-    source, model, mode, precision, software, task, unit. ``edition``: source, model, mode, task,
-    unit. ``model_mode``: unversioned source, model, mode. ``stack``: source, mode. ``software``:
-    source, mode, software, precision. ``group``: chip, memory size.
+    Two rows have the same label if they agree in these facts. ``work``: every fact of the workload.
+    ``setting``: source, model, mode, precision, software, task, unit. ``edition``: source, model,
+    mode, task, unit. ``model_mode``: source without its version, model, mode. ``stack``: source,
+    mode. ``software``: source, mode, software, precision. ``group``: chip, memory size.
     """
 
     rate: Vector

@@ -75,7 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Store the sum of ``sums[name]`` in its place; None if there is nothing to sum."""
+    """Replace the list ``sums[name]`` by its sum, and return the sum; None if it is empty."""
     received = sums.get(name)
     if not received:
         return None

@@ -147,7 +147,7 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Split ``rows``, one tensor [n, T·B] for each direction, into values of the T steps."""
+        """Split ``rows`` [n, T·B], one for each direction, by time into T values."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
