@@ -93,7 +93,6 @@ def _random_layer(directions: int, features: int, rng: np.random.Generator) -> F
 
 
 def _squash_to_unit_interval(activations: Floats) -> Floats:
-    """Map activations of unit variance into (0, 1) with a sigmoid that spreads them widely."""
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
 
@@ -185,7 +184,7 @@ def _classes_from_tokens(
     if target.positions == 1:
         tokens = tokens[:, -1:]
     keys = tokens.reshape(len(tokens), target.positions, -1).max(axis=2).astype(np.int64)
-    classes = _class_by_key(int(field.high), target.classes, seed)[keys]
+    classes = _random_class_by_key(int(field.high), target.classes, seed)[keys]
     arbitrary = rng.random(classes.shape, dtype=np.float32) < _ARBITRARY_SHARE
     classes[arbitrary] = rng.integers(0, target.classes, int(arbitrary.sum()))
     return np.asarray(classes.reshape(-1, *target.shape), dtype=target.dtype)
@@ -194,7 +193,7 @@ def _classes_from_tokens(
 def _ignore_share_of_labels(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """At least one label is kept."""
+    """At least one label is not ignored."""
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -236,7 +235,7 @@ def _fits(target: TargetField, field: InputField) -> bool:
 
 
 def _class_of_largest_score(latent: Floats, weights: Floats) -> NDArray[np.int64]:
-    """Computed in slices to save memory."""
+    # Slices of rows save memory.
     rows = max(1, _SCORES // weights.shape[1])
     parts = [latent[at : at + rows] @ weights for at in range(0, len(latent), rows)]
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
@@ -249,8 +248,8 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
     return np.asarray(np.minimum(share * target.classes, target.classes - 1), dtype=np.int64)
 
 
-def _class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """Give each key a class; with enough keys, classes have nearly equal numbers of keys."""
+def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
+    """Each class gets a nearly equal number of keys, if there are enough keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 

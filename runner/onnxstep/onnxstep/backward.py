@@ -74,14 +74,14 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
     return frozenset(reached)
 
 
-def _sum_cotangents(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Store the sum of ``sums[name]`` in its place; None if there is nothing to sum."""
-    received = sums.get(name)
+def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
+    """None if no cotangent of ``name`` was received; the sum replaces the received cotangents."""
+    received = cotangents.get(name)
     if not received:
         return None
     if len(received) > 1:
-        sums[name] = [functools.reduce(add_cotangents, received)]
-    return sums[name][0]
+        cotangents[name] = [functools.reduce(add_cotangents, received)]
+    return cotangents[name][0]
 
 
 def _node_cotangents(
