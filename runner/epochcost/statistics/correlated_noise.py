@@ -148,8 +148,9 @@ class _RoundMatrices:
     """Matrices of all choices for one round of b blocks.
 
     ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
-    and ``whitened_ones`` (choices, b) its row sums. ``half_log_determinant``
-    (choices,) and ``covariance_sum`` (choices,) are those of the round's part of V.
+    and ``whitened_ones`` (choices, b) its row sums. ``half_log_determinant`` (choices,) is
+    half the logarithm of the determinant of that part of V. ``covariance_sum`` (choices,) is the
+    sum of that part's elements.
     """
 
     whitening: Series
@@ -159,7 +160,7 @@ class _RoundMatrices:
 
 
 def _remove_component(whitening: Series, unit: Series) -> Series:
-    """Make each ``whitening`` [b, b] orthogonal to its ``unit`` [b]; axis 0 has the choices."""
+    """Make the columns of ``whitening`` [b, b] orthogonal to ``unit`` [b], for each choice."""
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
     return np.asarray(rest, np.float64)

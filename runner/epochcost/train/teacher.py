@@ -278,7 +278,7 @@ class Teacher:
     def draw(self, stream: int, index: int, size: int) -> Batch:
         """Draw ``size`` examples: batch ``index`` of an endless ``stream``, the same each time."""
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
-        latent = rng.standard_normal((size, self._latent), dtype=np.float32)
+        latent = rng.standard_normal((size, self._direction_count), dtype=np.float32)
         inputs = {
             field.name: self._input(position, field, latent, rng)
             for position, field in enumerate(self.fields)
@@ -309,17 +309,17 @@ class Teacher:
         return values.reshape(-1, *target.shape[1:]) if target.merged else values
 
     @property
-    def _latent(self) -> int:
+    def _direction_count(self) -> int:
         free = [target for target in self.targets if _source_field(target, self.fields) is None]
         most = max((target.classes or 0 for target in free), default=0)
         return min(max(_MOST_TOPICS, most), _MOST_DIRECTIONS)
 
     @cached_property
     def _layers_by_input(self) -> dict[int, Floats]:
-        """Random layers [latent, features] of the numeric inputs, by the position of the input."""
+        """By the position of a numeric input, its random layer [directions, features]."""
         return {
             position: _random_layer(
-                self._latent,
+                self._direction_count,
                 int(np.prod(field.shape)),
                 np.random.default_rng([self.seed, _LAYER_KEY, position]),
             )

@@ -133,7 +133,7 @@ def _make_names_unique(nodes: Iterable[onnx.NodeProto]) -> None:
 
 def _adopt(op: Builder, node: onnx.NodeProto) -> None:
     if _breaks_when_transposed(op, node):
-        _resize_planes(op, node)
+        _append_resize_of_planes(op, node)
         return
     ranks = [op.values[name].rank for name in node.input if is_standard(node, "MatMul")]
     if ranks and ranks[0] > ranks[1] == 1:
@@ -146,11 +146,9 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
 
 
 def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
-    """Multiply by a matrix of one column.
-
-    ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
-    if the graph optimizer moves a Transpose before the product.
-    """
+    """Multiply by a matrix of one column instead of a vector."""
+    # ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
+    # if the graph optimizer moves a Transpose before the product.
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
     inner.name = node.name or y.name
@@ -181,11 +179,9 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     return attributes.get("mode") == b"cubic"
 
 
-def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
-    """Append a Resize of [N, C, H, W] as a Resize of [N · C, 1, H, W] between two Reshapes.
-
-    ONNX Runtime moves no Transpose across a Reshape.
-    """
+def _append_resize_of_planes(op: Builder, node: onnx.NodeProto) -> None:
+    """Resize x [N, C, H, W] as [N · C, 1, H, W], between two Reshapes."""
+    # ONNX Runtime moves no Transpose across a Reshape.
     x, y = op.values[node.input[0]], op.values[node.output[0]]
     planes = (x.shape[0] * x.shape[1], 1)
     inner = copied(node)

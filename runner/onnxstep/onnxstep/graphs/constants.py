@@ -202,20 +202,20 @@ def _first_input_indices(node: onnx.NodeProto, read: Iterable[str]) -> dict[str,
 
 def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
     """The reason why a tensor is a constant, by its uses and numbers; "" if it is a parameter."""
-    met = list(uses.of(tensor.name, is_scalar=math.prod(tensor.dims) == 1))
-    places = [use for use in met if isinstance(use, _TensorUse)]
-    for reason in (use for use in met if isinstance(use, str)):
+    uses_and_reasons = list(uses.of(tensor.name, is_scalar=math.prod(tensor.dims) == 1))
+    node_uses = [use for use in uses_and_reasons if isinstance(use, _TensorUse)]
+    for reason in (use for use in uses_and_reasons if isinstance(use, str)):
         return reason
-    if not places:
+    if not node_uses:
         return _UNREAD
-    if not all(use.op_type in _TOLD_BY_VALUE for use in places):
+    if not all(use.op_type in _TOLD_BY_VALUE for use in node_uses):
         return ""
     # The first rows suffice, so a long table need not be converted to float64.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
     return (
         WRITTEN
-        if rows.size and all(_is_probably_typed(tensor.name, rows, u) for u in places)
+        if rows.size and all(_is_probably_typed(tensor.name, rows, use) for use in node_uses)
         else ""
     )
 
@@ -234,9 +234,9 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 
 
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Initial values are several equal numbers, or a single number without effect.
+    """True for several equal numbers, for a single 0, and for a single factor 1.
 
-    Such a number is 1 as a factor, or 0 as a summand.
+    False for a single number in Where, or as the first operand of Sub or Div.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
