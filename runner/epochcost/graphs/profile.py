@@ -1,6 +1,6 @@
 """Counts of a forward pass of one example: operations by kind, and memory traffic.
 
-``profiling`` counts, and ``predict`` predicts times from the counts. This module does not import
+The module ``profiling`` computes these counts, and ``predict`` predicts times from them. This module does not import
 onnx.
 """
 

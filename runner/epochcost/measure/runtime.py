@@ -1,7 +1,8 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-This module works without onnxruntime and reads no facts about the machine, because a worker in an
-engine's environment imports it. It tests CUDA by running a graph.
+This module can be imported without onnxruntime, and reads no facts about the machine, because a
+worker in a serving engine's environment imports it. Where onnxruntime is installed, running a graph
+tests CUDA.
 """
 
 from __future__ import annotations

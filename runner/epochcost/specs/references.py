@@ -202,10 +202,10 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 
 
 def _faults_of_foreign_prices(
-    document: Document, tables: Sequence[str], context: Neighbours
+    document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each table that names a price of another machine than its ``hardware``."""
-    for key, table in _values_at_key_paths(document.table, tables):
+    """Yield a fault for each price, in a table or its claims, of other ``hardware``."""
+    for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None
         if not isinstance(machine, str):
             continue

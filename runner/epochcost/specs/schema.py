@@ -32,7 +32,7 @@ _DROPPED = ("title", "discriminator", "$defs")
 
 def schema_of(kind: str) -> Schema:
     """The JSON Schema of a kind of spec, whose folder has the name ``kind``."""
-    schema = KINDS[kind].model_json_schema(schema_generator=_TomlSchema)
+    schema = KINDS[kind].model_json_schema(schema_generator=_TomlSchemaGenerator)
     tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
     return {"$schema": DIALECT, "title": f"epochcost {SINGULAR[kind]}", **tidied}
@@ -46,8 +46,8 @@ def schema_files() -> dict[str, str]:
     }
 
 
-class _TomlSchema(GenerateJsonSchema):
-    """pydantic's schema generator, adapted to TOML: decimals are numbers, and there is no null."""
+class _TomlSchemaGenerator(GenerateJsonSchema):
+    """In TOML, decimals are numbers, and there is no null."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number: JsonSchemaValue = {"type": "number"}

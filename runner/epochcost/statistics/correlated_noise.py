@@ -51,20 +51,20 @@ class _NoiseModels:
 
     ``whitening`` has an array (choices, b, b) for each round of b blocks: the inverse Cholesky
     factor of the round's part of V. ``unit`` (choices, K) is the whitened vector of ones, scaled to
-    length 1. For a single round, ``whitening`` lacks the component along ``unit``. ``weight``
-    (choices,) is the logarithm of the prior times the likelihood's first two factors, ``variance``
-    (choices,) the variance of the plain mean for s = 1.
+    length 1. For a single round, ``whitening`` lacks the component along ``unit``. ``log_weight``
+    (choices,) is the logarithm of the prior times the likelihood's first two factors.
+    ``mean_variance`` (choices,) is the variance of the plain mean for s = 1.
     """
 
     whitening: tuple[Series, ...]
     unit: Series
-    weight: Series
-    variance: Series
+    log_weight: Series
+    mean_variance: Series
 
-    def residual(self, means: Series) -> Series:
-        """Residual sum of squares of ``means`` about their weighted mean, for each choice."""
+    def residual_sum_of_squares(self, block_means: Series) -> Series:
+        """The squared distances of ``block_means`` from their weighted mean, summed for each choice."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
-        centred, parts, begin = means - means.sum() / len(means), [], 0
+        centred, parts, begin = block_means - block_means.sum() / len(block_means), [], 0
         for square in self.whitening:
             end = begin + square.shape[-1]
             parts.append(square @ centred[begin:end])
@@ -85,17 +85,17 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
     ``rounds`` has the number of consecutive samples of each process.
     """
-    begins, counts = _block_bounds(tuple(rounds))
+    begins, counts = _block_starts_and_sizes(tuple(rounds))
     choices = _noise_models(_blocks_per_round(tuple(rounds)))
-    residual = choices.residual(np.add.reduceat(times, begins) / counts)
+    residual = choices.residual_sum_of_squares(np.add.reduceat(times, begins) / counts)
     # If all means are equal, the residual is 0; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
-    likelihood = choices.weight - (len(counts) - 1) / 2 * np.log(residual)
+    likelihood = choices.log_weight - (len(counts) - 1) / 2 * np.log(residual)
     # The likelihood of each choice relative to the best.
     weights = np.exp(likelihood - likelihood.max())
     plausible = weights > _NEGLIGIBLE
     degrees = choices.unit.shape[1] - 1
-    spreads = np.sqrt(residual[plausible] / degrees * choices.variance[plausible])
+    spreads = np.sqrt(residual[plausible] / degrees * choices.mean_variance[plausible])
     return _quantile_of_student_mixture(
         weights[plausible] / weights[plausible].sum(), spreads, degrees, level
     )
@@ -103,14 +103,13 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """Blocks of each round, in proportion to its samples, but at least one."""
+    """``rounds`` has the number of samples of each round; each round gets at least one block."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
 @lru_cache(maxsize=4096)
-def _block_bounds(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
-    """Index of the first sample of each block, and the number of samples in the block."""
+def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     bounds, begin = [0], 0
     for count, number in zip(rounds, _blocks_per_round(rounds), strict=True):
         bounds += [begin + count * part // number for part in range(1, number + 1)]
@@ -120,28 +119,27 @@ def _block_bounds(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
 
 # A cached result takes some hundred kilobytes, without its cached squares.
 @lru_cache(maxsize=64)
-def _noise_models(blocks: tuple[int, ...]) -> _NoiseModels:
-    """All choices, with their matrices, for rounds with these numbers of ``blocks``."""
-    total = sum(blocks)
+def _noise_models(blocks_per_round: tuple[int, ...]) -> _NoiseModels:
+    rounds, total = len(blocks_per_round), sum(blocks_per_round)
     # A single product for all rounds would make BLAS start a second, slower thread.
-    squares = [_round_matrices(number, total, len(blocks)) for number in blocks]
+    squares = [_round_matrices(blocks, total, rounds) for blocks in blocks_per_round]
     whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
     information = np.einsum("cj,cj->c", whitened_ones, whitened_ones)
     unit = whitened_ones / np.sqrt(information)[:, None]
     priors = [
         wander * between
         for (_, wander), (_, between) in product(
-            _drifts_to_try(total), _round_variances_to_try(len(blocks))
+            _drifts_to_try(total), _round_variances_to_try(rounds)
         )
     ]
-    determinant = np.sum([square.determinant for square in squares], axis=0)
+    half_log_determinant = np.sum([square.half_log_determinant for square in squares], axis=0)
     return _NoiseModels(
-        (_whitening_across(squares[0], unit),)
+        (_remove_component(squares[0].whitening, unit),)
         if len(squares) == 1
         else tuple(square.whitening for square in squares),
         unit,
-        np.log(priors) - determinant - np.log(information) / 2,
-        np.sum([square.total for square in squares], axis=0) / total**2,
+        np.log(priors) - half_log_determinant - np.log(information) / 2,
+        np.sum([square.covariance_sum for square in squares], axis=0) / total**2,
     )
 
 
@@ -150,19 +148,19 @@ class _RoundMatrices:
     """Matrices of all choices for one round of b blocks.
 
     ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
-    and ``whitened_ones`` (choices, b) its row sums. ``determinant`` (choices,) is half the
-    log-determinant of that part of V, and ``total`` (choices,) the sum of that part's elements.
+    and ``whitened_ones`` (choices, b) its row sums. ``half_log_determinant`` (choices,) is
+    half the logarithm of the determinant of that part of V. ``covariance_sum`` (choices,) is the
+    sum of that part's elements.
     """
 
     whitening: Series
     whitened_ones: Series
-    determinant: Series
-    total: Series
+    half_log_determinant: Series
+    covariance_sum: Series
 
 
-def _whitening_across(square: _RoundMatrices, unit: Series) -> Series:
-    """``square.whitening`` without its component along ``unit``, for each choice."""
-    whitening = square.whitening
+def _remove_component(whitening: Series, unit: Series) -> Series:
+    """Make the columns of ``whitening`` [b, b] orthogonal to ``unit`` [b], for each choice."""
     along = np.einsum("ci,cij->cj", unit, whitening)
     rest = whitening - unit[:, :, None] * along[:, None, :]
     return np.asarray(rest, np.float64)
@@ -170,11 +168,11 @@ def _whitening_across(square: _RoundMatrices, unit: Series) -> Series:
 
 # A cached result takes from some kilobytes to six megabytes.
 @lru_cache(maxsize=32)
-def _round_matrices(number: int, total: int, rounds: int) -> _RoundMatrices:
-    lags = np.abs(np.subtract.outer(np.arange(number), np.arange(number)))
+def _round_matrices(blocks: int, total: int, rounds: int) -> _RoundMatrices:
+    lags = np.abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
     covariances = np.array(
         [
-            share * np.exp(-lags / memory) + between + (1 - share) * np.eye(number)
+            share * np.exp(-lags / memory) + between + (1 - share) * np.eye(blocks)
             for ((share, memory), _), (between, _) in product(
                 _drifts_to_try(total), _round_variances_to_try(rounds)
             )
@@ -202,7 +200,7 @@ def _drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def _round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
-    """Variances, each with its prior probability; only the variance 0 for a single round."""
+    """Variances between rounds, each with its prior probability; only 0 for a single round."""
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]

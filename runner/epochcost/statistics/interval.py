@@ -59,7 +59,7 @@ def mean_interval(
     z = NormalDist().inv_cdf((1 + level) / 2)
     # No resample is drawn: a quantile z of the normal distribution becomes z + s (z² - 1) / 6, with
     # s the skewness of the means of all resamples.
-    uneven = _skewness_of_means(times, length) * (z * z - 1) / (6 * z)
+    uneven = _skewness_of_resampled_means(times, length) * (z * z - 1) / (6 * z)
     deviation = _BETWEEN_ROUNDS * mean / math.sqrt(len(rounds)) if len(rounds) > 1 else 0.0
     below, above = (math.hypot(half * part, z * deviation) for part in (1 - uneven, 1 + uneven))
     return Interval(max(0.0, mean - below), mean + above)
@@ -131,8 +131,8 @@ def _autocorrelations(times: Series) -> Series:
     return np.asarray(covariances / covariances[0], dtype=np.float64)
 
 
-def _skewness_of_means(times: Series, length: int) -> float:
-    """Skewness of the means of all bootstrap resamples, from -1 to 1; 0 for equal times.
+def _skewness_of_resampled_means(times: Series, length: int) -> float:
+    """0 for equal times.
 
     The result is the skewness of the sums of all circular blocks of ``length`` samples, divided by
     the square root of the number of blocks in a resample.

@@ -102,7 +102,7 @@ def held_out_pool(
 def _draw_pool(
     teacher: Teacher, stream: int, batch_size: int, count: int
 ) -> dict[str, NDArray[Any]]:
-    """Arrays [count, batch, ...] by the name of the input or target."""
+    """By the name of the input or target, an array [count, batch, ...]."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
         batch = teacher.draw(stream, index, batch_size)
@@ -139,10 +139,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 def _require_indices_in_range(
     graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]
 ) -> None:
-    """Raise ModelError if an input indexes an axis, and its declared range exceeds the axis.
-
-    Negative indices are refused, too: ONNX counts them from the end, and PyTorch rejects them.
-    """
+    """Raise ModelError if an input indexes an axis, and its declared range exceeds the axis."""
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {
         **_shapes([*graph.input, *graph.value_info, *graph.output]),
@@ -161,6 +158,7 @@ def _require_index(
     low, high = span
     numbers = {entry.name: entry.i for entry in node.attribute}
     length = indexed[numbers.get("axis", _INDEXED[node.op_type])]
+    # ONNX counts negative indices from the end, but PyTorch rejects them.
     ignored = numbers.get("ignore_index") == low == high - 1
     if not ignored and (low < 0 or high > length):
         raise ModelError(

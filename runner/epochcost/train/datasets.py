@@ -69,9 +69,13 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
         text = np.concatenate([indices for indices, _ in read if indices is not None])
         stride = dataset.data.stride or length
         overlapping = (length - 1) // stride
-        parts = _split_in_order(dataset, _windows(text, length, positions, stride), overlapping)
+        parts = _hold_out_last_windows(
+            dataset, _windows(text, length, positions, stride), overlapping
+        )
     else:
-        parts = _join_parts(dataset, dataset.data.model_copy(update={"files": files}), read)
+        parts = _training_and_held_out(
+            dataset, dataset.data.model_copy(update={"files": files}), read
+        )
     return Examples(dataset.id, *parts, sha256, float(dataset.data.largest_value))
 
 
@@ -87,7 +91,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
     if declared.generator == "markov-text":
         rng = np.random.default_rng([declared.seed, 2])
         text = markov_chain(declared).draw(count * length + 1, rng)
-        parts = _split_in_order(dataset, _windows(text, length, positions, length), 0)
+        parts = _hold_out_last_windows(dataset, _windows(text, length, positions, length), 0)
         return Examples(dataset.id, *parts, digest({"text": text}))
     images, labels = draw_images(declared, count)
     training = Part(images[held_out:], labels[held_out:])
@@ -116,10 +120,10 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
     return Path(spec.origin).parent / below / file.name
 
 
-def _join_parts(
+def _training_and_held_out(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """The training and held-out examples; files with both parts are split at random."""
+    """Files of the part ``both`` are split at random."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
@@ -172,17 +176,19 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
     return Part(windows[:, :-1], windows[:, 1:] if positions > 1 else windows[:, -1])
 
 
-def _split_in_order(dataset: Dataset, whole: Part, overlapping: int) -> tuple[Part, Part]:
-    """Hold out the last windows of a text, and drop the training windows that overlap them."""
+def _hold_out_last_windows(
+    dataset: Dataset, whole: Part, overlapping_count: int
+) -> tuple[Part, Part]:
+    """Hold out the last windows; drop the ``overlapping_count`` windows before, which overlap them."""
     held_out = dataset.held_out_examples or 0
-    if held_out + overlapping >= len(whole.labels):
+    if held_out + overlapping_count >= len(whole.labels):
         raise InputError(
             f"data set {dataset.id}: expected more examples than the {held_out} held out, got "
             f"{len(whole.labels)}"
         )
     cut = len(whole.labels) - held_out
     return (
-        Part(whole.examples[: cut - overlapping], whole.labels[: cut - overlapping]),
+        Part(whole.examples[: cut - overlapping_count], whole.labels[: cut - overlapping_count]),
         Part(whole.examples[cut:], whole.labels[cut:]),
     )
 

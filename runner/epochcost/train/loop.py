@@ -104,7 +104,7 @@ def train(
         if progress.step >= _next_evaluation_step(recipe, feed, progress):
             progress = _evaluated(recipe, feed, session, progress)
         else:
-            progress = _step_until_due(recipe, feed, session, progress, watch, saved)
+            progress = _take_steps_until_due(recipe, feed, session, progress, watch, saved)
         if time.monotonic() - saved >= watch.save_seconds:
             progress = _save_state(session, progress, watch)
             saved = time.monotonic()
@@ -112,7 +112,6 @@ def train(
 
 
 def _next_evaluation_step(recipe: Recipe, feed: Feed, progress: Progress) -> int:
-    """The step at which the next evaluation is due; 0 for the first evaluation."""
     if not progress.curve:
         return 0
     every = recipe.evaluate_every
@@ -120,7 +119,7 @@ def _next_evaluation_step(recipe: Recipe, feed: Feed, progress: Progress) -> int
     return min(due, recipe.epochs * feed.epoch_steps)
 
 
-def _step_until_due(
+def _take_steps_until_due(
     recipe: Recipe,
     feed: Feed,
     session: TrainingSession,
@@ -177,7 +176,7 @@ def _evaluated(
 
 
 def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
-    """Return the mean loss and the share of right answers.
+    """The mean loss, and the share of right answers.
 
     Raises TrainingDiverged if the loss is not finite.
     """

@@ -61,7 +61,6 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
 
 
 def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
-    """Factors that grow linearly to 1 at the last warm-up step."""
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
@@ -105,12 +104,6 @@ def _exponential_factors(
     return np.asarray(float(schedule.factor) ** intervals)
 
 
-def _share_after_warm_up(steps: NDArray[np.int64], warm_up_steps: int, horizon: Horizon) -> Factors:
-    """The elapsed share of the time after warm-up at each step, from 0 to 1."""
-    top = max(0, warm_up_steps - 1)
-    return np.clip((steps - top) / max(1, horizon.total_steps - 1 - top), 0.0, 1.0)
-
-
 def _cosine_or_linear_factors(
     schedule: spec.Cosine | spec.Linear, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
@@ -120,7 +113,9 @@ def _cosine_or_linear_factors(
     the code of BERT (google-research/bert, optimization.py), but continuous at the end of the
     warm-up like ``get_linear_schedule_with_warmup`` of the package transformers.
     """
-    progress = _share_after_warm_up(steps, schedule.warm_up_steps, horizon)
+    last_warm_up_step = max(0, schedule.warm_up_steps - 1)
+    decay_steps = max(1, horizon.total_steps - 1 - last_warm_up_step)
+    progress = np.clip((steps - last_warm_up_step) / decay_steps, 0.0, 1.0)
     is_cosine = schedule.name == "cosine"
     share = (1 + np.cos(np.pi * progress)) / 2 if is_cosine else 1 - progress
     final = float(schedule.final_factor)

@@ -93,7 +93,6 @@ def _random_layer(directions: int, features: int, rng: np.random.Generator) -> F
 
 
 def _squash_to_unit_interval(activations: Floats) -> Floats:
-    """Map activations of unit variance into (0, 1) with a sigmoid that spreads them widely."""
     return np.asarray(1 / (1 + np.exp(-_GAIN * activations)), dtype=np.float32)
 
 
@@ -179,13 +178,13 @@ def _classes_from_tokens(
     """Compute classes [examples, ...] that depend on the tokens of ``field`` at their positions.
 
     A fixed random map gives each token its class. If a position has several tokens (the letters of
-    a word), the largest index decides. A tenth of the classes is random instead.
+    a word), the token with the largest index gives the class. A tenth of the labels is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
         tokens = tokens[:, -1:]
     keys = tokens.reshape(len(tokens), target.positions, -1).max(axis=2).astype(np.int64)
-    classes = _class_by_key(int(field.high), target.classes, seed)[keys]
+    classes = _random_class_by_key(int(field.high), target.classes, seed)[keys]
     arbitrary = rng.random(classes.shape, dtype=np.float32) < _ARBITRARY_SHARE
     classes[arbitrary] = rng.integers(0, target.classes, int(arbitrary.sum()))
     return np.asarray(classes.reshape(-1, *target.shape), dtype=target.dtype)
@@ -194,7 +193,7 @@ def _classes_from_tokens(
 def _ignore_share_of_labels(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """At least one label is kept."""
+    """At least one label is not ignored."""
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -236,7 +235,7 @@ def _fits(target: TargetField, field: InputField) -> bool:
 
 
 def _class_of_largest_score(latent: Floats, weights: Floats) -> NDArray[np.int64]:
-    """Computed in slices to save memory."""
+    # Slices of rows save memory.
     rows = max(1, _SCORES // weights.shape[1])
     parts = [latent[at : at + rows] @ weights for at in range(0, len(latent), rows)]
     return np.concatenate([np.argmax(part, axis=1) for part in parts])
@@ -249,8 +248,8 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
     return np.asarray(np.minimum(share * target.classes, target.classes - 1), dtype=np.int64)
 
 
-def _class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """Give each key a class; with enough keys, classes have nearly equal numbers of keys."""
+def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
+    """Each class gets a nearly equal number of keys, if there are enough keys."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -279,7 +278,7 @@ class Teacher:
     def draw(self, stream: int, index: int, size: int) -> Batch:
         """Draw ``size`` examples: batch ``index`` of an endless ``stream``, the same each time."""
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
-        latent = rng.standard_normal((size, self._latent), dtype=np.float32)
+        latent = rng.standard_normal((size, self._direction_count), dtype=np.float32)
         inputs = {
             field.name: self._input(position, field, latent, rng)
             for position, field in enumerate(self.fields)
@@ -310,17 +309,17 @@ class Teacher:
         return values.reshape(-1, *target.shape[1:]) if target.merged else values
 
     @property
-    def _latent(self) -> int:
+    def _direction_count(self) -> int:
         free = [target for target in self.targets if _source_field(target, self.fields) is None]
         most = max((target.classes or 0 for target in free), default=0)
         return min(max(_MOST_TOPICS, most), _MOST_DIRECTIONS)
 
     @cached_property
     def _layers_by_input(self) -> dict[int, Floats]:
-        """Random layers [latent, features] of the numeric inputs, by the position of the input."""
+        """Random layers [directions, features] of the numeric inputs, by the position of the input."""
         return {
             position: _random_layer(
-                self._latent,
+                self._direction_count,
                 int(np.prod(field.shape)),
                 np.random.default_rng([self.seed, _LAYER_KEY, position]),
             )

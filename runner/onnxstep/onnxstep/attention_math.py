@@ -97,10 +97,12 @@ def merge_heads(x: Value) -> Value:
     return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.integers(batch, length, heads * width))
 
 
-def _group_by_key_head(x: Value, heads: int) -> Value:
-    """Group x [B, H, L, n] for K = ``heads``; the result is [B, K, H / K · L, n]."""
+def _group_by_key_head(x: Value, key_heads: int) -> Value:
+    """Reshape x [B, H, L, n] to [B, K, H / K · L, n], for K = ``key_heads``."""
     batch, _, _, width = x.shape
-    return x if x.shape[1] == heads else x.op.Reshape(x, x.op.integers(batch, heads, -1, width))
+    if x.shape[1] == key_heads:
+        return x
+    return x.op.Reshape(x, x.op.integers(batch, key_heads, -1, width))
 
 
 def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:

@@ -22,13 +22,13 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
     stops = [length + min(end, 0) for length, end in zip(x.shape, ends, strict=True)]
     inner = cut(x, [max(-begin, 0) for begin in begins], stops)
     zeros = [max(pad, 0) for pad in [*begins, *ends]]
-    if x.elem_type == TensorProto.BFLOAT16:
+    if x.elem_type == TensorProto.BFLOAT16:  # ONNX Runtime cannot Pad it
         return _pad_by_concat(inner, zeros)
     return x.op.Pad(inner, x.op.integers(*zeros)) if any(zeros) else inner
 
 
 def _pad_by_concat(x: Value, zeros: Sequence[int]) -> Value:
-    """Pad by Concat, since ONNX Runtime cannot Pad bfloat16; ``zeros`` has begins, then ends."""
+    """``zeros`` has the number of zeros before each axis, then the number after each axis."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)

@@ -74,14 +74,14 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
     return frozenset(reached)
 
 
-def _sum_cotangents(sums: dict[str, list[Value]], name: str) -> Value | None:
-    """Replace the list ``sums[name]`` by its sum, and return the sum; None if it is empty."""
-    received = sums.get(name)
+def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
+    """Replace the list ``cotangents[name]`` by its sum, and return the sum; None if it is empty."""
+    received = cotangents.get(name)
     if not received:
         return None
     if len(received) > 1:
-        sums[name] = [functools.reduce(add_cotangents, received)]
-    return sums[name][0]
+        cotangents[name] = [functools.reduce(add_cotangents, received)]
+    return cotangents[name][0]
 
 
 def _node_cotangents(

@@ -75,7 +75,7 @@ def adjoint(
 
 
 def _flipped_kernels(w: Value) -> Value:
-    """Flip both axes of each kernel by a matrix product, which is five times as fast as a Slice."""
+    # A matrix product is five times as fast as a Slice.
     reversal = np.eye(math.prod(w.shape[2:]), dtype=np.float32)[::-1]
     rows = w.op.Reshape(w, w.op.integers(-1, len(reversal)))
     return w.op.Reshape(w.op.MatMul(rows, w.op.constant(reversal)), w.op.integers(*w.shape))
@@ -98,7 +98,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Convolve each channel of each image, and sum."""
+    """None if the convolution is not depthwise, or N · C channels do not fill whole blocks."""
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None

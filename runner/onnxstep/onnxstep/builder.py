@@ -211,7 +211,7 @@ class Builder:
     def declare_outputs(self, node: onnx.NodeProto) -> None:
         """Infer and declare the shapes and types of a node's outputs that are not yet declared."""
         if any(name and name not in self.values for name in node.output):
-            for name, kind in zip(node.output, self._output_kinds(node), strict=True):
+            for name, kind in zip(node.output, self._output_shapes_and_types(node), strict=True):
                 if name and name not in self.values:
                     self._learn(name, kind)
 
@@ -324,13 +324,12 @@ class Builder:
             return contrib.VERSION
         return self.schema(node).since_version
 
-    def _output_kinds(self, node: onnx.NodeProto) -> _Kinds:
-        """Shape and element type of each output; equal nodes are inferred once."""
+    def _output_shapes_and_types(self, node: onnx.NodeProto) -> _Kinds:
         key = (
             node.domain,
             node.op_type,
             tuple(attribute.SerializeToString() for attribute in node.attribute),
-            tuple(map(self._cache_key, node.input)),
+            tuple(map(self._input_cache_key, node.input)),
             tuple(map(bool, node.output)),
         )
         if key not in self._inferred:
@@ -338,8 +337,7 @@ class Builder:
             self._inferred[key] = tuple(_static_kind(types.get(name)) for name in node.output)
         return self._inferred[key]
 
-    def _cache_key(self, name: str) -> Hashable:
-        """Cache key of an input: shape, type and, for a small constant, the array."""
+    def _input_cache_key(self, name: str) -> Hashable:
         if not name:
             return None
         value, array = self.values[name], self._constants.get(name)

@@ -93,8 +93,7 @@ def normal_input(x: Value) -> Value:
     return x if has_normalization(x) else wide(x)
 
 
-def _uses_depthwise_convolution(x: Value) -> bool:
-    """Whether depthwise convolutions scale and sum x, instead of elementwise operators."""
+def _is_depthwise_convolution_faster(x: Value) -> bool:
     return has_kernels(x.op, x) and math.prod(x.shape[2:]) >= LARGE_IMAGE
 
 
@@ -103,7 +102,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
     A convolution reads x once, and ONNX Runtime can fuse it with a later Add or Relu.
     """
-    if not _uses_depthwise_convolution(x):
+    if not _is_depthwise_convolution_faster(x):
         return x * gain if shift is None else x * gain + shift
     weights = x.op.Reshape(gain, x.op.integers(-1, 1, 1, 1))
     return x.op.Conv(x, weights, shift and x.op.Reshape(shift, x.op.integers(-1)), group=x.shape[1])
@@ -130,7 +129,7 @@ def product_sums(x: Value, y: Value) -> Value:
     storing them.
     """
     op, (batch, channels, *space) = x.op, x.shape
-    if not _uses_depthwise_convolution(x):
+    if not _is_depthwise_convolution_faster(x):
         return reduced("ReduceSum", x * y, channel_axes(x), keepdims=True)
     images = op.Reshape(x, op.integers(1, -1, *space))
     kernels = op.Reshape(y, op.integers(-1, 1, *space))
@@ -166,7 +165,7 @@ def normalized(
     """
     op, axes = x.op, channel_axes(x)
     if mean is None and variance is None and has_normalization(x):
-        mean, variance = _channel_statistics(x)
+        mean, variance = _mean_and_variance(x)
     if mean is None:
         mean = reduced("ReduceMean", x, axes, keepdims=False)
     if variance is None:
@@ -181,7 +180,7 @@ def normalized(
 _TINY = 1e-12
 
 
-def _channel_statistics(x: Value) -> tuple[Value, Value]:
+def _mean_and_variance(x: Value) -> tuple[Value, Value]:
     """Mean and biased variance [C] of x, from the statistics that LayerNormalization returns.
 
     These are mean and inverse standard deviation of each plane (a channel of an image). The

@@ -185,7 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _CommandReport:
-    """The report that the command prints; ``kernels`` is None unless CUDA kernels were checked."""
+    """``kernels`` is None unless CUDA kernels were checked."""
 
     step: TrainingStep
     source: Path
@@ -219,7 +219,7 @@ class _CommandReport:
             f"{to}: one training step of {self.source}, {len(step.model.graph.node)} nodes",
             f"  parameters   {self._size('parameter')}",
             f"    {first_names(step.parameters)}",
-            *_left_out_lines(step.trained_set.left_out),
+            *_untrained_tensor_lines(step.trained_set.left_out),
             f"  state        {self._size('state')}",
             f"  feed         {', '.join(fed)}",
             f"  read         {step.loss}",
@@ -235,8 +235,7 @@ class _CommandReport:
         return f"{numbers:,} numbers in {len(tensors)} tensors"
 
 
-def _left_out_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
-    """If there are untrained tensors, yield a line with their number and a line for each reason."""
+def _untrained_tensor_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:
     if left_out:
         numbers = sum(tensor.size for tensor in left_out)
         yield f"  not trained  {numbers:,} numbers in {len(left_out)} tensors"

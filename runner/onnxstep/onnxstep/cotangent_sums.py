@@ -93,7 +93,6 @@ def scatter_rows(
 
 
 def _add_scattered_rows(table: Value, scattered: ScatteredRows) -> Value:
-    """Add the rows to those rows of the gradient ``table`` that ``scattered.places`` names."""
     op, places, rows = table.op, scattered.places, scattered.rows
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")

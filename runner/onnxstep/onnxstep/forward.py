@@ -105,9 +105,9 @@ def close_model(
         [_info(value) for value in inputs],
         [_info(value) for value in outputs],
         [t for t in op.initializers if t.name in used and t.name not in input_names],
-        value_info=_declare_inner_outputs(op, nodes, input_names | set(names(outputs))),
+        value_info=_inner_output_infos(op, nodes, input_names | set(names(outputs))),
     )
-    _name_apart(graph.node)
+    _make_names_unique(graph.node)
     model = helper.make_model(
         graph, opset_imports=op.opset_imports, ir_version=op.ir_version, producer_name="epochcost"
     )
@@ -119,12 +119,9 @@ def close_model(
     return model
 
 
-def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give every node a unique name; a node without a name gets the name of its first output.
-
-    ONNX Runtime derives the names of fused nodes from these names. Versions up to 1.20 refuse
-    duplicates.
-    """
+def _make_names_unique(nodes: Iterable[onnx.NodeProto]) -> None:
+    # ONNX Runtime derives the names of fused nodes from these names. Versions up to 1.20 refuse
+    # duplicates.
     used: set[str] = set()
     for node in nodes:
         name = node.name
@@ -136,11 +133,11 @@ def _name_apart(nodes: Iterable[onnx.NodeProto]) -> None:
 
 def _adopt(op: Builder, node: onnx.NodeProto) -> None:
     if _breaks_when_transposed(op, node):
-        _resize_planes(op, node)
+        _append_resize_of_planes(op, node)
         return
     ranks = [op.values[name].rank for name in node.input if is_standard(node, "MatMul")]
     if ranks and ranks[0] > ranks[1] == 1:
-        _multiply_column(op, node)
+        _append_matrix_vector_product(op, node)
         return
     op.append(node)
     array = constant_value(node)
@@ -148,12 +145,10 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
         op.learn_constant(node.output[0], array)
 
 
-def _multiply_column(op: Builder, node: onnx.NodeProto) -> None:
-    """Append a matrix-vector product as a product with a matrix of one column.
-
-    ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
-    if the graph optimizer moves a Transpose before the product.
-    """
+def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
+    """Multiply by a matrix of one column instead of a vector."""
+    # ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
+    # if the graph optimizer moves a Transpose before the product.
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
     inner.name = node.name or y.name
@@ -184,11 +179,9 @@ def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     return attributes.get("mode") == b"cubic"
 
 
-def _resize_planes(op: Builder, node: onnx.NodeProto) -> None:
-    """Append a Resize of [N, C, H, W] as a Resize of [N · C, 1, H, W] between two Reshapes.
-
-    ONNX Runtime moves no Transpose across a Reshape.
-    """
+def _append_resize_of_planes(op: Builder, node: onnx.NodeProto) -> None:
+    """Resize x [N, C, H, W] as [N · C, 1, H, W], between two Reshapes."""
+    # ONNX Runtime moves no Transpose across a Reshape.
     x, y = op.values[node.input[0]], op.values[node.output[0]]
     planes = (x.shape[0] * x.shape[1], 1)
     inner = copied(node)
@@ -207,12 +200,11 @@ def _info(value: Value) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(value.name, value.elem_type, list(value.shape))
 
 
-def _declare_inner_outputs(
-    op: Builder, nodes: Sequence[onnx.NodeProto], outer: set[str]
+def _inner_output_infos(
+    op: Builder, nodes: Sequence[onnx.NodeProto], outer_names: set[str]
 ) -> list[onnx.ValueInfoProto]:
-    """Declare shape and type of each output of ``nodes`` that is not in ``outer``."""
     yielded = [name for node in nodes for name in node.output if name]
-    return [_info(op.values[name]) for name in yielded if name not in outer]
+    return [_info(op.values[name]) for name in yielded if name not in outer_names]
 
 
 def names(values: Iterable[Value]) -> tuple[str, ...]:

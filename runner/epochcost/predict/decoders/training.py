@@ -153,7 +153,7 @@ class TrainingForecaster:
 
     @cached_property
     def efficiencies(self) -> Efficiencies:
-        """The fitted parameters of the law."""
+        """The fitted parameters of the formula for the seconds per token."""
         logarithms = fitted(self._law, self._observed, np.log(_START), np.array(_SPREAD))
         return Efficiencies(*np.exp(logarithms))
 

@@ -126,9 +126,7 @@ class ImportResult:
     faults: tuple[Fault, ...]
 
 
-class _Machines:
-    """The machines of the catalogue by their names in price tables, and their rental prices."""
-
+class _RowMatcher:
     def __init__(self, catalogue: Catalogue, request: ImportRequest) -> None:
         self._catalogue, self._request = catalogue, request
         self._ids: dict[str, set[str]] = defaultdict(set)
@@ -144,16 +142,15 @@ class _Machines:
             if machine.provider == provider:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
-    def wants(self, row: ListedPrice | Fault) -> bool:
-        """Whether to use the row: False only if it names another region than the requested one."""
+    def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
+        """True also for a fault, for a row without a region, and if no region is requested."""
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
         """Match a row with a price in the catalogue, or return the reason why none matches.
 
-        Returns a fault for an invalid amount, and for an amount that contradicts the catalogue's
-        amount on the same day.
+        Returns a fault for an invalid amount, and if the catalogue's amount of the same day differs.
         """
         name = _normalized_type_name(row.sku)
         ids = self._ids[name] if name else set()
@@ -169,12 +166,12 @@ class _Machines:
         if isinstance(nearest, str):
             return nearest
         try:
-            return self._compare_amounts(row, *nearest)
+            return self._matched_price(row, *nearest)
         except ValueError as error:
             return row.fault(str(error))
 
     def _price_to_copy(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Find the price whose spec is copied, and the new price's region; else the reason.
+        """The price whose spec is copied, and the new price's region; or the reason if none fits.
 
         A price of the row's plan is preferred, then a price of its region, then the newest price.
         """
@@ -201,11 +198,8 @@ class _Machines:
             return "a price with components: change them by hand"
         return model, place or ""
 
-    def _compare_amounts(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """Compare ``row`` with the catalogue's amount on the table's day.
-
-        ``model`` is the price whose spec is copied.
-        """
+    def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
+        """Raises ValueError if the amount is invalid, or if the catalogue's of that day differs."""
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
             (price.as_of, amount, price.id)
@@ -233,13 +227,13 @@ def sort_rows(
     """
     if request.as_of > request.today:
         raise UsageError(f"--as-of: expected a day in the past, got {request.as_of}")
-    machines = _Machines(catalogue, request)
+    matcher = _RowMatcher(catalogue, request)
     prices: dict[Key, MatchedPrice] = {}
     contradicted: set[Key] = set()
     unmatched: dict[str, Counter[str]] = defaultdict(Counter)
     faults: list[Fault] = []
-    for row in filter(machines.wants, rows):
-        match = row if isinstance(row, Fault) else machines.match(row)
+    for row in filter(matcher.is_in_requested_region, rows):
+        match = row if isinstance(row, Fault) else matcher.match(row)
         if isinstance(match, Fault):
             faults.append(match)
         elif isinstance(match, MatchedPrice):
@@ -264,7 +258,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _hourly_amount(price: Price) -> Decimal | None:
-    """None if the price has components or an upfront payment."""
+    """None if the price has components or an upfront payment, or is for an owned machine."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -274,7 +268,7 @@ def _hourly_amount(price: Price) -> Decimal | None:
 
 @lru_cache(maxsize=10_000)  # tables list the same types in every region and zone
 def _normalized_type_name(name: str) -> str:
-    """``Standard_NC6s_v3`` and ``NC6s v3`` give the same text."""
+    """``Standard_NC6s_v3`` and ``NC6s v3`` both become ``nc6sv3``."""
     return re.sub(r"[^a-z0-9.]", "", name.lower().removeprefix("standard_"))
 
 

@@ -88,7 +88,7 @@ def read_trace(path: Path) -> Trace:
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)
-    for line, row in _numbered_rows(path):
+    for line, row in _rows_with_line_numbers(path):
         try:
             _require_order(row, rows[-1:], zones[row.zone])
         except ValueError as error:
@@ -104,8 +104,7 @@ def read_trace(path: Path) -> Trace:
     return Trace(MappingProxyType(traces), rows[0].currency, start, end)
 
 
-def _numbered_rows(path: Path) -> Iterator[tuple[int, _Row]]:
-    """The non-empty rows of a trace file, each with its line number."""
+def _rows_with_line_numbers(path: Path) -> Iterator[tuple[int, _Row]]:
     rows, source = csv_rows(path), display_path(path)
     line, header = next(rows, (1, []))
     names = [name.strip() for name in header]
@@ -128,7 +127,7 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _parse_row(cells: Mapping[str, str]) -> _Row:
-    """Raises a ValueError that states the expected value."""
+    """The price is NaN while ``available`` is 0. Raises ValueError for an invalid cell."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")

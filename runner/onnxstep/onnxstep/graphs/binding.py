@@ -125,7 +125,7 @@ def _dimensions(value: onnx.ValueInfoProto) -> list[str]:
 
 
 def _make_empty_inputs_initializers(graph: onnx.GraphProto) -> None:
-    """Turn inputs without elements into initializers, so that callers need not feed them."""
+    # Callers need not feed initializers.
     for value in [value for value in graph.input if 0 in (static_shape(value.type) or ())]:
         kind = value.type.tensor_type.elem_type
         shape = static_shape(value.type) or ()
@@ -189,7 +189,7 @@ def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the node whose operator ``error`` names; None unless exactly one has it."""
+    """None unless exactly one node has the operator that ``error`` names."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -210,13 +210,14 @@ def _infer_without_declared_shapes(
         raise error from None
     after = {value.name: static_shape(value.type) for value in declared_values(inferred.graph)}
     wrong = [name for name, shape in before.items() if shape and shape != after.get(name)]
-    name = next(iter([*wrong, *before]))
-    warnings.warn(
-        f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; the "
-        f"computed shape is used, here and for {max(len(wrong) - 1, 0)} other values",
-        ModelWarning,
-        stacklevel=3,
-    )
+    if wrong:
+        name = wrong[0]
+        warnings.warn(
+            f"value {name!r}: declared as {before[name]}, computed as {after.get(name)}; the "
+            f"computed shape is used, here and for {len(wrong) - 1} other values",
+            ModelWarning,
+            stacklevel=3,
+        )
     return inferred
 
 
@@ -293,7 +294,7 @@ def _require_small_constants(graph: onnx.GraphProto) -> None:
 
 
 def _estimated_operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Operations of a node; those of an Einsum as if no operands shared an index."""
+    """For an Einsum, the operations as if no operands shared an index."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":

@@ -86,10 +86,10 @@ _FEWEST_SPACED, _FEWEST_WAVES = 3, 8
 
 
 class _TensorUse(NamedTuple):
-    """A use of a tensor: a node's operator, and the tensor's index among the node's inputs."""
+    """A use of a tensor by an operator; ``op_type`` is "" for an output of the graph."""
 
     op_type: str
-    place: int
+    input_index: int
 
 
 def constants(model: onnx.ModelProto) -> dict[str, str]:
@@ -132,8 +132,8 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
-        is_trainable = origin.buffers or not origin.operators or origin.operators & _MAKING
-        return _COMPUTED if is_trainable else ""
+        is_constant = origin.buffers or not origin.operators or origin.operators & _MAKING
+        return _COMPUTED if is_constant else ""
     array = numpy_helper.to_array(tensor)
     distinct = np.unique(array).size
     repeated = 2 * distinct < array.size if distinct > 1 else origin.operators & _REPEATING
@@ -147,8 +147,6 @@ def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
 
 
 class _TensorUses:
-    """The readers of each value of a graph, and the values that depend on the graph's inputs."""
-
     def __init__(self, graph: onnx.GraphProto) -> None:
         # For each value: its readers, the input index, and whether the reader also reads data.
         self._readers: dict[str, list[tuple[onnx.NodeProto, int, bool]]] = defaultdict(list)
@@ -158,17 +156,17 @@ class _TensorUses:
         for node in graph.node:
             read = dict.fromkeys(reads(node))
             meets = not fed.isdisjoint(read)
-            for name, place in _first_input_index(node, read).items():
+            for name, place in _first_input_indices(node, read).items():
                 self._readers[name].append((node, place, meets))
             if meets and node.op_type not in ("Shape", "Size"):
                 fed.update(node.output)
 
-    def of(self, name: str, *, alone: bool) -> Iterator[_TensorUse | str]:
+    def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
         """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
 
         A use is a node that also reads data (values that depend on graph inputs). Behind other
-        nodes, the readers of their outputs are examined. If the tensor is a single number
-        (``alone``), a node that computes with it is also a use.
+        nodes, the readers of their outputs are examined. A node that computes with a single number
+        (``is_scalar``) is also a use.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -181,7 +179,7 @@ class _TensorUses:
                 reason, places = _SAID_BY_PLACE.get(node.op_type, ("", ()))
                 if place in places and not (meets and node.op_type == "DequantizeLinear"):
                     yield reason
-                elif meets or (alone and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
+                elif meets or (is_scalar and node.op_type in _ELEMENTWISE | _OF_PARAMETERS):
                     yield _TensorUse(node.op_type, place)
                 elif node.op_type in ("Cos", "Sin"):
                     yield _ANGLE
@@ -191,7 +189,7 @@ class _TensorUses:
                     visited.update(new)
 
 
-def _first_input_index(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
+def _first_input_indices(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
     """For each value in ``read``, the index of the first input by which the node reads it.
 
     A value that only a nested graph reads gets its position in ``read``.
@@ -204,30 +202,30 @@ def _first_input_index(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, i
 
 def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
     """The reason why a tensor is a constant, by its uses and numbers; "" if it is a parameter."""
-    met = list(uses.of(tensor.name, alone=math.prod(tensor.dims) == 1))
-    places = [use for use in met if isinstance(use, _TensorUse)]
-    for reason in (use for use in met if isinstance(use, str)):
+    uses_and_reasons = list(uses.of(tensor.name, is_scalar=math.prod(tensor.dims) == 1))
+    node_uses = [use for use in uses_and_reasons if isinstance(use, _TensorUse)]
+    for reason in (use for use in uses_and_reasons if isinstance(use, str)):
         return reason
-    if not places:
+    if not node_uses:
         return _UNREAD
-    if not all(use.op_type in _TOLD_BY_VALUE for use in places):
+    if not all(use.op_type in _TOLD_BY_VALUE for use in node_uses):
         return ""
     # The first rows suffice, so a long table need not be converted to float64.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
     return (
         WRITTEN
-        if rows.size and all(_is_probably_typed(tensor.name, rows, u) for u in places)
+        if rows.size and all(_is_probably_typed(tensor.name, rows, use) for use in node_uses)
         else ""
     )
 
 
 def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether, judged by this ``use``, a person probably typed the numbers of ``array``."""
-    if use.place in _STATES.get(use.op_type, ()):
+    if use.input_index in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
-        return _on_the_unit_circle(array) or _evenly_spaced(array)
+        return _are_sines_and_cosines(array) or _are_rows_evenly_spaced(array)
     if use.op_type not in _ELEMENTWISE or _is_initial_value(array, use):
         return False  # other inputs of a recurrent layer
     if NAMED_CONSTANT.search(name):
@@ -236,14 +234,14 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 
 
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Initial values are several equal numbers, or a single number without effect.
+    """True for several equal numbers, for a single 0, and for a single factor 1.
 
-    Such a number is 1 as a factor, or 0 as a summand.
+    False for a single number in Where, or as the first operand of Sub or Div.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
     nothing = {0.0, 1.0} if use.op_type in _SCALING else {0.0}
-    second = use.op_type not in ("Sub", "Div") or use.place == 1
+    second = use.op_type not in ("Sub", "Div") or use.input_index == 1
     return second and use.op_type != "Where" and array.item() in nothing
 
 
@@ -265,11 +263,11 @@ def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
     masking = values[0] <= _MASKED and set(values[1:]) == {0.0}
     if whole and switching:
         return use.op_type in ("Mul", "Where")
-    return whole or masking or _evenly_spaced(array) or _on_the_unit_circle(array)
+    return whole or masking or _are_rows_evenly_spaced(array) or _are_sines_and_cosines(array)
 
 
-def _evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether each row has three or more numbers, with equal, nonzero steps between them."""
+def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
+    """True only for rows of three or more numbers, with the same nonzero step in all rows."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False
@@ -277,8 +275,8 @@ def _evenly_spaced(array: NDArray[np.float64]) -> bool:
     return bool(steps.flat[0]) and np.allclose(steps, steps.flat[0], rtol=1e-3, atol=0)
 
 
-def _on_the_unit_circle(array: NDArray[np.float64]) -> bool:
-    """Whether rows contain sines and cosines of the same angles, in two halves or alternating."""
+def _are_sines_and_cosines(array: NDArray[np.float64]) -> bool:
+    """Of the same angles, in two halves of each row or alternating; in rows of eight or more."""
     if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
         return False
     half = array.shape[-1] // 2

@@ -87,10 +87,10 @@ def _sort_origins(
 
 
 def is_attribute(name: str) -> bool:
-    """Whether ``name``, an initializer of a traced file, is a module attribute but not a buffer.
+    """Whether the initializer ``name`` of a traced file is a module's attribute but not a buffer.
 
-    Numbers typed in code are not initializers but Constant nodes, and folded tensors have names
-    such as ``onnx::Add_7``.
+    Other constants are not mistaken for attributes: numbers typed in code are Constant nodes, and
+    folded tensors have names such as ``onnx::Add_7``.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
