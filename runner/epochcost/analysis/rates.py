@@ -77,7 +77,7 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile], software: str
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """The fp32 rates of each workload on each make and number of vCPUs, and the CPUs as devices.
+    """The fp32 rates of each workload by CPU model and number of vCPUs, and a device for each CPU.
 
     If fewer than three makes of CPU have rates, no rates are returned. ``profiles`` has the graphs'
     profiles by model id; ``software`` names the runtime of our own results. Raises InputError for a

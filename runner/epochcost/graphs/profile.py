@@ -1,7 +1,7 @@
 """Counts of a forward pass of one example: operations by kind, and memory traffic.
 
-The module ``profiling`` computes these counts, and ``predict`` predicts times from them. This module does not import
-onnx.
+The module ``profiling`` computes these counts, and ``predict`` predicts times from them. This
+module does not import onnx.
 """
 
 from __future__ import annotations

@@ -359,8 +359,9 @@ def answering_from_queue(
 ) -> Iterator[Issue]:
     """Yield a function that puts the samples of a query into a queue; a thread answers them.
 
-    When the block ends, all waiting samples are answered and the first error of ``answer`` is
-    raised.
+    The thread answers at most ``most`` samples at once, and waits at most ``delay_seconds`` for
+    them. At the end of the ``with`` block, all waiting samples are answered, and the first error of
+    ``answer`` is raised.
     """
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)

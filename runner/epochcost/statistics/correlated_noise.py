@@ -62,7 +62,7 @@ class _NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The squared distances of ``block_means`` from their weighted mean, summed for each choice."""
+        """For each choice, the sum over ``block_means`` about their weighted mean."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = block_means - block_means.sum() / len(block_means), [], 0
         for square in self.whitening:

@@ -179,7 +179,7 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
 def _hold_out_last_windows(
     dataset: Dataset, whole: Part, overlapping_count: int
 ) -> tuple[Part, Part]:
-    """Hold out the last windows; drop the ``overlapping_count`` windows before, which overlap them."""
+    """Hold out the last windows, and drop the windows before them that overlap them."""
     held_out = dataset.held_out_examples or 0
     if held_out + overlapping_count >= len(whole.labels):
         raise InputError(

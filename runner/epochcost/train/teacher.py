@@ -316,7 +316,7 @@ class Teacher:
 
     @cached_property
     def _layers_by_input(self) -> dict[int, Floats]:
-        """Random layers [directions, features] of the numeric inputs, by the position of the input."""
+        """Random layers [directions, features] of numeric inputs, by the input's position."""
         return {
             position: _random_layer(
                 self._direction_count,

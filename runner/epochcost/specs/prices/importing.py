@@ -150,7 +150,7 @@ class _RowMatcher:
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
         """Match a row with a price in the catalogue, or return the reason why none matches.
 
-        Returns a fault for an invalid amount, and if the catalogue's amount of the same day differs.
+        Returns a fault for an invalid amount, and if the catalogue's of the same day differs.
         """
         name = _normalized_type_name(row.sku)
         ids = self._ids[name] if name else set()
