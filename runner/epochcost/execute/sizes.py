@@ -46,7 +46,10 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's memory by batch size, without batch sizes whose memory cannot be counted."""
+    """A model's memory by batch size; empty if it cannot be counted for all of ``batch_sizes``.
+
+    For example, the graph may be unreadable, or too large to count in this machine's memory.
+    """
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
@@ -99,7 +102,7 @@ def write_cached(query: SizeQuery, size: ModelSize) -> None:
 
 
 def _query_cache_key(query: SizeQuery) -> object:
-    """None if the graph's file cannot be read."""
+    """The values that identify a query in the cache; None if the graph's file cannot be read."""
     try:
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
     except (OSError, ValueError):

@@ -30,7 +30,8 @@ _ALL = ("*/*.json", "*/*/*.json")
 class Cell:
     """A trial, or a sweep of batch sizes, to measure on a kind of machine.
 
-    For a sweep, ``trial`` is the trial with the smallest batch size.
+    ``hardware`` is the machine's id. ``id`` is the id of the trial or sweep. Each trial is measured
+    ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
     """
 
     hardware: str

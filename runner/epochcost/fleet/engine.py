@@ -68,8 +68,13 @@ _STATES = {
 class Engine:
     """Access to one target; all stations (see ``station``) of the target may share this object.
 
-    This class serves a machine that exists already. If ``held``, the machine is paid from start to
-    end, else only during jobs. A job's name has only letters, digits and hyphens.
+    This class serves a machine that exists already. If ``held``, the machine is paid for from its
+    start until it is given back, else only while a job runs. A job's name has only letters, digits
+    and hyphens.
+
+    ``tools`` are the programs that the target must have. ``job_script`` is the template of a job's
+    script, in which ``{watch}`` stands for the lines that run `epochcost` and store its exit code.
+    ``run_options`` are more arguments for `epochcost`.
     """
 
     held: ClassVar[bool] = True

@@ -1,4 +1,8 @@
-"""Run the stations of a launch, one at a time on each machine; an interruption ends them all."""
+"""Run the stations of `epochcost launch`; a station measures trials on a machine.
+
+Stations of the same machine run one after the other. Different machines work at the same time. An
+interruption ends all stations.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,12 @@ def measure_all(
     reach: Callable[[Target], Engine],
     run: Callable[[Sequence[Waits]], None],
 ) -> tuple[Station, ...]:
-    """Measure the cells of a launch on all targets at once; returns the stations at their end.
+    """Measure the trials and sweeps of a launch on all targets at once.
 
-    First, machines of a killed launch are given back; if a target has changed, ``reach`` makes its
-    engine. A station whose machine stays up measures nothing. ``run`` drives the stations.
+    Returns the stations, which have counts of measured trials and reasons of failures. First, this
+    function gives back the machines that a killed launch left running. For a target that is not in
+    ``engines``, or that has changed since then, ``reach`` makes an engine. If a machine cannot be
+    given back, its station measures nothing. ``run`` gets an iterator for each machine and runs it.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

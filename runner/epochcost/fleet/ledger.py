@@ -80,8 +80,9 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    Paid time begins at ``since`` (seconds since 1970). Even if the launch dies, the job's limit and
-    the machine's autostop end both at ``until``.
+    The machine is paid for from ``since``, and at most to ``until`` (in seconds since 1970). After
+    the start of a job, time limits end the job and a rented machine by ``until``, even if the
+    launch dies. ``reserved`` is the highest possible cost, with all retries.
     """
 
     target: Target
@@ -110,7 +111,10 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether all leases should have ended, so that waiting would free no reserved money."""
+        """Whether the time ``until`` of every lease has passed.
+
+        Waiting for other stations then frees no reserved money.
+        """
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:

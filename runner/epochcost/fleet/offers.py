@@ -74,7 +74,11 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 
 
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
-    """A target at ``price``; None if the price or the machine is unsuitable."""
+    """Make a target that SkyPilot rents at ``price``.
+
+    None if the price is too old, doubtful or of another plan than on-demand and spot. Also None if
+    SkyPilot cannot rent the machine, or if the machine has no NVIDIA GPU that is known here.
+    """
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

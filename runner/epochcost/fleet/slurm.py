@@ -36,7 +36,7 @@ _HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "laun
 
 
 class SlurmEngine(Engine):
-    """Nodes of a Slurm cluster; a node is paid only while a job runs on it."""
+    """Nodes of a Slurm cluster; a node is paid for only while a job runs on it."""
 
     held = False
     tools = ("sbatch", "squeue", "scancel", "timeout")

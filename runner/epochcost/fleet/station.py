@@ -103,7 +103,7 @@ class Station:
 
     @contextmanager
     def _give_back_afterwards(self) -> Iterator[None]:
-        """Keep the error of the ``with`` block in ``problem``."""
+        """Give the machine back after the ``with`` block; an error of the block goes to ``problem``."""
         try:
             yield
         except GeneratorExit:
@@ -144,7 +144,7 @@ class Station:
         return None
 
     def _reserve_money(self, cell: Cell) -> bool:
-        """False if too little money is left."""
+        """Store the lease of a job for ``cell``; returns False if too little money is left."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(
@@ -243,9 +243,10 @@ class Station:
         return self.launch.intake.take_in(staged, cell) or reason
 
     def _last_error_of_tries(self, call: Callable[[], None], *, always: bool = False) -> str:
-        """Call until success or the last of ``_PAUSES``; the result is "" after a success.
+        """Call ``call``; after an error, wait for the next of ``_PAUSES`` and call it again.
 
-        Unless ``always``, only a temporary error is tried again.
+        Returns "" after a success, and the last error's text if no pause is left. Unless
+        ``always``, only a temporary error leads to another call.
         """
         pauses = iter(_PAUSES)
         while True:

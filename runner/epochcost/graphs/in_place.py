@@ -1,7 +1,7 @@
 """Find the inputs that a step may overwrite with their values for the next step.
 
-An output of the step is such an input's next value. The output may overwrite the input if every
-reader of the input runs before the node that writes the output.
+The step computes the next value of such an input as an output. The output may overwrite the input
+if every reader of the input runs before the node that writes the output.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _StepDataFlow:
         return name
 
     def _possible_readers(self, before: str) -> set[int]:
-        """Indices of the nodes that read ``before``, or may read it after a fusion."""
+        """Indices of the nodes that read the input ``before``, or may read it after a fusion."""
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers

@@ -1,7 +1,8 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor occupies memory until the last node reads it, a view of it, or a result written over it. A
-factor allows for the arena allocator. Weights, inputs and outputs do not count.
+A tensor occupies memory until its last reader has run. Readers of its views count as its readers,
+and so do readers of a result that overwrites it. A factor allows for the arena allocator. Weights,
+inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -97,7 +98,10 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _BufferLifetimes:
-    """Several values may share a buffer. A step is the index of a node in the execution order."""
+    """The first and the last step in which each buffer is in use, by the buffer's name.
+
+    Several values may share a buffer. A step is the index of a node in the execution order.
+    """
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.first_step: dict[str, int] = {}

@@ -16,10 +16,13 @@ PASSES_PER_STEP = 3
 class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
-    A multiplication and an addition are two ``flops``. ``moved`` is how many numbers the
-    ``products`` nodes with ``flops`` read and write, without parameters. ``moved_by_grouped`` is
-    its part for grouped convolutions. ``moved_by_others`` counts other nodes, except those without
-    memory traffic.
+    A multiplication and an addition are two ``flops``. ``matrix_flops`` is the part of matrix
+    products, ``recurrent_flops`` the part of recurrent layers.
+
+    ``products`` is the number of nodes that have ``flops``. ``moved`` is how many numbers these
+    nodes read and write, without parameters, and ``moved_by_grouped`` is the part of ``moved`` for
+    grouped convolutions. ``moved_by_others`` is how many numbers other nodes read and write; nodes
+    without memory traffic do not count.
     """
 
     flops: float

@@ -142,7 +142,7 @@ def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | No
 
 
 def _results_from_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """A copy of this process runs ``calls`` in order; a crash ends the results."""
+    """Results of ``calls``, run in order in a copy of this process, up to the first crash."""
     reading, writing = os.pipe()
 
     def write_lines() -> None:

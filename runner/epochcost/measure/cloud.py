@@ -1,7 +1,7 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
-It is asked only if the firmware or the hypervisor names a cloud, for at most ``PATIENCE_SECONDS``.
-No identity is kept.
+The service is asked only if the firmware or the hypervisor names a cloud, and has
+``PATIENCE_SECONDS`` to answer. The instance's id and the account are not stored.
 
 Sources: EC2's user guide (instance metadata service version 2), Compute Engine (metadata server),
 Azure (Instance Metadata Service).
