@@ -77,7 +77,7 @@ def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
     """Make a target that SkyPilot rents at ``price``.
 
     None if the price is too old, doubtful or of another plan than on-demand and spot. Also None if
-    SkyPilot cannot rent the machine, or if the machine has no NVIDIA GPU that is known here.
+    SkyPilot cannot rent the machine, or if it has no GPU with a known compute capability.
     """
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS

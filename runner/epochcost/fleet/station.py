@@ -103,7 +103,7 @@ class Station:
 
     @contextmanager
     def _give_back_afterwards(self) -> Iterator[None]:
-        """Give the machine back after the ``with`` block; an error of the block goes to ``problem``."""
+        """Give the machine back after the ``with`` block; keep the block's error in ``problem``."""
         try:
             yield
         except GeneratorExit:

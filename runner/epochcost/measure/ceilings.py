@@ -82,9 +82,9 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 
-    Unless ``again``, rates in ``folder`` are used if they fit host, runtime and format. ``device``
-    is CUDA's number. Raises CapabilityError if measuring or storing fails, or if another run writes
-    to the folder.
+    Unless ``again``, the rates stored in ``folder`` are returned if they are of this host and
+    runtime, and their file has the current format. ``device`` is the number that CUDA gives a GPU.
+    Raises CapabilityError if measuring or storing fails, or if another run writes to the folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)

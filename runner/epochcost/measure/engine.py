@@ -237,7 +237,11 @@ def _cpu_placement(model: onnx.ModelProto) -> Placement:
 
 
 def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> dict[str, Any]:
-    """Requests limit the lengths of their answers, see ``DecoderEngine.begin``."""
+    """The engine's configuration for a decoder, in the form of its JSON file.
+
+    The lengths of answers are not part of it, because each request states the length of its answer
+    (see ``DecoderEngine.begin``).
+    """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

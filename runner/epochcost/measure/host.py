@@ -32,9 +32,14 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    All are seconds, except ``throttled``: how often heat lowered a clock. A missing counter is
-    None. ``waiting`` includes ``steal``. ``own_seconds`` includes the worker's parent. A quota
-    stopped the trial for ``frozen`` seconds.
+    All times are in seconds, and a missing counter is None. ``at`` is the time of the reading.
+    ``working`` is the time in which CPUs ran programs or the kernel, summed over the CPUs.
+    ``waiting`` is the sum of all other time of the CPUs: without work, waiting for a disk, or
+    taken by the hypervisor. The last part is also counted alone, in ``steal``.
+
+    ``own_seconds`` is the CPU time of the trial's worker and of its parent process. ``frozen`` is
+    the time for which a CPU quota has stopped them. ``throttled`` counts how often heat lowered a
+    clock.
     """
 
     at: float
@@ -85,7 +90,10 @@ def _machine_seconds_by_kind() -> Mapping[str, float]:
 
 
 def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """Empty if the system does not count each CPU separately."""
+    """CPU seconds of ``cpus`` by kind, such as user and idle.
+
+    Empty if the system does not count the seconds of each of these CPUs separately.
+    """
     try:
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):
@@ -101,7 +109,7 @@ def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, flo
 
 
 def _summed_cpu_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
-    """None if a process has ended or if there are no processes."""
+    """CPU seconds of all ``processes``; None if a process has ended or there are no processes."""
     if not processes:
         return None
     with contextlib.suppress(OSError, psutil.Error):

@@ -29,8 +29,9 @@ class _Frozen(BaseModel):
 class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
-    Both have the same type and static shape. A first value neither stored nor drawn is filled with
-    ``fill``. If ``in_place``, the output may overwrite the input.
+    Both have the same type and static shape. If the job neither stores nor draws the first value,
+    all elements of the first value are ``fill``. If ``in_place``, the output may overwrite the
+    input.
     """
 
     input: str
@@ -43,8 +44,11 @@ class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
     ``relative_half_width`` is half the width of the mean's 95 % confidence interval, divided by the
-    mean. Sampling ends at this precision if all minima are reached, else at ``most_samples`` or
-    ``budget_seconds``, which include the warm-up.
+    mean. Sampling ends at this precision, but not before ``minimum_samples``, ``minimum_seconds``
+    and ``minimum_share`` of ``budget_seconds`` are reached.
+
+    Without this precision, sampling ends after ``most_samples``, or when the ``budget_seconds``
+    are spent. The warm-up's time counts towards ``budget_seconds``; its steps are no samples.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -90,10 +94,11 @@ class ServingFiles(_Frozen):
 
 
 class AskedDecoder(_Frozen):
-    """A decoder that a serving engine runs: its sizes (``form``), and the requests to the engine.
+    """A decoder that a serving engine runs, and the requests that the engine gets.
 
-    The job's graph takes prompts of any length. The job's examples are prompts, see
-    ``execute.requests``.
+    ``form`` has the decoder's sizes. The graph of such a job takes prompts of any length. Its file
+    ``batches`` has prompts, their lengths, and the lengths of the answers (see
+    ``execute.requests``).
     """
 
     form: Decoder

@@ -111,8 +111,8 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
-    A SIGKILL counts as lack of memory, since people rarely send it. If ``for_memory`` is False, it
-    does not count: the kernel's number of kills for lack of memory did not grow.
+    ``for_memory`` is whether the kernel's number of kills for lack of memory grew; None if unknown.
+    A SIGKILL counts as lack of memory, since people rarely send it, unless ``for_memory`` is False.
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None

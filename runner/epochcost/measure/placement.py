@@ -156,8 +156,9 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 class Declared:
     """Names of the nodes in a training step's graph, by the precision of their inputs.
 
-    ``half`` are the nodes, except casts, with an input of half precision. ``wide`` are the heavy
-    nodes that onnxstep added without such an input. ``names`` are all nodes.
+    ``half`` has the nodes, except casts, that have an input of half precision. ``wide`` has the
+    heavy nodes (with many operations, such as MatMul) that onnxstep added and that have no input of
+    half precision. ``names`` has all nodes.
     """
 
     half: frozenset[str] = frozenset()
@@ -191,9 +192,10 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, ``declared.half`` and heavy nodes outside ``declared.wide`` need an input of
-    half precision. Without heavy nodes, all nodes that read floats do, except casts. In int4,
-    products need quantised weights. TF32 is unchecked.
+    In half precision, two kinds of nodes must have an input of half precision: those in
+    ``declared.half``, and heavy nodes (with many operations) that are not in ``declared.wide``. If
+    no heavy node ran, all nodes that read floats, except casts, must have such an input. In int4,
+    products must have quantised weights. TF32 is not checked.
     """
     every = tuple(nodes)
     if precision in _HALVES:
@@ -246,7 +248,11 @@ def _prove_half(
 def _undeclared_fp32_nodes(
     fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """Empty if all are fusions, no more than the nodes of ``declared.wide`` that did not run."""
+    """The nodes of ``fp32_nodes`` that are not in ``declared.wide``.
+
+    A fusion replaces other nodes. If all these nodes are fusions, and at least as many nodes of
+    ``declared.wide`` did not run, the result is empty.
+    """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.
     fused = [node for node in apart if node.name not in declared.names]

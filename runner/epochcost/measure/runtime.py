@@ -1,8 +1,8 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
 This module can be imported without onnxruntime, and reads no facts about the machine, because a
-worker in a serving engine's environment imports it. Where onnxruntime is installed, running a graph
-tests CUDA.
+worker in a serving engine's environment imports it. To test CUDA, ``require_cuda`` runs a small
+graph in another process, which needs onnxruntime.
 """
 
 from __future__ import annotations

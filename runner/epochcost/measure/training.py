@@ -33,8 +33,8 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``loss`` is an output of ``step``.
-    ``evaluations`` has a graph for each batch size, with an output "loss" and one named as
-    ``scores`` says.
+    ``evaluations`` has a graph for each batch size. Its outputs are "loss" and the output whose
+    name is ``scores``.
     """
 
     step: onnx.ModelProto

@@ -102,7 +102,11 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 def _prove_first_step(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """Return the stepper, the placement of nodes, and the first step's outputs to be compared."""
+    """Run the first step, and prove with a profile on which device and in which precision it ran.
+
+    Returns the stepper for timed steps, the placement of nodes, and the first step's outputs for a
+    comparison with fp32.
+    """
     # A replayed CUDA graph leaves no profile, so the first step runs without a CUDA graph.
     plain = job.session.model_copy(update={"cuda_graph": False})
     weights = constant_weights(job, parameters)

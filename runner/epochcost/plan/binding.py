@@ -40,10 +40,13 @@ _AT_MOST = ("vocabulary", "context")
 def bind_model(
     graph: onnx.ModelProto, model: Model, batch_size: int, work: Work = STEPS
 ) -> onnx.ModelProto:
-    """The model's graph with fixed shapes for ``batch_size`` and, for a decoder, a phase ``work``.
+    """The model's graph with fixed shapes for ``batch_size``.
 
-    Other sizes come from the spec's ``[dimensions]``. If a single dimension has no size there, it
-    is the batch. Raises ModelError for a missing, contradicting or surplus size.
+    If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
+    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the sizes, except that of the batch.
+    The batch is the only dimension without a size there, or else the dimension "batch".
+
+    Raises ModelError for a missing, contradicting or surplus size.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):

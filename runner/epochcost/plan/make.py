@@ -57,9 +57,10 @@ class HostCapabilities:
 class RunRequest:
     """A user's selection for a run, by names; an empty tuple selects everything.
 
-    ``as_is`` allows a machine that contradicts its spec. ``device`` is the GPU's index; None keeps
-    each study's own. ``vcpus``, ``batch_size`` and ``rounds`` replace the studies' values.
-    ``trials`` also has ids of sweeps.
+    If ``quick``, each trial takes only seconds, and its mean is less precise. ``as_is`` allows a
+    machine that contradicts its spec. ``device`` is the GPU's index; None keeps each study's index.
+    ``vcpus``, ``batch_size`` and ``rounds`` replace the studies' values. ``trials`` has ids of
+    trials and of sweeps.
     """
 
     studies: tuple[str, ...] = ()
@@ -284,9 +285,10 @@ def _trials(
 
 
 def _batch_sizes_of_steps(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
-    """Empty without a table for ``mode``, and for inference that is measured only under LoadGen.
+    """The batch sizes of a study's training or inference steps; for a sweep, only the smallest.
 
-    A sweep has its smallest size only.
+    Empty if the model's spec has no table for ``mode``, or if ``mode`` is inference, which the
+    study measures only under LoadGen.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):

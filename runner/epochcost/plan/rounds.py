@@ -24,7 +24,9 @@ _WIDEST = Decimal("0.5")
 class Visit:
     """Round ``number`` (from 1) of the ``rounds`` in which a trial is measured.
 
-    ``extra`` of these rounds were added to the planned rounds, which share the trial's time budget.
+    ``rounds`` counts planned rounds and the ``extra`` rounds that were added for precision. The
+    planned rounds share the trial's time budget equally. An extra round has as much time as one of
+    these.
     """
 
     trial: Trial

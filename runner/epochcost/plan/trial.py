@@ -98,11 +98,13 @@ class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the timed work.
 
     ``batch_size`` counts examples in a step or sequences in a decoder's phase. Under LoadGen, it is
-    the most examples in a run of the model. ``runtime`` is the package and version that executes
-    the work (for requests, an engine), ``producer`` the version of epochcost. ``spec_sha256``
-    covers only what decides the work. ``vcpus`` is None for all CPUs. If ``stored_weights``,
-    parameters are constants of the graph. ``former`` has settings of older versions. As JSON, a
-    trial is a flat table.
+    the largest number of examples that the model gets at once. ``runtime`` is the package and
+    version that executes the work (for requests, an engine), ``producer`` the version of epochcost.
+    ``spec_sha256`` covers only the part of the spec that decides the work. ``vcpus`` is None for
+    all CPUs. If ``stored_weights``, parameters are constants of the graph.
+
+    Older versions of epochcost had more settings. ``former`` has these settings of a stored trial,
+    so that the trial keeps its id. As JSON, a trial is a flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
