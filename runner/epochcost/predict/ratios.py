@@ -37,7 +37,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Predictions of the cheaper of two accelerators whose stated probabilities are similar.
+    """A group of predictions that say, with similar probability, which accelerator is cheaper.
 
     ``probability`` is the mean stated probability that a prediction is right. ``right`` is the
     share of predictions that are right, and ``ratios`` is their number.
