@@ -121,7 +121,10 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """Of published rates; the inverse covariance is None if there are ``measured`` rates."""
+        """Calibrations of intervals on published rates, and these rates' inverse covariance.
+
+        The inverse is None if there are ``measured`` rates.
+        """
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
@@ -175,8 +178,9 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        The rows of one workload form a block: the covariance of the draws that ``of`` returns for
-        them. The other blocks are covariances between different workloads.
+        The entry for two rows of one workload is the covariance of the draws that ``of`` makes for
+        these rows, before the peak rate limits the draws. The entry for rows of two workloads is
+        the covariance of their errors, which ``of`` ignores.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -214,7 +218,11 @@ class Forecaster:
 def _bounded_forecast(
     row: Placed, ceiling: float, mean: float, half_width: float, draws: Draws
 ) -> Forecast:
-    """``mean`` is that of log(rate per device), ``half_width`` half its 90 % interval."""
+    """Forecast the rate of a row, limited to ``ceiling`` examples a second.
+
+    ``mean`` is the predicted log(rate per device), and ``half_width`` is half the width of its 90 %
+    interval.
+    """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half_width, half_width))
     later = _mean_excess(math.log(rate) - math.log(ceiling), half_width / NINE_OF_TEN)
@@ -332,10 +340,11 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The published program whose graph is most similar to a workload's; ``rate`` is one rate.
+    """The published program whose graph is most similar to a workload's.
 
-    ``same`` has all published rates of the workload's own network, in the workload's mode and
-    precision, sorted as in ``nearest_program``.
+    ``rate`` is one of the program's published rates. ``same`` has all published rates of the
+    workload's own network, in the workload's mode and precision. In ``same``, rates from the
+    preferred framework come first, then rates from programs with many rates.
     """
 
     rate: Rate

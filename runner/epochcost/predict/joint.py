@@ -2,7 +2,8 @@
 
 The error of one job on n machines has two parts: the mean over the machines, and each machine's
 departure from the mean. Departures are scaled so that 90 % of the intervals of ratios contain the
-true ratio, the mean so that 90 % of single machines' intervals contain the true time.
+true ratio. The mean is scaled so that 90 % of the intervals of a machine's time contain the true
+time.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _DIGITS = 3
 class Draws:
     """Random draws, ``values`` [DRAWS], of the logarithm of a time relative to the predicted time.
 
-    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. ``least``
-    belongs to the shortest possible time and replaces lower draws.
+    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. Draws
+    below ``least``, the value at the shortest possible time, are raised to ``least``.
     """
 
     seed: int

@@ -39,15 +39,24 @@ _ROWS_THAT_COUNT = 25
 class Design:
     """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
-    ``roofline``, ``count`` (devices) and ``batch`` (of one device) are logarithms.
-    ``device_features`` [n, 4] are the logarithms of peak rate, bandwidth, cache and power, each
-    minus its median. ``work_features`` [n, 7] describe the graph, NaN if unknown. ``uncertainty``
-    is a rate's standard deviation.
+    ``roofline`` is the logarithm of the rate that a roofline model predicts. ``count`` (devices)
+    and ``batch`` (examples on one device) are logarithms too. ``device_features`` [n, 4] are the
+    logarithms of peak rate, bandwidth, cache and power, each minus its median. ``work_features``
+    [n, 7] describe the graph, NaN if unknown. ``uncertainty`` is the standard deviation of a
+    measured rate's logarithm, 0 for published rates.
 
-    Two rows have the same label if they agree in these facts. ``work``: every fact of the workload.
-    ``setting``: source, model, mode, precision, software, task, unit. ``edition``: source, model,
-    mode, task, unit. ``model_mode``: source without its version, model, mode. ``stack``: source,
-    mode. ``software``: source, mode, software, precision. ``group``: chip, memory size.
+    The other fields are labels. Two rows have the same label if they agree in these facts:
+
+    - ``work``: every fact except the machine.
+    - ``setting``: source, model, mode, precision, software, task and unit.
+    - ``edition``: source, model, mode, task and unit.
+    - ``model_mode``: source without its version, model and mode.
+    - ``model``: model, without the target accuracy that MLPerf appends to the name.
+    - ``stack``: source and mode.
+    - ``software``: source, mode, software and precision.
+    - ``device``: type of the device.
+    - ``group``: chip and memory size of the device.
+    - ``generation``: generation of the device.
     """
 
     rate: Vector
@@ -77,10 +86,37 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    ``cache`` and ``power`` weigh these features of a device. Fields with ``length`` are length
-    scales, those with ``linear`` deviations of slopes over features (of the graph in
-    ``graph_linear``, else of the device). Fields with ``group`` are for one chip with one memory
-    size.
+    A term is a part of the logarithm that some rows share. Labels of rows, such as a setting, are
+    those of ``Design``. These terms are the same on every device:
+
+    - ``level``: rows of one edition without a known graph.
+    - ``graph_level``: all rows with known graphs.
+    - ``graph_linear``: slopes over the features of the graph.
+    - ``graph``: rows with similar graphs; ``graph_length`` is the length scale.
+    - ``beyond_graph``: rows with known graphs and the same ``model_mode``.
+    - ``setting``, ``work``, ``stack``, ``software``: rows with the same label of this name.
+    - ``software_graph``: rows with the same software and similar graphs.
+    - ``batch``: rows with the same ``model_mode`` and similar batch sizes; ``batch_length`` is the
+      length scale.
+
+    These terms depend on the device:
+
+    - ``linear``: slopes over the features of the device, for all rows.
+    - ``model_linear``: such slopes for rows with the same model or similar graphs.
+    - ``stack_linear``: such slopes for rows with the same stack.
+    - ``batch_linear``: such slopes for rows with similar batch sizes.
+    - ``setting_batch_linear``: such slopes for rows with the same setting and similar batch sizes.
+    - ``model_smooth``: a smooth function of the device's features for rows with the same model or
+      similar graphs; ``length`` is the length scale.
+    - ``device_graph``: rows with the same device and similar graphs.
+    - ``group``: rows with the same chip and memory size.
+    - ``group_model``: rows with the same chip, memory size and model.
+    - ``stack_group``: rows with the same chip, memory size and stack.
+    - ``model_count``: a slope over the logarithm of the number of devices, for rows with the same
+      ``model_mode``.
+    - ``noise``: a single rate.
+
+    ``cache`` and ``power`` are the weights of these two features of a device.
     """
 
     level: float = 6.0
@@ -161,7 +197,10 @@ def _is_graph_known(design: Design) -> NDArray[np.bool_]:
 
 
 def _graph_similarity(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """[n, m], from 0 to 1; 0 if a graph is unknown."""
+    """Similarity [n, m] of the rows' graphs: 1 for equal features, near 0 for distant ones.
+
+    The similarity is 0 if a graph is unknown.
+    """
     distances = _squared_distances(
         np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features)
     )

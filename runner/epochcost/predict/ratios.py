@@ -1,8 +1,8 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
 A ratio compares the rates of one workload on two accelerators, both predicted from the other rows.
-All pairs of accelerators have the same weight. If sources are withheld, a pair has this weight for
-each source.
+Every pair of accelerators has the same weight in the averages, however many workloads both ran. If
+sources are withheld, a pair counts once for each source that has ratios of the pair.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Choices of the cheaper of two accelerators, made with similar probabilities.
+    """A group of predictions that say, with similar probability, which accelerator is cheaper.
 
-    ``probability`` is the mean predicted probability that a choice is right, ``right`` the share of
-    choices that are right, and ``ratios`` the number of choices.
+    ``probability`` is the mean stated probability that a prediction is right. ``right`` is the
+    share of predictions that are right, and ``ratios`` is their number.
     """
 
     probability: float
@@ -52,11 +52,15 @@ class Stated:
 class RatioErrors:
     """Calibration of predicted ratios between two accelerators.
 
-    ``coverage`` is the share of 90 % ranges that contain the published ratio. The fields from
-    ``priced`` on cover ratios between two accelerators with prices. ``brier`` is the mean squared
-    error of predicted probabilities that a choice is right. ``base_rate_brier`` would be this error
-    if each probability were the share of right choices. The regret is how much more the chosen
-    accelerator costs than the cheaper one.
+    ``ratios`` is the number of ratios. ``coverage`` is the share of 90 % ranges that contain the
+    published ratio. ``priced`` is the number of ratios between two accelerators with prices. The
+    other fields cover only these ratios.
+
+    For such a ratio, the choice is the accelerator with the lower predicted cost. ``brier`` is the
+    mean squared error of the predicted probabilities that the choice is right. ``base_rate_brier``
+    would be this error if each probability were the share of right choices. The regret is how much
+    more the chosen accelerator costs than the cheaper one. ``reliability`` groups the choices by
+    probability.
     """
 
     ratios: int
@@ -114,7 +118,12 @@ def _ratio_tables(
 
 
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
-    """Yield, for each pair of accelerators, the rows [k, 2] of the k workloads that both ran."""
+    """Yield an array [k, 2] for each pair of accelerators, with a row for each shared workload.
+
+    The array has the indices of one row of ``design`` on either accelerator. ``labels`` [n] are the
+    withheld accelerators, generations or sources, and ``withheld_at_once`` (1 or 2) is how many are
+    withheld together. Two accelerators form a pair only if they have this many different labels.
+    """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):
         works[int(labels[row]), int(design.group[row])].setdefault(work, row)

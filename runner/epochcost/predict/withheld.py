@@ -31,9 +31,9 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast from rates with other names.
+    """A published rate, and its forecast from the rates that do not share its ``name``.
 
-    ``name`` is the withheld accelerator, generation, model or source. ``forecast`` is None if no
+    ``name`` is the accelerator, generation, model or source of the rate. ``forecast`` is None if no
     forecast is possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or
     infinite if the model gives no rate.
     """

@@ -92,7 +92,7 @@ class ModelEntry(_Part):
 
 
 class Models(_Part):
-    """`models.json`: the project's models, and the models that only published tables name."""
+    """`models.json`: the project's models, and models known only from published tables."""
 
     models: list[ModelEntry]
 
@@ -129,7 +129,7 @@ DOCUMENTS = (Index, Models, Machines, ModelAnswers)
 
 
 def api_files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield every document of the API with its address, and the schema of all documents."""
+    """Yield the address and the text of each document of the API, and of the documents' schema."""
     documents: dict[str, BaseModel] = {
         "index.json": Index(),
         "machines.json": Machines(machines=list(_machines(report))),

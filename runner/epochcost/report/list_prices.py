@@ -96,7 +96,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     """For each of the commonest GPUs, the machine with the cheapest GPU hour; dearest GPU first.
 
     Only GPUs with tensor cores are listed. Machines with a single GPU are preferred. Prices that
-    are half a year older than the newest price are left out.
+    are more than half a year older than the newest price are left out.
     """
     by_chip: dict[str, list[Listed]] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)

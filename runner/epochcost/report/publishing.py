@@ -68,8 +68,8 @@ class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
     ``links`` are the symbolic links below the docs folder. ``named`` are the files that the
-    configuration names, such as style sheets. From the folders ``results``, a build publishes only
-    the files in ``read``.
+    configuration names, such as style sheets. ``results`` are the folders of stored results. Of
+    the files in these folders, only those in ``read``, which the build has read, are published.
     """
 
     links: frozenset[Path]

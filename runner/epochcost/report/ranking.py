@@ -88,7 +88,7 @@ class Contender:
 
     @property
     def time_of_one(self) -> Time:
-        """The time of one inference, if the job is a million inferences."""
+        """The time of one inference: a millionth of ``time``, which is for a million inferences."""
         return self.time.scaled(Decimal("1e-6"))
 
     @property
@@ -176,7 +176,8 @@ class Contest:
     def confirmed(self) -> Contender | None:
         """The cheapest machine with a confirmed price.
 
-        None if no price is confirmed, or if the price of ``cheapest`` is.
+        A price is confirmed if a source confirms its amount, date and billing. None if no machine
+        has a confirmed price, or if the price of ``cheapest`` is confirmed.
         """
         if not self.cheapest.price.unconfirmed_words:
             return None
@@ -187,7 +188,10 @@ class Contest:
 
     @property
     def measured(self) -> Contender | None:
-        """The cheapest measured machine that competes; None if it is ``cheapest``, or none does."""
+        """The cheapest machine that we measured, among those that may be recommended.
+
+        None if ``cheapest`` itself is measured, or if we measured none of these machines.
+        """
         if self.cheapest.is_measured:
             return None
         measured = (each for each in self._competing_in_one_currency if each.is_measured)
@@ -195,7 +199,10 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine that only its imprecise time excludes, or None."""
+        """The cheapest machine that could be recommended if its measured time were more precise.
+
+        None if there is no such machine.
+        """
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 
@@ -241,9 +248,10 @@ class LogAxis:
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """Rank a workload's machines in the software stack with the most certain answer.
+    """Rank a workload's machines in the software stack whose cheapest machine has the surest time.
 
-    ``beside`` of the result has the other stacks. None if no row has a price.
+    For example, measured times are surer than predicted ones (see ``by_stack``). ``beside`` of the
+    result has the rankings in the other stacks. None if no row has a price.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))

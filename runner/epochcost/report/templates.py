@@ -64,7 +64,11 @@ def render(templates: Environment, page: Page) -> str:
 
 
 def address(uri: str) -> Markup:
-    """Mark an address as safe HTML; raises InputError for other than letters, digits, ._/-."""
+    """Mark an address as safe HTML.
+
+    Raises InputError if the address has characters other than letters, digits, ``.``, ``_``, ``/``
+    and ``-``.
+    """
     if not _ADDRESS.fullmatch(uri):
         raise InputError(f"address: expected letters, digits and ._/- only, got {uri!r}")
     return Markup(uri)  # noqa: S704  the characters were just checked

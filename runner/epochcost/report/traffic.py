@@ -139,7 +139,7 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _token_seconds_program() -> Json:
-    """Make the program of token times for a single copy of a model."""
+    """Make the formulas for the times of tokens on one copy of a model, as JSON for the browser."""
     # The seconds to decode a token with an empty cache are ``step`` for all sequences together, and
     # ``alone`` for a single sequence.
     sequences, step, alone, cached, once, room = map(
@@ -179,7 +179,13 @@ def _token_cost_program() -> Json:
 
 
 def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """The costs are those of a million tokens.
+    """Formulas, by name, for the cost of a million tokens.
+
+    ``machines`` is the number of machines that the reader's load needs. ``low``, ``mean`` and
+    ``high`` are the costs if these machines are rented all the time, idle or not. Formulas whose
+    names contain ``full`` are the costs on a machine that is never idle. ``turn`` is the number of
+    requests a second above which a machine costs less than the API, 0 if the machine would then be
+    too busy.
 
     ``request_seconds`` has the low end, the mean and the high end of the seconds of a request. A
     request has ``tokens`` tokens.

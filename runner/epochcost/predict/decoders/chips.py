@@ -151,12 +151,14 @@ class CpuForm:
 class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
-    At one precision, the matrix units compute ``products`` operations a second, and the vector
-    units ``operations``. ``bandwidth`` (memory) and ``link`` (between devices) are bytes a second.
-    ``hops`` counts the links between two devices. ``unpacking`` is 2 if unpacking a quantised
-    weight takes twice the usual operations. ``memory`` is in bytes, infinite for processors.
-    ``cores`` is the number over all ``sockets``, 0 for a device. Chips with equal ``kind``,
-    ``maker`` or ``generation`` should behave alike.
+    ``products`` is the rate of the matrix units at one precision, and ``operations`` is the rate
+    of the vector units in fp32. Both rates are operations a second. ``bandwidth`` (of memory) and
+    ``link`` (between devices) are bytes a second. ``hops`` counts the links between two devices.
+
+    ``unpacking`` is 2 if unpacking a quantised weight takes twice the usual operations, else 1.
+    ``memory`` is in bytes, infinite for processors. ``cores`` is the number of cores in all
+    ``sockets``, 0 for a device. Chips with equal ``kind``, ``maker`` or ``generation`` should
+    behave alike.
     """
 
     name: str
@@ -254,7 +256,10 @@ def is_processor(chip: str) -> bool:
 
 
 def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
-    """The processor of each machine without an accelerator, by provider and machine's name."""
+    """The processors of all machines without GPUs, keyed by provider and name ("aws c6a.metal").
+
+    The tables of machines in the catalogue state the processors.
+    """
     forms: dict[str, CpuForm] = {}
     for table in catalogue.tables_of("tokens"):
         if table.machines:
@@ -263,9 +268,10 @@ def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
 
 
 def read_processors(path: Path) -> Mapping[str, CpuForm]:
-    """Read a table's processors of machines without GPUs, by provider and machine.
+    """Read the processors of all machines without GPUs in a table of machines.
 
-    Raises SpecError as ``read_rates`` does.
+    The keys are provider and machine, such as "aws c6a.metal". Raises SpecError for an invalid
+    table.
     """
     rows = read_table(path, _COLUMNS, lambda _, row: (row, _processor(row)))
     return {f"{row['vendor']} {row['machine']}": form for row, form in rows if not row["gpu"]}
@@ -287,11 +293,12 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 
 
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
-    """The processor of a machine without accelerators; None if its spec names no processor.
+    """The processors of a machine; None if it has accelerators, or if its spec names no processor.
 
     If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
-    Otherwise the numbers come from the spec. The chip is that of another machine of the same
-    family, if ``processors`` has one.
+    Otherwise the spec gives the number of threads, and the number of cores if it is stated. The
+    chip's name then comes from a machine of the same family (such as c5) in ``processors``. If
+    there is none, the name comes from a list of AWS families, else from the spec.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None

@@ -43,24 +43,29 @@ _PRODUCTS_AN_OPERATION = 10
 
 
 class Efficiencies(NamedTuple):
-    """Parameters of the law of serving times for one software package.
+    """Parameters of the formula for serving times, fitted for each software.
 
-    - ``read``, ``products``, ``link``: reached shares of the rates of memory, matrix units and
-      links.
-    - ``ordinary``: the vector units execute 1 operation for 10 · ``ordinary`` of the matrix units.
+    - ``read``: reached share of the memory's bandwidth.
+    - ``products``: reached share of the matrix units' peak rate.
+    - ``link``: reached share of a link's rate.
+    - ``ordinary``: the vector units must execute one operation for every 10 · ``ordinary``
+      operations of the matrix units.
     - ``weights``: vector operations to unpack a quantised weight.
-    - ``layer``, ``sequence``: seconds that each adds to a decoding step.
-    - ``prompt_layer``, ``start``: seconds for each layer of a prefill, and for each prefill.
-    - ``hop``: seconds for each transfer between two devices.
+    - ``layer``: seconds that each layer adds to a decoding step.
+    - ``sequence``: seconds that each sequence adds to a decoding step.
+    - ``prompt_layer``: seconds that each layer adds to a prefill.
+    - ``start``: seconds that starting a prefill takes.
+    - ``hop``: seconds that a transfer between two devices spends on each link.
     - ``threads``: seconds that each core of a processor adds to each layer.
-    - ``warm``, ``narrow``: the prompt length, and the width of the hidden state, at which the
-      matrix units reach half their rate.
-    - ``between``: share of other requests' prefills for which an output token waits.
-    - ``clock``: a device's seconds of layers and sequences are divided by (vector operations a
-      second / 3e13) to this power.
-    - ``socket``: the bandwidth of n sockets is divided by n to this power.
-    - ``core``: if a processor's clock falls with busy cores, its rate of products is proportional
-      to the peak rate to this power.
+    - ``warm``: prompt length at which the matrix units reach half their rate.
+    - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
+    - ``between``: share of a prompt's computing time by which its prefill delays the output tokens
+      of other requests.
+    - ``clock``: an exponent for devices. Their ``layer``, ``prompt_layer`` and ``sequence`` are
+      divided by (vector operations a second / 3e13) to this power.
+    - ``socket``: an exponent. The bandwidth of n sockets is divided by n to this power.
+    - ``core``: an exponent for processors whose clock falls with the number of busy cores. Their
+      rate of products is proportional to the peak rate to this power.
     """
 
     read: float

@@ -1,8 +1,9 @@
-"""Fit the efficiencies of ``law`` for each program: a software's edition on one maker's chips.
+"""Fit the efficiencies of ``law`` for each program.
 
-An edition is a version of the software as one source names it. The fits are hierarchical: the fit
-to a group of rows is the prior of the fits to smaller groups, the smallest being programs. A
-program with very few rows has no fit of its own.
+A program is an edition of a software package on one maker's accelerators, or on CPUs. An edition
+is a version of the software as one source names it. The fits are hierarchical: the fit to a group
+of rows is the prior of the fits to smaller groups, the smallest being programs. A program with very
+few rows has no fit of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _FEWEST_TO_LEARN = 8
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
-    """From the largest group to the smallest: one edition of the software on one maker's chips."""
+    """The names of the groups to which a question belongs, from the largest to the smallest.
+
+    The smallest group is one edition of the software on one maker's accelerators, or on CPUs.
+    """
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -60,7 +64,7 @@ class Programs(NamedTuple):
 def fit_programs(
     questions: Sequence[ServingQuestion], seconds: Vector, start: Efficiencies, spread: Efficiencies
 ) -> Programs:
-    """Fit efficiencies of each program (a software's edition for a maker's chips) to known times.
+    """Fit the efficiencies of each program, and of larger groups of rows, to known times.
 
     ``seconds`` are logarithms of the times that answer ``questions``. The prior of an efficiency's
     logarithm has the logarithm of ``start`` as mean and ``spread`` as standard deviation.
@@ -96,7 +100,10 @@ def _fit_efficiencies(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """The relative weight of a question is 1 / √n if n questions share its entry in ``groups``."""
+    """Fit the logarithms of the efficiencies to the times of the questions at ``indices``.
+
+    If n questions have the same name in ``groups``, each of them has the relative weight 1 / √n.
+    """
     members = numbered([groups[at] for at in indices])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[at] for at in indices])

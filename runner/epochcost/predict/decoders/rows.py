@@ -129,12 +129,13 @@ class ServingQuestion:
 class TokenRow:
     """A published serving measurement: the ``seconds`` that answer its ``question``.
 
-    If the question is ``interleaved``, ``seconds`` is a request's time for each output token, the
-    time to read the prompt included. So ``sequences / seconds`` is the throughput in tokens a
+    If the question is ``interleaved``, ``seconds`` is a request's whole time, including its
+    prefill, divided by its output tokens. Then the throughput is ``sequences / seconds`` tokens a
     second.
 
-    If the row states only a rate at full load, ``seconds`` is None and the question has one
-    sequence. If the row states a time, ``tokens_per_second`` is None. Unknown lengths are 0.
+    If the row states only the throughput at full load, the number of sequences is unknown:
+    ``seconds`` is None, and the question's ``sequences`` is 1. If the row states a time,
+    ``tokens_per_second`` is None. Unknown lengths of prompts and outputs are 0.
     """
 
     line: Line
@@ -181,7 +182,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """Values that all rows of a token table have, by the columns that the table may omit."""
+    """The cells that all rows of a token table share, by the columns that the table may omit."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 

@@ -49,19 +49,22 @@ _BYTES = 2
 
 
 class Efficiencies(NamedTuple):
-    """Positive parameters of the law of training times; the fit is of their logarithms.
+    """Positive parameters of the formula for training times; the fit is of their logarithms.
 
-    - ``products``: reached share of the peak rate in 16 bits.
-    - ``eight``: reached share of the peak rate in fewer bits, divided by ``products``.
+    - ``products``: share of the peak rate in 16 bits that matrix products reach.
+    - ``eight``: share of the peak rate in fp8 or fp4 that matrix products reach, divided by
+      ``products``.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
-    - ``experts``, ``doubling``: factors on the computing time of models with experts, and for each
-      doubling of the number of devices.
-    - ``attention``: efficiency of attention relative to products.
+    - ``experts``: factor on the computing time of models with experts.
+    - ``doubling``: factor on the computing time for each doubling of the number of devices.
+    - ``attention``: share of the rate of ``Amounts.attention`` that attention reaches, divided by
+      ``products``.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes moved for each number of the residual stream and each vocabulary score.
-    - ``balance``: exponent of ``Amounts.balance`` in the time of products.
+    - ``balance``: an exponent. The time of matrix products is proportional to (peak rate /
+      bandwidth) to this power.
     """
 
     products: float
@@ -138,8 +141,8 @@ class TrainingQuestion:
 class TrainingForecaster:
     """Forecast the seconds per token of trainings from the published trainings in ``rows``.
 
-    Implausible rows and rows that are not ``learnable`` are ignored. Raises InputError if no row is
-    left.
+    Implausible rows are ignored, and so are rows without a speed, a sequence length or a known
+    device, and all rows of NeuronX. Raises InputError if no row is left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -189,16 +192,26 @@ class TrainingForecaster:
 
 
 class Amounts(NamedTuple):
-    """Amounts of work from which the law computes the seconds of a token.
+    """Amounts of work for each token, from which ``Law`` computes the seconds of a token.
 
-    Seconds on one device at its full rates: ``products``; ``attention`` at the rate √(150 ·
-    bandwidth · peak rate in 16 bits); ``read`` for the weights; ``unpacked`` and ``numbers`` to
-    read a byte for each quantised weight and each activation; ``moved`` to send the weights over
-    the link.
+    Seconds that one device takes at its full rates:
 
-    ``layers`` counts passes through layers, 0.3 each in compiled software. ``balance`` is peak /
-    bandwidth divided by that of an A100. ``few_bits`` (fewer than 16) and ``experts`` are 1 or 0.
-    ``doublings`` is log2 of ``devices``.
+    - ``products``: matrix products with the weights.
+    - ``attention``: attention, at the rate √(150 · bandwidth · peak rate in 16 bits).
+    - ``read``: reading the weights from memory.
+    - ``unpacked``: reading one byte for each quantised weight.
+    - ``numbers``: reading one byte for each number of the residual stream in each pass, and for a
+      third of the vocabulary scores.
+    - ``moved``: sending the weights over the link between devices.
+
+    Other amounts:
+
+    - ``layers``: number of passes through layers; a pass of compiled software counts as 0.3.
+    - ``balance``: peak rate in 16 bits / bandwidth, relative to an A100's.
+    - ``few_bits``: 1 for products in fp8 or fp4, else 0.
+    - ``experts``: 1 for a model with experts, else 0.
+    - ``devices``: number of devices.
+    - ``doublings``: log2 of ``devices``.
     """
 
     products: float
@@ -216,7 +229,7 @@ class Amounts(NamedTuple):
 
 
 class Law:
-    """The law: compute the times of the trainings ``questions`` from efficiencies."""
+    """The formula for the seconds per token of trainings; a call evaluates it for efficiencies."""
 
     def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
         amounts = [_amounts(question) for question in questions]

@@ -29,9 +29,13 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 class TrainingRow:
     """A published training of a language model, with its speed or its peak memory.
 
-    ``tokens_per_second`` covers all devices, ``memory_bytes`` one. ``sequence`` is a length in
-    tokens, 0 if unknown. ``batch`` counts sequences, in a step or on a device. ``checkpointing`` is
-    True if the task states it, else None. ``settings`` is the row's task and note.
+    ``tokens_per_second`` is the speed of all devices together, and ``memory_bytes`` is the peak
+    memory of one device. ``sequence`` is a length in tokens, 0 if unknown. ``batch`` is a number of
+    sequences as the source states it. Some software (such as Unsloth) states the sequences on a
+    device, other software those in a step on all devices.
+
+    ``checkpointing`` is True if the row's text in the column "task" states that the backward pass
+    recomputes activations, else None. ``settings`` is the row's task and note.
     """
 
     line: Line
@@ -49,7 +53,10 @@ class TrainingRow:
 
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
-    """Published trainings in all token tables of a project; raises as ``rows.token_rows`` does."""
+    """Read the published trainings in all token tables of a project.
+
+    Raises InputError for a table that cannot be read.
+    """
     return tuple(training_rows_of(catalogue_lines(catalogue)))
 
 

@@ -139,7 +139,7 @@ class _RowField:
 
     @property
     def column_suffixes(self) -> tuple[tuple[str, str], ...]:
-        """Suffixes of the name and of the title of each column in tables."""
+        """A pair for each table column of the field: suffixes of the column's name and title."""
         if self.is_interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)

@@ -26,8 +26,12 @@ LEAST_POINTS = 3
 class Figure(ABC):
     """A chart with its texts; ``id`` is unique on the site and part of its files' names.
 
-    ``title`` is the main result; ``source`` says where and when the values were obtained. The
-    ``repr`` has everything on which the drawing depends.
+    ``title`` states the main result; ``source`` says where and when the values were obtained. If
+    ``scripted``, the site publishes the chart's spec as a script that pages load later, instead of
+    inserting the spec into pages.
+
+    The ``repr`` is the key of a cached drawing, so it contains everything on which the drawing
+    depends.
     """
 
     id: str
@@ -48,7 +52,7 @@ class Figure(ABC):
         """The marks of the chart; ``alt`` is the module Altair."""
 
     def marks(self, alt: Any) -> Any:
-        """Make an Altair chart with the data but without a kind of mark."""
+        """Make an Altair chart of the data; the caller chooses its mark, such as bars or points."""
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:

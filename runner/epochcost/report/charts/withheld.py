@@ -1,4 +1,4 @@
-"""Chart the ratio predicted / true time on accelerators of which the predictor saw no time."""
+"""Chart the ratio predicted / true time on accelerators whose times the predictor did not use."""
 
 from __future__ import annotations
 

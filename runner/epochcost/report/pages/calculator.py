@@ -121,7 +121,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _machines_with_owned_plan(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the id and the name of each machine."""
+    """Yield the id and the name of each machine that has a price plan for its owner."""
     for hardware in report.catalogue.hardware.values():
         if any(price.owned for price in report.catalogue.prices_of(hardware.id)):
             yield hardware.id, one_line(hardware.name)
@@ -258,7 +258,10 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 
 
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
-    """Return the seed, and the index of the stored weights."""
+    """Add the weights of ``draws`` to ``rows_by_seed``; return the seed and the weights' index.
+
+    Equal weights of one seed are stored only once.
+    """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
@@ -266,7 +269,7 @@ def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
 
 
 def _timing_with_plans(rows: Sequence[Row]) -> Json:
-    """``rows`` have the same observation."""
+    """The time of the observation that all ``rows`` share, with the ids of their price plans."""
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"

@@ -53,7 +53,9 @@ _LEFT_OUT = (
 class Card:
     """A card with one of the three answers as text.
 
-    ``page`` is the address of the page about the machine or the model.
+    ``page`` is the address of the page about the machine or the model. ``mark`` shows the kind
+    of evidence, such as "measured". ``between`` has the range of the cost, and on most cards also
+    the range of the time; it is empty if the cost has no range.
     """
 
     title: str

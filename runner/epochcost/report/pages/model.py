@@ -21,9 +21,9 @@ from epochcost.statistics import group_by
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
-    If only a published table has the model, values about the model are None. ``gpu_memory`` is in
-    GiB, by machine. ``without`` has the machines without a time for the model, by reason,
-    ``untimed`` their number.
+    If the workload is known only from a published table, values about the model are None.
+    ``gpu_memory`` has the GiB of each machine's largest accelerator. ``without`` lists the machines
+    that have no time for the model, by reason. ``untimed`` is the number of these machines.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None
