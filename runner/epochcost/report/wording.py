@@ -96,7 +96,10 @@ def times_words(factor: Bounded | float) -> str:
 
 
 def times_range(factor: Bounded) -> str:
-    """Format an interval; empty if both ends are equal, "uncertain" if it is too wide."""
+    """Format the ends of a factor's interval, such as "1.2 to 1.5"; empty if both ends are equal.
+
+    The text is "uncertain" if the high end is more than a thousand times the low end.
+    """
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:
@@ -105,7 +108,7 @@ def times_range(factor: Bounded) -> str:
 
 
 def per_second_words(rate: Decimal) -> str:
-    """Format requests a second, with two digits if the rate is below a hundred."""
+    """Format requests a second: two significant digits below a hundred, no decimals above."""
     return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 
@@ -123,18 +126,22 @@ def hour_words(price: Price) -> str:
 
 
 def hour_about(price: Price) -> str:
-    """Format the price of an hour under a rented plan, rounded for sentences."""
+    """Format a rented plan's price of an hour with few digits, such as "$3.06" or "$141"."""
     return amount_in_sentence(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
-    """Format the average price of an hour in a full month of use, rounded for sentences."""
+    """Format the average price of an hour in a full month of use, such as "$3.06" or "$141"."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
 
 
 def amount_in_sentence(amount: Decimal, currency: str) -> str:
-    """Format an amount to the cent, or without cents from a hundred upward."""
+    """Format an amount with few digits, such as "$141", "$3.06" or "$0.012".
+
+    Amounts from 100 upward have no decimals, amounts from 1 upward have two decimals, and smaller
+    amounts have two significant digits.
+    """
     return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
@@ -149,14 +156,20 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Name a price's provider, plan, hourly amount and date, and which values are unconfirmed."""
+    """Describe a price: its provider, plan, hourly amount and date, and its unconfirmed values.
+
+    The date is the day on which the source states the price. An owned machine has no hourly amount.
+    """
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     hour = [] if price.owned else [f"{hour_about(price)} an hour"]
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:
-    """Format a price plan with its exact price of an hour and its date."""
+    """Describe a price: its exact hourly amount, its provider and plan, and its date.
+
+    The date is the day on which the source states the price. An owned machine has no hourly amount.
+    """
     hour = [] if price.owned else [hour_words(price)]
     return ", ".join((*hour, " ".join(price.provider_and_plan), str(price.as_of)))
 

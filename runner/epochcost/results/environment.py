@@ -48,7 +48,10 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """``governor`` is the policy of the CPU's clock; only old files have the other fields."""
+    """The kernel's policy for the clocks of the CPUs (``governor``), such as "performance".
+
+    All other fields occur only in files of earlier versions, and their values are ignored.
+    """
 
     governor: str | None = None
     sockets: Former = None

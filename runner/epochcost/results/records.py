@@ -137,9 +137,9 @@ class Agreement(Record):
 class Round(Record):
     """The record of a round of a trial; each round runs in a new process.
 
-    The measurement lists the times of all rounds one after the other. ``warmup_steps`` and
-    ``samples`` are the numbers of times that this round added. All other fields are as in
-    `Measurement`, for this round alone.
+    A `Measurement` lists the warm-up times and the samples of all rounds, one round after the
+    other. ``warmup_steps`` and ``samples`` say how many of these times belong to this round. All
+    other fields are as in `Measurement`, for this round alone.
     """
 
     started_at: Timestamp
@@ -156,14 +156,17 @@ class Round(Record):
 
 
 class Measurement(Record):
-    """Raw times of a trial's steps, in order: of the warm-up, and of the samples.
+    """Times of a trial's steps, in order, and other values that the worker measured.
 
-    There are at least two samples, or none if LoadGen measured latencies (``served``). The losses
-    are those before and after a training's steps. ``peak_memory_bytes`` is that of the worker's
-    process. ``conditions`` and ``energy`` cover only the sampling phase. ``agreement`` compares
-    outputs with fp32. ``rounds`` is empty if one process took all samples. Otherwise, times and
-    sums cover all rounds, losses and placement only the last. ``pinning`` is None if the worker
-    could run on every CPU.
+    ``warmup_seconds`` has the durations of the warm-up steps, and ``samples_seconds`` has those of
+    the steps after the warm-up. There are at least two samples, or none if LoadGen measured
+    latencies (``served``). A training has held-out losses before its first step and after its last
+    step. ``peak_memory_bytes`` is the memory of the worker's process. ``conditions`` and ``energy``
+    cover only the sampling phase. ``agreement`` compares outputs with fp32. ``pinning`` is None if
+    the worker could run on every CPU.
+
+    ``rounds`` is empty if one process took all samples. Otherwise, times and sums cover all rounds,
+    but losses and ``placement`` come from the last round.
     """
 
     started_at: Timestamp

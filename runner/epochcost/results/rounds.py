@@ -30,9 +30,10 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
-    The measurement is precise if its interval's relative half width is at most ``demanded``. The
-    comparison with fp32 comes from the first round that has one. Other fields that cannot be
-    summed, such as losses and placement, come from ``new``.
+    The result's ``stop_reason`` is "precise" if the confidence interval of the mean time is narrow
+    enough: half its width, divided by the mean, is at most ``demanded``. The comparison with fp32
+    comes from the first round that has one. Other fields that cannot be summed, such as losses and
+    placement, come from ``new``.
     """
     rounds = (*([] if earlier is None else _as_rounds(earlier)), *_as_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
@@ -197,7 +198,10 @@ def summary_of(result: Result) -> Summary:
 
 
 def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:
-    """Other programs kept ``others_cpus`` of ``cpus`` CPUs busy."""
+    """Lower the interval's low end by the speed that steps lost to other programs.
+
+    The other programs kept ``others_cpus`` of the trial's ``cpus`` CPUs busy on average.
+    """
     # A step waits for its slowest thread, which may share its CPU with all other programs.
     # Convolutions on 2 CPUs beside busy loops, 27 November 2026: with 0.1, 0.23, 0.36, 0.72, 0.92
     # and 1.33 busy CPUs, steps lost 10, 22, 37, 56, 68 and 76 % of their speed.

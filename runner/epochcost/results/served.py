@@ -50,10 +50,11 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
-    ``first`` describes the times from a request's arrival to its first token, ``further`` the mean
-    times of each answer's further tokens. ``read`` and ``written`` count tokens in prompts and
-    answers. The lists have a time for each request in order of arrival, none if the run's purpose
-    is "search".
+    ``first`` summarises the times from a request's arrival to its first token. ``further``
+    summarises the times per output token: each answer's mean time of a token after the first.
+    ``read`` is the number of tokens in all prompts, ``written`` the number in all answers. The two
+    lists have one time for each request, in the order of LoadGen's log. They are empty if the run's
+    purpose is "search".
     """
 
     first: Latency

@@ -33,7 +33,7 @@ _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """Yield the first fault of each record below ``root``, except of results."""
+    """Yield the first fault of each faulty file below ``root`` that is not a result."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}

@@ -1,7 +1,8 @@
-"""Records of the end of a sweep over batch sizes, and of the price that a launch paid.
+"""Records of the end of a sweep over batch sizes, and of the price of a trial's machine.
 
-Batch sizes that ran in a sweep are stored as ordinary results. Readers of results skip the folders
-of these records: ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json`` and
+`epochcost launch` starts machines and stores their prices. Batch sizes that ran in a sweep are
+stored as ordinary results. Readers of results skip the folders of the records in this module:
+``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json`` and
 ``<hardware>/payments/<trial>.json``.
 
 History of LIMIT_VERSION and of PAYMENT_VERSION:
@@ -80,9 +81,11 @@ class BatchLimit(HostSidecar):
 class Payment(Sidecar):
     """The hourly price of a machine while a trial or sweep ran on it.
 
-    ``price`` is the id of a price's spec. ``hourly`` comes from this spec or, if ``engine_price``,
-    from the launch engine's quote. ``seconds`` is the paid time. ``startup_seconds`` ends at the
-    first step, None if the machine was running already.
+    `epochcost launch` stores this record. ``price`` is the id of a price's spec. ``hourly`` comes
+    from this spec or, if ``engine_price``, from the tool that started the machine, such as
+    SkyPilot. ``seconds`` is the time of the machine that the trial or sweep used.
+    ``startup_seconds`` is the time from the request for the machine to the first step. It is None
+    if unknown, for example if the machine was running already.
     """
 
     folder: ClassVar[str] = "payments"

@@ -49,9 +49,10 @@ class Submission:
 
 @dataclass(frozen=True)
 class ResultsCheck:
-    """The outcome of a check of ``files`` files: valid results, and a fault for each invalid file.
+    """The outcome of a check: valid results (``submissions``), and a fault for each invalid file.
 
-    ``sidecar_remarks`` are remarks on records that are not results, each with the record's path.
+    ``files`` is the number of checked result files. ``sidecar_remarks`` are remarks on records that
+    are not results, each with the record's path.
     """
 
     files: int
@@ -112,9 +113,10 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all files below ``root``.
 
-    A file in ``paths`` must have been measured with the current ONNX file and spec of its model. In
-    a whole folder, an older result only gets a remark. Statistics are computed for ``paths``, or if
-    ``summarised``. Raises InputError for a path without a result file.
+    A file in ``paths`` must have been measured with the current ONNX file and spec of its model.
+    Without ``paths``, a result of an older ONNX file or spec only gets a remark. The returned
+    submissions have statistics of their samples if ``paths`` are given or ``summarised`` is true.
+    Raises InputError for a path without a result file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

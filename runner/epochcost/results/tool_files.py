@@ -81,10 +81,13 @@ class _ToolObject:
         divisors: Sequence[int],
         requests: float | None,
     ) -> _Figures:
-        """``form`` is a key path with ``{name}`` and ``{statistic}``.
+        """Read mean and percentiles of a run's latencies, in seconds, for fields of a ``ToolRun``.
 
-        ``names`` are the tool's names of the times to the first token, between tokens, and of a
-        whole request. ``divisors`` convert these times to seconds.
+        The key path of a value is ``form`` with ``{name}`` and ``{statistic}`` filled in. ``names``
+        are the tool's names of three latencies: time to first token, time between tokens, time of a
+        whole request. ``divisors`` convert these latencies to seconds. ``statistics`` are the
+        tool's names of the statistics in ``_PERCENTS``. Percentiles for which ``requests`` are too
+        few are left out; if ``requests`` is None, those above the median.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

@@ -43,11 +43,13 @@ class Latency(Record):
 class ToolRun(Record):
     """A run of a benchmark: the load on a server, and measured values for all GPUs together.
 
-    ``requests`` were answered, ``failed`` were not. Requests arrive at the rate
-    ``offered_per_second``. Without it, ``at_once`` requests are always in progress; without both,
-    all arrive at the start. ``read`` and ``written`` count tokens in prompts and answers; like
-    ``seconds``, they are None if the file has only rates. ``first`` is the time to the first token,
-    ``token`` that between tokens, ``whole`` a request's.
+    Requests arrive at the rate ``offered_per_second``. If this rate is None, ``at_once`` requests
+    are always in progress. If ``at_once`` is None, too, all requests arrive at the start.
+    ``requests`` is the number of answered requests, ``failed`` the number of failed requests.
+    ``read`` is the number of tokens in prompts, ``written`` the number of tokens in answers. Both
+    numbers and ``seconds`` are None if the file has only rates. The latencies are the time to first
+    token (``first``), the time between tokens (``token``) and the time of a whole request
+    (``whole``).
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]

@@ -195,8 +195,9 @@ def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Positions of array items in ``path`` are ignored. After a table's key, ``path`` may name one of
-    the table's variants, such as an optimizer.
+    Positions of array items in ``path`` are ignored. The keys of some tables depend on the value of
+    their key ``name``. ``path`` may state this value, as in ``("training", "optimizer", "adam")``;
+    otherwise, the result has the keys for all values.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:

@@ -295,7 +295,11 @@ class Price(PricedSpec):
 
     @property
     def reservation(self) -> str:
-        """The reason to prefer other prices to this price; empty without a reason."""
+        """Why other prices rank before this price; empty if this price has no drawback.
+
+        Drawbacks are an implausible amount, an assumed price, an unknown rate of interruptions, and
+        a commitment.
+        """
         if self.doubt:
             return DOUBTED
         if self.assumed:

@@ -101,8 +101,8 @@ class Claim(Spec):
 class Timing(Spec):
     """A row of a source's table: the time and the price of a workload on ``count`` machines.
 
-    A row has one of ``seconds_per_epoch``, ``seconds`` and ``hours``. The source's time counts as
-    rounded to the last digit that the source states.
+    A row has one of ``seconds_per_epoch``, ``seconds`` and ``hours``. We assume that the source
+    rounded this time to the last digit that it states.
     """
 
     id: Identifier = key("The name by which claims of other rows refer to this row.", "p3.2xlarge")

@@ -1,8 +1,9 @@
-"""Specs of electricity grids, data sets and replays; and the currencies.
+"""Specs of electricity grids, data sets and replayed jobs, and the type of currency codes.
 
 The spec of a grid states its carbon intensity in a year. The spec of a data set contains no
-examples. If the data set can be trained on, the spec names its files, which ``train.datasets``
-reads or generates.
+examples. For a data set on which a model can be trained, the spec names the files that
+``train.datasets`` reads, or has the settings with which ``train.datasets`` generates the examples.
+A replayed job is a training whose cost is computed from past prices of spot machines.
 """
 
 from __future__ import annotations
@@ -147,7 +148,10 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings to generate examples from a seed. The best possible result of a model is known."""
+    """Settings to generate examples from a seed.
+
+    The settings determine the best loss or accuracy that any model can reach on these examples.
+    """
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."

@@ -47,7 +47,7 @@ def schema_files() -> dict[str, str]:
 
 
 class _TomlSchemaGenerator(GenerateJsonSchema):
-    """In TOML, decimals are numbers, and there is no null."""
+    """Generate schemas for TOML files, in which decimals are numbers and null does not exist."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number: JsonSchemaValue = {"type": "number"}
@@ -198,7 +198,10 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 
 
 def _variant_suffix(table: Schema) -> str:
-    """The end of a table's header that names the variant; empty without variants."""
+    """The end of a table's header, such as the name of the optimizer that the table describes.
+
+    Empty if the table's keys do not depend on a key ``name``.
+    """
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -238,7 +241,10 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural_type_name(kind: str) -> str:
-    """The plural, as in ``texts``; a list of allowed values is unchanged."""
+    """The plural of a type's name, such as "texts" for "text".
+
+    If ``kind`` lists allowed values instead, it is returned unchanged.
+    """
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -151,11 +151,12 @@ class Cuda(Spec):
 
 
 class Study(NamedSpec):
-    """A set of trials: models × machines × modes × execution providers × batch sizes × variants.
+    """A set of trials: all combinations of the listed models, machines and settings.
 
-    Batch sizes apply to training and to inference in the scenario ``batch``. The rounds of a trial
-    share the trial's time budget. For each number in ``vcpus``, trials of the CPU provider use only
-    this number of CPUs, like a smaller machine of the same family.
+    The settings are modes, execution providers, batch sizes, scenarios, precisions and numbers of
+    CPUs (``vcpus``). Batch sizes apply to training and to inference in the scenario ``batch``. The
+    rounds of a trial share the trial's time budget. For each number in ``vcpus``, trials of the CPU
+    provider use only this number of CPUs, like a smaller machine of the same family.
     """
 
     name: Text = key("Title of the study.", "First results")

@@ -1,7 +1,7 @@
 """Half width of the confidence interval of a mean of step times that may drift slowly.
 
-A short series cannot show how long its drift lasts (``memory``). So many durations are tried, each
-weighted by how well it explains the series.
+A short series cannot show how long its drift lasts (``memory``). Therefore, this module tries
+several durations and weights each duration by how well it explains the series.
 
 The means y of K blocks are normal with the covariance s² V, where V = R + between · S. For two
 blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1. For blocks of
@@ -47,13 +47,15 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _NoiseModels:
-    """All choices of (share, memory, between) for given blocks, along axis 0 of each array.
+    """Precomputed arrays for all tried parameters (share, memory, between) of the noise.
 
-    ``whitening`` has an array (choices, b, b) for each round of b blocks: the inverse Cholesky
-    factor of the round's part of V. ``unit`` (choices, K) is the whitened vector of ones, scaled to
-    length 1. For a single round, ``whitening`` lacks the component along ``unit``. ``log_weight``
-    (choices,) is the logarithm of the prior times the likelihood's first two factors.
-    ``mean_variance`` (choices,) is the variance of the plain mean for s = 1.
+    Each array has these choices of parameters along axis 0. ``whitening`` has an array
+    (choices, b, b) for each round of b blocks: the inverse Cholesky factor of the round's part of
+    V. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. For a single round,
+    the projection on ``unit`` is already subtracted from ``whitening``, so that the residuals are
+    faster to compute. ``log_weight`` (choices,) is the logarithm of the prior times the
+    likelihood's first two factors. ``mean_variance`` (choices,) is the variance of the plain mean
+    for s = 1.
     """
 
     whitening: tuple[Series, ...]
@@ -62,7 +64,10 @@ class _NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """For each choice, the sum over ``block_means`` about their weighted mean."""
+        """The residual sum of squares of ``block_means``, one value for each choice.
+
+        The residuals are the whitened deviations of the block means from their weighted mean.
+        """
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = block_means - block_means.sum() / len(block_means), [], 0
         for square in self.whitening:

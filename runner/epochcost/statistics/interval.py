@@ -68,8 +68,9 @@ def mean_interval(
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    The interval leaves out differences between hours, so that more samples always make it narrower.
-    The result is infinite for fewer than two samples.
+    `mean_interval` also adds an assumed difference between processes and hours on a machine. This
+    function does not add this difference, because more samples in a round cannot reduce it. The
+    result is infinite for fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -132,10 +133,10 @@ def _autocorrelations(times: Series) -> Series:
 
 
 def _skewness_of_resampled_means(times: Series, length: int) -> float:
-    """0 for equal times.
+    """Skewness of the mean of a resample in the block bootstrap; 0 if all times are equal.
 
-    The result is the skewness of the sums of all circular blocks of ``length`` samples, divided by
-    the square root of the number of blocks in a resample.
+    It is the skewness of the sums of all circular blocks of ``length`` samples, divided by the
+    square root of the number of blocks in a resample.
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()

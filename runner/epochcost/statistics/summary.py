@@ -56,11 +56,12 @@ _LEAST_GAP = 0.1
 
 @dataclass(frozen=True)
 class Outliers:
-    """The slow outliers in a series of ``of`` samples; ``count`` is the number of outliers.
+    """Statistics of the slow outliers in a series of samples.
 
-    ``longest`` is the longest outlier in multiples of the median. ``time_share`` is the sum of the
-    outliers' excess over the median, as a share of the total time. Without this excess, the mean
-    would be smaller by the same share.
+    ``count`` is the number of outliers, ``of`` the number of all samples. ``longest`` is the
+    longest outlier in multiples of the median. ``time_share`` is the sum of the outliers' excess
+    over the median, as a share of the total time. Without this excess, the mean would be smaller by
+    the same share.
     """
 
     count: int

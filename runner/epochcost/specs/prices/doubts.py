@@ -270,7 +270,11 @@ def _plausible_share_range(cheap: _HourlyRent, dear: _HourlyRent) -> tuple[Decim
 def _ratio_contradiction(
     rent: _HourlyRent, peer: _HourlyRent, ratio: Decimal, limits: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """``limits`` are the highest allowed ``ratio``, and the highest allowed inverse of it."""
+    """Yield a message if the price of ``rent`` is implausible beside the price of ``peer``.
+
+    ``ratio`` is the first price divided by the second price. The two ``limits`` are upper bounds of
+    ``ratio`` and of ``1 / ratio``.
+    """
     rise, fall = limits
     if not 1 / fall < ratio < rise:
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"

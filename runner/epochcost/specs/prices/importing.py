@@ -67,8 +67,9 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, only rows of this region are used, and machines without a price there get
-    their first. The day of the prices, ``as_of``, may not be later than ``today``.
+    If ``region`` is set, rows of other regions are skipped, and a machine without a price in
+    ``region`` may get a first price there. The day of the prices, ``as_of``, may not be later than
+    ``today``.
     """
 
     today: dt.date
@@ -94,9 +95,10 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    ``model`` is the price whose spec is copied. ``previous`` is the catalogue's amount on the
-    table's day, or else its earliest later amount. ``previous_id`` is the id of that price. Both
-    are None if the catalogue has no amount.
+    ``model`` is the price in the catalogue whose spec is the template of the new spec. ``previous``
+    is the amount with which the new amount is compared. It is the catalogue's newest amount up to
+    the table's day, or the oldest amount if all are later. ``previous_id`` is the id of the price
+    with this amount. Both are None if the catalogue has no amount.
     """
 
     key: Key
@@ -150,7 +152,8 @@ class _RowMatcher:
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
         """Match a row with a price in the catalogue, or return the reason why none matches.
 
-        Returns a fault for an invalid amount, and if the catalogue's of the same day differs.
+        Returns a fault if the amount is invalid, or if the catalogue has another amount for the
+        same day.
         """
         name = _normalized_type_name(row.sku)
         ids = self._ids[name] if name else set()
@@ -199,7 +202,11 @@ class _RowMatcher:
         return model, place or ""
 
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """Raises ValueError if the amount is invalid, or if the catalogue's of that day differs."""
+        """Make the price of a row, with the catalogue's amount of the table's day for comparison.
+
+        Raises ValueError if the row's amount is invalid, or if the catalogue has another amount for
+        the table's day.
+        """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
             (price.as_of, amount, price.id)
@@ -316,8 +323,9 @@ def new_specs(
 ) -> tuple[NewSpec, ...]:
     """The specs to write after an import of price tables.
 
-    The result has the specs of all new prices, and of old prices that the tables list unchanged.
-    Raises InputError if a spec would be invalid.
+    Each new price gets a new spec. A stored price that the tables list unchanged gets a new date
+    and source if it is older than the table and older than 60 days. Raises InputError if a spec
+    would be invalid.
     """
     used_ids = set(catalogue.prices)
     specs = []
@@ -379,7 +387,10 @@ def _new_spec(
 
 
 def _keys_of_another_plan(price: MatchedPrice) -> _Values:
-    """Keys to set, or to remove (None), in the copied spec."""
+    """Changes to a copied spec whose plan differs from the new price's plan.
+
+    The result maps keys to new values; None removes a key, such as the interruptions of spot.
+    """
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]
