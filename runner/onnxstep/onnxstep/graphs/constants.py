@@ -1,8 +1,8 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter says which these are. In other files, three kinds of tensors are found:
-inputs that are never weights, such as the bounds of Clip and the exponent of Pow; tensors on which
-only shapes or angles depend; and factors or summands whose numbers a person probably typed.
+PyTorch's dynamo exporter says which these are. In other files, this module finds tensors that are
+never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors on which
+only shapes or angles depend, and factors or summands whose numbers a person probably typed.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ class _TensorUses:
 
         A use is a graph output, or a node that also reads data (values that depend on graph
         inputs). If the tensor is a single number (``is_scalar``), a node that computes with it is
-        also a use. Inputs such as bounds and sizes do not count. For any other node that reads the
-        tensor, the nodes that read its outputs are examined instead.
+        also a use. Bounds, sizes and similar inputs are not uses. If any other node reads the
+        tensor, the nodes that read the node's outputs are examined instead.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -276,7 +276,7 @@ def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
 
 
 def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether the numbers of each row have the same nonzero distance, equal in all rows.
+    """Whether each row is evenly spaced, with the same nonzero step in all rows.
 
     False for rows of fewer than three numbers.
     """

@@ -82,7 +82,7 @@ def _layers_per_merged_tensor(
 def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """The nodes that have the most frequent operator of ``nodes``.
 
-    The list is empty if this operator is Gather, because several nodes normally read an embedding.
+    The list is empty if this operator is Gather, because layers may share an embedding on purpose.
     """
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)

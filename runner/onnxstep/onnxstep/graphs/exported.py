@@ -120,8 +120,8 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
 
-    The result lists a removed tensor if some operator reads it and also reads its replacement, or
-    if all its numbers are equal. The result is empty for a file that was not traced.
+    The result lists a removed tensor if nodes with the same operator read the tensor and its
+    replacement, or if all its numbers are equal. For a file that was not traced, it is empty.
     """
     if not is_traced(model):
         return {}
