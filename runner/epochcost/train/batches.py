@@ -148,7 +148,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 def _require_indices_in_range(
     graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]
 ) -> None:
-    """Raise ModelError if an input indexes an axis, and its declared range exceeds the axis."""
+    """Raise ModelError if an input's declared range allows indices outside the axis it indexes."""
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {
         **_shapes([*graph.input, *graph.value_info, *graph.output]),

@@ -47,9 +47,10 @@ _SPLIT_SEED = 0
 def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -> Examples:
     """The examples of a data set; each example of a text data set has ``length`` characters.
 
-    ``folder`` has a folder for each data set. A text's labels are the next characters, only the
-    last if ``positions`` is 1. Raises InputError if a file differs from the spec, and
-    CapabilityError if a file is missing.
+    ``folder`` has a folder for each data set. ``positions`` is the number of labels that the model
+    needs for an example. In a text, the label of a character is the next character; if
+    ``positions`` is 1, only the last character of an example has a label. Raises InputError if a
+    file differs from the spec, and CapabilityError if a file is missing.
     """
     if dataset.generated is not None:
         return _made_up(dataset, dataset.generated, length, positions)
@@ -100,7 +101,11 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file; without one, of the file in ``data.package``."""
+    """The path of a data file that the user fetched or imported.
+
+    If there is no such file, returns the path of the file in the Python package ``data.package``.
+    Raises CapabilityError if the spec names no package or the package is not installed.
+    """
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
         if not path.exists():
@@ -123,7 +128,10 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
 def _training_and_held_out(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """Files of the part ``both`` are split at random."""
+    """Combine the contents of all files into a training part and a held-out part.
+
+    Examples of files whose ``part`` is "both" are split at random.
+    """
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
@@ -179,7 +187,11 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
 def _hold_out_last_windows(
     dataset: Dataset, whole: Part, overlapping_count: int
 ) -> tuple[Part, Part]:
-    """Hold out the last windows, and drop the windows before them that overlap them."""
+    """Split the windows of a text into training windows and held-out windows, which come last.
+
+    The result omits the ``overlapping_count`` windows before the held-out windows, because they
+    share characters with held-out windows.
+    """
     held_out = dataset.held_out_examples or 0
     if held_out + overlapping_count >= len(whole.labels):
         raise InputError(

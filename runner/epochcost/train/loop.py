@@ -82,8 +82,8 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` gets the progress, and a step's number and loss. The progress is that of the latest
-    evaluation, save or start of an epoch. The state is saved every ``save_seconds``.
+    ``on_step`` gets the progress at the last evaluation, save or start of an epoch. It also gets
+    the number and the loss of the step. The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -193,7 +193,10 @@ def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, flo
 
 
 def _save_state(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
-    """Raises TrainingDiverged if a weight is not finite."""
+    """Save the state; return the progress with the time that saving took.
+
+    Raises TrainingDiverged, without saving, if a weight or other saved number is not finite.
+    """
     begun, values = time.perf_counter(), session.carried_values()
     for name, value in values.items():
         if not np.isfinite(value).all():

@@ -120,7 +120,7 @@ class EpochBatches:
 
     @property
     def steps(self) -> int:
-        """Number of batches in an epoch."""
+        """Number of these batches, which can be fewer than the batches of the whole epoch."""
         return len(self.order)
 
     def gather(self, number: int) -> dict[str, Array]:

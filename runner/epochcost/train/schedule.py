@@ -1,8 +1,8 @@
-"""Compute the learning rate at every step from the schedule in the spec alone.
+"""Compute the learning rate at every step from the schedule in the spec.
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value. The
-schedule ``on-plateau`` changes the rate only at the end of epochs. A trial is shorter than an
-epoch, so its rate stays the same.
+schedule ``on-plateau`` lowers the rate at the end of epochs with too little progress. Here its rate
+is constant, because a trial (a short timed run of a training) usually ends within an epoch.
 """
 
 from __future__ import annotations

@@ -46,10 +46,11 @@ class Times:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a training and its results so far: the JSON part of a saved state.
+    """The progress of a training and its results so far, which a saved state stores as JSON.
 
-    ``losses`` contains the sum of the losses of the steps since the last evaluation, and the number
-    of these steps.
+    ``curve`` has a point for each evaluation. ``losses`` contains the sum of the losses of the
+    steps since the last evaluation, and the number of these steps. ``sessions`` is the number of
+    times that the training was started or resumed.
     """
 
     step: int = 0

@@ -1,8 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
 Latent factors z ~ N(0, I) [examples, directions] become inputs through fixed random layers and
-noise. Targets depend on z, or on tokens (see ``_source_field``). The seed, the target's shape and
-its number of classes decide how.
+noise. Some targets depend on z, others on the tokens of an input (see ``_source_field``). The seed
+decides the random layers and all other random numbers.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class InputField:
 class TargetField:
     """A graph input that holds the targets of a loss; ``shape`` is the shape of one example.
 
-    Integers are class indices, floats are 0 or 1. If ``classes`` is None, values are numbers in
-    ``low <= value < high``. ``ignored_share`` of the labels are ``IGNORED``. If ``merged``, the
-    graph joins the batch axis and the first axis.
+    Integer targets are class indices. Float targets are 0 or 1 if ``classes`` is set, and otherwise
+    numbers in ``low <= value < high``. A share ``ignored_share`` of the labels has the value
+    ``IGNORED``. If ``merged``, the graph's input has one axis for the examples of a batch and the
+    first axis of ``shape`` together.
     """
 
     name: str
@@ -107,10 +108,11 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 
 
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw texts in which most tokens reveal the sign of one of their example's latent factors.
+    """Draw texts in which most tokens reveal the sign of a latent factor of the example.
 
-    Each token of the vocabulary stands for a factor and a sign. Most positions have the token of a
-    random factor and its sign. Other positions have any token.
+    Each token of the vocabulary stands for a latent factor and a sign. About three quarters of the
+    tokens stand for a random factor and for the sign of this factor in the example. The others are
+    random tokens.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -125,9 +127,10 @@ def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) ->
 
 
 def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw indices k < ``count`` with odds log((k + 2) / (k + 1)) / log(count + 1) (Zipf's law).
+    """Draw indices k < ``count`` with probability log((k + 2) / (k + 1)) / log(count + 1).
 
-    TensorFlow's ``log_uniform_candidate_sampler`` uses the same formula.
+    This approximates Zipf's law. TensorFlow's ``log_uniform_candidate_sampler`` uses the same
+    formula.
     """
     drawn = np.exp(rng.random(shape, dtype=np.float32) * np.float32(np.log(count + 1))) - 1
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
@@ -193,7 +196,10 @@ def _classes_from_tokens(
 def _ignore_share_of_labels(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """At least one label is not ignored."""
+    """Replace each label by ``IGNORED`` with probability ``target.ignored_share``.
+
+    At least one label stays.
+    """
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -204,8 +210,9 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    An input fits if its leading axes are the target's positions. A target of one position needs
-    more than ``_MOST_TOPICS`` classes instead. Of fitting inputs, the largest vocabulary is chosen.
+    For a target of several positions, an input fits if it has one or more tokens for each position.
+    For a target of one position, any input of tokens fits if the target has more than
+    ``_MOST_TOPICS`` classes. If several inputs fit, the one with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None
@@ -249,7 +256,10 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """Each class gets a nearly equal number of keys, if there are enough keys."""
+    """A random class for each key (a token), as an array [keys].
+
+    The numbers of keys of any two classes differ by at most one.
+    """
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -261,8 +271,8 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws batches of synthetic examples: inputs and targets.
 
-    If latent factors decide a target's only label, one of at most 64 classes, all classes are
-    equally likely.
+    All classes of a target are equally likely if an example has a single label of at most 64
+    classes and this label depends on latent factors.
     """
 
     fields: Sequence[InputField]

@@ -127,7 +127,11 @@ def _adapter_nodes(
 def _add_adapter_parameters(
     model: onnx.ModelProto, products: Mapping[str, _WeightProduct], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Add all A and B as initializers, or as inputs if the model's metadata lists parameters."""
+    """Return the model with the parameters A and B of each adapter.
+
+    They become initializers. If the model stores no weights, and its metadata lists its parameters
+    instead, they become inputs and are added to the list.
+    """
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

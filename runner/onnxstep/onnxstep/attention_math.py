@@ -74,7 +74,8 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
 def causal_mask(like: Value, length: int, window: int = 0) -> Value:
     """Mask [length, length] that is True for each query's own position and earlier positions.
 
-    A ``window`` above 0 allows only the last ``window`` of these positions.
+    A ``window`` above 0 allows only the last ``window`` of these positions. ``like`` is any value
+    of the graph to which the mask's nodes are added.
     """
     op = like.op
     rows, columns = op.constant(ascending(length).reshape(-1, 1)), op.constant(ascending(length))

@@ -381,7 +381,7 @@ def _is_fp16(value: Value | None) -> bool:
 
 
 def _static_kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
-    """None if the shape is not static."""
+    """Shape and element type; None if not every size is known."""
     if type_proto is None or (shape := static_shape(type_proto)) is None:
         return None
     return shape, type_proto.tensor_type.elem_type

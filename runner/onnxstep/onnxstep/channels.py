@@ -100,7 +100,8 @@ def _is_depthwise_convolution_faster(x: Value) -> bool:
 def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
     """The sum x · gain + shift, for one gain and shift per channel.
 
-    A convolution reads x once, and ONNX Runtime can fuse it with a later Add or Relu.
+    For large images on the CPU, a depthwise convolution computes the sum. It reads x only once, and
+    ONNX Runtime can fuse it with a later Add or Relu.
     """
     if not _is_depthwise_convolution_faster(x):
         return x * gain if shift is None else x * gain + shift
@@ -109,7 +110,11 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """(x - mean) · gain + shift by BatchNormalization, corrected for the rounding of the mean."""
+    """Compute (x - mean) · gain + shift with BatchNormalization.
+
+    For fp16 x, the mean is rounded to fp16. To compensate, (rounded mean - mean) · gain is added to
+    the shift.
+    """
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
     one = np.ones(channels, np.float32)
@@ -140,9 +145,9 @@ def product_sums(x: Value, y: Value) -> Value:
 def channel_sums(x: Value) -> Value:
     """Σ x per channel, [1, C, 1, ...] in float32.
 
-    In half precision on CUDA, each plane (a channel of an image) is multiplied by a power of two
-    near the inverse of its size while it is summed, so that its sum does not exceed 65504, the fp16
-    maximum.
+    For fp16 on CUDA, a matrix product first sums each plane (one channel of one image). It
+    multiplies the numbers by a power of two near the inverse of the plane's size, so that no sum
+    exceeds 65504, the fp16 maximum. The result is scaled back in float32.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):

@@ -35,8 +35,9 @@ class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
     ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
-    topological order. A pass may replace a node in ``op.nodes`` and keep it in ``nodes``. ``moves``
-    has the values of tensors, such as running statistics, before and after a training step.
+    topological order. A pass may replace a node in ``op.nodes`` and keep it in ``nodes``. Some
+    tensors, such as running statistics, change in a training step without a gradient; ``moves`` has
+    the value of each before and after the step.
     """
 
     op: Builder

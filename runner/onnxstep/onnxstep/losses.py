@@ -147,7 +147,11 @@ class SoftmaxCrossEntropy:
     def _label_smoothing_loss(
         self, op: Builder, log_p: Value, inverse_weight_sum: Value
     ) -> _LabelSmoothingLoss:
-        """``inverse_weight_sum`` [..., 1] is the last result of ``_classes_and_weight_shares``."""
+        """Emit the part of the loss that label smoothing adds, and the terms of its gradient.
+
+        ``inverse_weight_sum`` [..., 1] is 1 / W for each position, the last result of
+        ``_classes_and_weight_shares``.
+        """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
@@ -164,10 +168,11 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class _LabelSmoothingLoss:
-    """The gradient of ``value`` is label_sum · p - label_shares, with the softmax p.
+    """The part of the loss that label smoothing adds: its ``value``, and terms of its gradient.
 
-    ``label_shares`` has the share of the target that each class gets, and broadcasts to
-    [..., classes]. ``label_sum`` is its sum over the classes.
+    The gradient is label_sum · p - label_shares, with the softmax p. ``label_shares`` has the share
+    of the target that each class gets, and broadcasts to [..., classes]. ``label_sum`` is its sum
+    over the classes.
     """
 
     value: Value

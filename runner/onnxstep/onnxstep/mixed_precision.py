@@ -31,8 +31,9 @@ TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
 class MixedBuilder(Builder):
     """A Builder that emits an operator in float32, between casts, if a half type is unsuitable.
 
-    It is unsuitable for operators in ``precision.WIDE_IN_TRAINING`` and those that ONNX does not
-    define for it. A cast to half and back yields the original value, unrounded.
+    A half type is unsuitable for operators in ``precision.WIDE_IN_TRAINING`` and for operators that
+    do not accept it. If a float32 value was cast to a half type, a cast back to float32 returns the
+    original value, without a node and without rounding.
     """
 
     def __init__(self, *settings: Any) -> None:

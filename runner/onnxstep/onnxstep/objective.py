@@ -65,10 +65,10 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
 def keep_term_outputs(
     model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """Copy of the model with only the nodes that a term or a ``carried`` output needs.
+    """Copy of the model with only the nodes that a term of the loss or a carried output needs.
 
-    If the model lacks one of these outputs, returns the model itself, so that a later error can
-    list all outputs of the model.
+    ``carried`` has the names of outputs that feed inputs of the next step. If the model lacks one
+    of the outputs, returns the model itself, so that a later error can list all its outputs.
     """
     floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""

@@ -31,8 +31,8 @@ class StepOptions:
 
     The graph may use operators that only ``provider`` has; None means portable operators only.
     ``blocked_convolutions`` uses the CPU provider's kernels for blocks of channels, which ONNX
-    Runtime's x86-64 builds have. ``resumable`` keeps ONNX Runtime's Dropout on the CPU, so that a
-    new session can draw the masks of any later run.
+    Runtime's x86-64 builds have. With ``resumable``, a step for the CPU provider uses ONNX
+    Runtime's own Dropout, not a faster one, so that a new session can continue its masks.
 
     With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
     update are float32. ``loss_scaling`` defaults to that of PyTorch's GradScaler for fp16, else

@@ -67,11 +67,12 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` covers ``symbolic_dimensions(model)``. If only some inputs have a dimension, its size
-    may be 0; these inputs become empty constants. ``varying`` are stored tensors that are not
-    constants. ``plain_sequences`` replaces reads of sequences by reads of their tensors. Raises
-    ModelError for unknown names, missing or invalid sizes, contradicting shapes, and shapes that
-    depend on data.
+    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. A dimension that some input
+    does not have may get the size 0; the inputs that have the dimension then become empty
+    constants. ``varying`` names stored tensors that are not constants. With ``plain_sequences``,
+    nodes that read an ONNX sequence are replaced by nodes that read the tensors of the sequence.
+    Raises ModelError for unknown names, missing or invalid sizes, contradicting shapes, and shapes
+    that depend on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -189,7 +190,10 @@ def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
-    """None unless exactly one node has the operator that ``error`` names."""
+    """Label of the only node with the operator that onnx's message ``error`` names.
+
+    None if the message names no operator, or if not exactly one node has this operator.
+    """
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -294,7 +298,10 @@ def _require_small_constants(graph: onnx.GraphProto) -> None:
 
 
 def _estimated_operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """For an Einsum, the operations as if no operands shared an index."""
+    """Estimate the number of arithmetic operations of a node from the shapes of its values.
+
+    The estimate for an Einsum is high: it assumes that no two operands share an index.
+    """
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":
@@ -307,7 +314,7 @@ def _estimated_operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, 
 
 
 def _has_known_sizes(kind: onnx.TypeProto) -> bool:
-    """True for values that are not tensors."""
+    """Whether all sizes of a tensor are known; True for other values, such as sequences."""
     if not kind.HasField("tensor_type"):
         return kind.WhichOneof("value") is not None
     return static_shape(kind) is not None

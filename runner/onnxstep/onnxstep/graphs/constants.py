@@ -1,7 +1,8 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter says which these are. In other files, they are bounds and exponents,
-tensors on which only shapes or angles depend, and factors or summands whose numbers look typed.
+PyTorch's dynamo exporter says which these are. In other files, this module finds tensors that are
+never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors on which
+only shapes or angles depend, and factors or summands whose numbers a person probably typed.
 """
 
 from __future__ import annotations
@@ -141,7 +142,10 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a module's attribute with a single number, but no mask (-100 or less)."""
+    """Whether a tensor is a module's attribute with a single number above -100.
+
+    Numbers of -100 and below are masks, not weights.
+    """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -162,11 +166,12 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield each use of the tensor ``name`` by a node, or a reason why the tensor is no weight.
+        """Yield each use of the tensor ``name``, or a reason why the tensor is not a weight.
 
-        A use is a node that also reads data (values that depend on graph inputs). Behind other
-        nodes, the readers of their outputs are examined. A node that computes with a single number
-        (``is_scalar``) is also a use.
+        A use is a graph output, or a node that also reads data (values that depend on graph
+        inputs). If the tensor is a single number (``is_scalar``), a node that computes with it is
+        also a use. Bounds, sizes and similar inputs are not uses. If any other node reads the
+        tensor, the nodes that read the node's outputs are examined instead.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -192,7 +197,7 @@ class _TensorUses:
 def _first_input_indices(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
     """For each value in ``read``, the index of the first input by which the node reads it.
 
-    A value that only a nested graph reads gets its position in ``read``.
+    For a value that only a nested graph of the node reads, the index has no meaning.
     """
     places: dict[str, int] = {}
     for place, name in enumerate(node.input):
@@ -234,9 +239,10 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 
 
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """True for several equal numbers, for a single 0, and for a single factor 1.
+    """Whether the numbers of ``array`` are probably the initial values of a parameter.
 
-    False for a single number in Where, or as the first operand of Sub or Div.
+    True for several equal numbers, for a single 0, and for a single factor 1. False for a single
+    number in Where, or as the first operand of Sub or Div.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -246,7 +252,10 @@ def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
 
 
 def _is_typed(number: float) -> bool:
-    """Whether a number looks typed: at most 5 digits, or a root or reciprocal of an integer."""
+    """Whether a person probably typed a number into the code.
+
+    Such a number has at most 5 digits, or is a root or a reciprocal of an integer.
+    """
     digits = np.format_float_scientific(np.float32(number), trim="-").split("e")[0]
     if sum(map(str.isdigit, digits)) <= _TYPED_DIGITS:
         return True
@@ -267,7 +276,10 @@ def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
 
 
 def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """True only for rows of three or more numbers, with the same nonzero step in all rows."""
+    """Whether each row is evenly spaced, with the same nonzero step in all rows.
+
+    False for rows of fewer than three numbers.
+    """
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False
@@ -276,7 +288,10 @@ def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
 
 
 def _are_sines_and_cosines(array: NDArray[np.float64]) -> bool:
-    """Of the same angles, in two halves of each row or alternating; in rows of eight or more."""
+    """Whether each row has the sines and the cosines of the same angles.
+
+    They are the two halves of the row, or alternate. False for rows of fewer than eight numbers.
+    """
     if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
         return False
     half = array.shape[-1] // 2

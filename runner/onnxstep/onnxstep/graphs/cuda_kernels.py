@@ -1,8 +1,9 @@
 """Find the nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
 
-``cuda_kernels.csv``, which ``benchmarks/cuda_stand_in.py`` writes, lists the released package's
-kernels. A kernel fits by operator version and value types. Whether it is correct or fast is not
-checked.
+``cuda_kernels.csv`` lists the kernels of the released package onnxruntime-gpu; the program
+``benchmarks/cuda_stand_in.py`` writes it. A node has a kernel if the list has one for the node's
+operator, the operator's version and the types of the node's values. This module does not check
+whether a kernel is correct or fast.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ _ValueTypes = Mapping[str, onnx.TypeProto]
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """``constraint_names`` has the type constraint of each input and of each output.
+    """A CUDA kernel of an operator, with the versions and value types for which it works.
 
-    It is used for operators without a schema in onnx.
+    ``allowed_types`` has the types for each type constraint, such as "T". ``constraint_names`` has
+    the constraints of each input and of each output, for operators without a schema in onnx.
     """
 
     first_version: int
@@ -94,9 +96,10 @@ class KernelCheck:
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
-    A function without a kernel counts by its body, as in ONNX Runtime. Nodes that depend only on
-    constants are skipped. So are nodes that read and write only integers and booleans of at most
-    one dimension and 1,024 bytes.
+    If an operator that ONNX defines by a function body has no kernel, the nodes of the body are
+    looked up instead, because ONNX Runtime runs these. Nodes that depend only on constants are
+    skipped. Nodes that read and write only integers and booleans of at most one dimension and 1,024
+    bytes are skipped, too.
     """
     looked_up = list(_looked_up_nodes(model))
     functions = {

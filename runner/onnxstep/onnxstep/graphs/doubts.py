@@ -56,9 +56,11 @@ def doubts(
 def _layers_per_merged_tensor(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """A tensor is included if several layers read it and all its numbers are equal.
+    """The number of layers that read each tensor that the exporter has probably merged, by name.
 
-    If ``computed`` is not empty, tensors that layers read with the same operator are included too.
+    The result has the trained tensors that several layers read and whose numbers are all equal. If
+    the exporter computed tensors (``computed``), it may also have merged other tensors. The result
+    then includes tensors that several layers read with the same operator, except Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -78,13 +80,20 @@ def _layers_per_merged_tensor(
 
 
 def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """Empty if this operator is Gather, which reads embeddings."""
+    """The nodes that have the most frequent operator of ``nodes``.
+
+    The list is empty if this operator is Gather, because layers may share an embedding on purpose.
+    """
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]
 
 
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
-    """If ``owner`` is called repeatedly, the path of a call, such as ``owner_1``, is ``owner``."""
+    """The path of the module that contains a node.
+
+    The exporter numbers repeated calls of a module, such as ``owner_1``; for a numbered call of
+    ``owner``, the result is ``owner``.
+    """
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

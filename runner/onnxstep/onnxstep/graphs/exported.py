@@ -45,7 +45,7 @@ class Folded:
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kind of each input by name, as the dynamo exporter writes it, such as "PARAMETER".
 
-    An initializer's own kind precedes that of its declaration.
+    If the file gives several kinds for an initializer, the one stored in the initializer counts.
     """
     graph = model.graph
     return {
@@ -70,10 +70,11 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _sort_origins(
     tensor_name: str, origins: Collection[str], node_outputs: Collection[str]
 ) -> Folded:
-    """Origins with dots, or a single origin, are parameters or buffers.
+    """Sort the names from which a tensor was computed into parameters, buffers and operators.
 
-    ``tensor_name`` and all other origins are operators. The result omits ``node_outputs`` and names
-    such as ``val_3``.
+    A name in ``origins`` is a parameter or buffer if it has a dot or is the only name. Each other
+    name, and ``tensor_name``, is an operator's name, often with a number, as in ``permute_3``. The
+    function omits ``node_outputs`` and names such as ``val_3``.
     """
     steps = {
         step
@@ -119,8 +120,8 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
 
-    A name is left out if no type of operator reads both the removed tensor and its replacement,
-    unless all numbers are equal. A file that was not traced has none.
+    The result lists a removed tensor if nodes with the same operator read the tensor and its
+    replacement, or if all its numbers are equal. For a file that was not traced, it is empty.
     """
     if not is_traced(model):
         return {}

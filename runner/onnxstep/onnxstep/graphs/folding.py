@@ -128,7 +128,13 @@ def _folded_nodes(
 def _replacement_nodes(
     node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """None unless the node is an If, or creates or reads a sequence that is known."""
+    """The nodes that replace an If with a constant condition, or a node that uses a sequence.
+
+    The nodes of a branch replace an If. If ``values.plain_sequences`` is set and the tensors of a
+    sequence are known, new nodes read the tensors instead of the sequence. The node that creates
+    the sequence stays, followed by nodes that compute the tensors. Returns None for other nodes.
+    ``outputs`` has the names of the graph's outputs.
+    """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
         return list(_folded_nodes(nodes, values, outputs))

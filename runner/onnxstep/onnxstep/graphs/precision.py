@@ -1,8 +1,10 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-In training, parameters stay fp32. Data inputs and outputs (except a decoder's cache), operators in
-``WIDE`` or ``WIDE_IN_TRAINING``, and angles that depend on no float input also stay fp32. In bf16,
-so do operators without a CUDA kernel.
+Operators that would overflow or be too inaccurate in fp16 compute in fp32: those in ``WIDE``, or in
+``WIDE_IN_TRAINING`` for training. Sines and cosines that depend on no float input, as in position
+encodings, also compute in fp32, and so do the nodes on which they depend. For bf16, operators
+without a CUDA kernel for bf16 compute in fp32. Data inputs and outputs stay fp32, except a
+decoder's cache. For training, parameters stay fp32.
 """
 
 from __future__ import annotations
@@ -121,9 +123,10 @@ def in_half_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    Parameters, the inputs ``scales``, and inputs and outputs in ``cache`` (input to output) become
-    ``elem_type``. Other float inputs and outputs stay fp32. Constants beyond the type's range are
-    clipped. Raises ModelError for branches or loops.
+    Parameters and running statistics become ``elem_type``. So do the inputs in ``scales`` (scales
+    of quantized weights) and a decoder's cache: ``cache`` maps each cache input to its cache
+    output. Other float inputs and outputs stay fp32. Constants beyond the type's range are clipped.
+    Raises ModelError for branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
@@ -168,9 +171,10 @@ def _rewritten(model: onnx.ModelProto, rewriting: _HalfPrecisionRewriting) -> on
 
 
 class _HalfPrecisionRewriting:
-    """``first_wide_inputs`` has an index for some operators.
+    """Rewrites the nodes of a graph one by one in half precision, with casts between the types.
 
-    The inputs of the operator from this index on stay fp32.
+    ``first_wide_inputs`` maps an operator to the index of an input; this input and all later inputs
+    of the operator stay fp32.
     """
 
     def __init__(

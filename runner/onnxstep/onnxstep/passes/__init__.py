@@ -37,7 +37,7 @@ def prepare(
 
     ``mode`` converts for training or inference, ``fused`` to a provider's operators, ``rounded`` to
     mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError for
-    dimensions without size and failed upgrades.
+    a dimension without a size, and if onnx cannot convert an older opset to opset 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):

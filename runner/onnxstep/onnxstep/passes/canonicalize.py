@@ -1,7 +1,8 @@
 """Convert models to a common form, with static shapes, before differentiation.
 
-Local functions are inlined, the default domain is called "", and the opset is 16 or newer. An
-operator without an entry in the registry is replaced by its function body, if ONNX defines one.
+Local functions are inlined, the default domain is called "", and the opset is 16 or newer. If the
+table of gradient rules (``registry``) has no entry for an operator, its function body replaces the
+operator, if ONNX defines one.
 """
 
 from __future__ import annotations
@@ -56,9 +57,10 @@ Types = Mapping[str, onnx.TypeProto]
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace operators without an entry in the registry by the function body that ONNX defines.
+    """Replace operators by their function bodies if they have no entry in the table ``registry``.
 
-    Raises ModelError if onnx cannot inline a body.
+    Operators for which ONNX defines no function body stay. Raises ModelError if onnx cannot inline
+    a body.
     """
     versions = {entry.domain: entry.version for entry in model.opset_import}
     plain = model
