@@ -298,7 +298,11 @@ class Directions:
     def _state_gradients_by_step(
         self, index: int, dy: Value | None, d_last: Value | None
     ) -> list[Value | None]:
-        """``dy`` is the gradient of Y, and ``d_last`` that of Y_h or Y_c, if any."""
+        """Gradients [B, H] that the state after each step gets from the node's outputs.
+
+        The steps are in processing order; None means zero. ``dy`` is the gradient of Y. ``d_last``
+        is the gradient of Y_h for the hidden state, or of Y_c for the cell state.
+        """
         every = None if dy is None else self.ordered(index, dy)
         last = None if d_last is None else self.state(index, d_last)
         if self._lengths is not None:

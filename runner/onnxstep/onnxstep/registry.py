@@ -126,7 +126,8 @@ class Rule(Protocol):
     """A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs.
 
     ``dy`` has an entry for each float output; None if the loss does not depend on it. At least one
-    is a value. A result may have its operand's broadcast shape: the caller sums it.
+    is a value. If the node broadcasts an input, the input's gradient may have the broadcast shape.
+    The caller sums such a gradient to the shape of the input.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
@@ -249,7 +250,10 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_from_targets(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """Names of values; the path goes through each node's first input whose gradient is needed."""
+    """Names of the values on a path from a target to the first output of ``node``.
+
+    The path is found backwards: from each node to its first input whose gradient is needed.
+    """
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto

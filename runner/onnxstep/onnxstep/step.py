@@ -159,7 +159,11 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _DifferentiatedModel:
-    """The gradients, by parameter name, are already divided by the loss scale."""
+    """A forward pass with its loss, and the gradients of the loss by parameter name.
+
+    The gradients are already divided by the loss scale. ``targets`` has the target input of each
+    loss term, or None for a term without target.
+    """
 
     forward: Forward
     targets: Sequence[Value | None]
@@ -180,9 +184,10 @@ class _DifferentiatedModel:
 def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
     """Build the training step of a model; ``first_values`` returns the tensors to feed first.
 
-    Parameters without influence on the loss are not trained. Warns with ModelWarning if the file
-    leaves unclear what to train. Raises ModelError for unknown names, dimensions without a size,
-    operators without a gradient, or nothing to train.
+    Parameters without influence on the loss are not trained. Warns with ModelWarning if the model
+    leaves in doubt which tensors are weights, or whether an exporter merged weights. Raises
+    ModelError for unknown names, dimensions without a size, operators without a gradient, or
+    nothing to train.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
@@ -292,7 +297,11 @@ def _differentiate_loss(
     micro_batches: int,
     scale: Scale | None,
 ) -> _DifferentiatedModel:
-    """Divide the gradients by the number of micro-batches."""
+    """Differentiate the loss with respect to the parameters ``trained``.
+
+    The gradients are divided by ``micro_batches``, so their sum over the micro-batches is the mean.
+    A parameter without influence on the loss has no gradient. Raises ModelError if none has one.
+    """
     op, shares = forward.op, _shares(built, micro_batches)
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
@@ -318,7 +327,11 @@ def _step_transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """Transitions of parameters, optimizer states, loss scale, gradient sums and statistics."""
+    """The values before and after a step of all tensors that a step passes to the next step.
+
+    They are the parameters and the tensors of ``TrainingStep.state``. ``sums`` has the sums of
+    gradients over the micro-batches by parameter name; it is empty for a single micro-batch.
+    """
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None

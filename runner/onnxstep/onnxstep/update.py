@@ -38,7 +38,10 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The first value of all elements: ``initial``, or 0 if ``initial`` is "model"."""
+        """The number that fills the tensor before the first step.
+
+        If the model has the first values (``initial`` is "model"), the number is a placeholder, 0.
+        """
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -91,7 +94,11 @@ def updates(
 def _parameter_and_state_changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Each item is the value before, the value after, the role and the first value."""
+    """Emit the update of the parameter ``w`` and of its optimizer states, and yield each change.
+
+    A change is the value before the step, the value after the step, the role, and the value before
+    the first step. ``pace`` has the learning rate and the step count.
+    """
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"

@@ -33,11 +33,16 @@ STEP = 1e-5
 class Case:
     """An operator with attributes and inputs, as a case for the gradient check.
 
-    ``shapes`` has the differentiated inputs, ``fixed`` the constants, ``inputs`` the order of all.
-    ``low`` and ``high`` bound random inputs. ``exact_opset`` replaces ``opset`` in float64.
-    ``reference_flaw`` and ``runtime_flaw`` say why an evaluator cannot run the gradient graph.
-    ``output_shape`` is for a first output whose shape depends on data. ``outputs`` is a count or
-    names ("" if omitted).
+    ``shapes`` has the differentiated inputs, whose random elements lie between ``low`` and
+    ``high``. ``fixed`` has the constant inputs. ``inputs`` lists all inputs in the operator's
+    order ("" for an omitted input); if it is empty, ``shapes`` come first, then ``fixed``.
+    ``outputs`` is the number of outputs, or their names ("" for an omitted output).
+
+    ``exact_opset`` replaces ``opset`` in float64, unless it is None. ``output_shape`` declares
+    the shape of the outputs, if onnx cannot infer it.
+
+    ``reference_flaw`` says why onnx's reference evaluator cannot run the gradient graph, and
+    ``runtime_flaw`` why ONNX Runtime cannot. An empty text means that the evaluator runs it.
     """
 
     op_type: str

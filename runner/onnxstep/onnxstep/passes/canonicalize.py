@@ -26,10 +26,11 @@ _ALIAS = "ai.onnx"
 
 
 def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of a model without local functions, with the default domain "" and a recent opset.
+    """Copy of a model with local functions inlined and an opset of 16 or newer.
 
-    Initializers are removed from the inputs, and operators that ONNX Runtime fused are split.
-    Raises ModelError if onnx cannot upgrade an opset older than 16.
+    The domain "ai.onnx" is written as "". Initializers are removed from the graph's inputs.
+    Normalizations that ONNX Runtime's optimizer fused are split into operators of ONNX. Raises
+    ModelError for an invalid node or function call, and if an older opset cannot be upgraded.
     """
     plain = inline_functions(unfuse(model))
     check_nodes(plain)
@@ -57,10 +58,10 @@ Types = Mapping[str, onnx.TypeProto]
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace operators by their function bodies if they have no entry in the table ``registry``.
+    """Copy of a model in which ONNX's function bodies replace operators unknown to ``registry``.
 
-    Operators for which ONNX defines no function body stay. Raises ModelError if onnx cannot inline
-    a body.
+    An operator is replaced if the registry has no gradient rule, zero derivative or refusal for the
+    operator, and ONNX defines a body. Raises ModelError if onnx cannot inline a body.
     """
     versions = {entry.domain: entry.version for entry in model.opset_import}
     plain = model
@@ -132,8 +133,10 @@ def bind(
 ) -> onnx.ModelProto:
     """Copy of a model with a static shape for every tensor.
 
-    Raises ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If
-    the registry refuses the operator that caused the error, the message also says why.
+    ``dimensions`` has a size for each symbolic dimension of the inputs. ``varying`` names stored
+    tensors whose values change, so nodes that read them are not computed in advance. Raises
+    ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If onnxstep
+    refuses to differentiate the operator that caused the error, the message also says why.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -27,7 +27,8 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    If Dropout's masks must be ``resumable``, Dropout is replaced only on CUDA.
+    ``resumable`` requires that a new session can draw the Dropout masks of any later run. Dropout
+    is then replaced only on CUDA, where the masks depend on a count of runs.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout" and op.provider != "cuda":

@@ -211,9 +211,10 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, the newest float output of an earlier backward node.
+    """For each backward node, the value after which recomputation for the node may start.
 
-    Only outputs that this or a later node reads count. None if there is no such output.
+    The wait keeps ONNX Runtime from recomputing too early. The value is the newest float output of
+    an earlier backward node that this node or a later node reads. None if there is no such output.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -271,7 +272,12 @@ def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) ->
 def _cheapest_cuts_within_limit(
     limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """None if no cuts among ``candidates`` keep every segment within the limit."""
+    """The ``candidates`` that store the fewest bytes and keep every segment within the limit.
+
+    The result has the indices of nodes before which to cut; None if no cuts keep the limit.
+    ``bytes_before[p]`` counts the bytes that the nodes before p write and the backward pass reads.
+    A segment's size is the difference of two such counts.
+    """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]
     previous = [0]

@@ -1,8 +1,9 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
-In training, BatchNormalization normalizes by batch statistics and passes running statistics to the
-next step. Nodes that compute a batch's statistics stay as they are. The training form is
-differentiated as a single node.
+In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
+statistics for the next step. A BatchNormalization node stays as it is if other nodes compute its
+statistics from its own input. Several nodes compute the training form, but a single
+BatchNormalization node is differentiated instead of them.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ def train_on_batches(
     """Convert BatchNormalization nodes from inference form to training form.
 
     A node keeps its form if ``frozen`` names its statistics, or if the graph computes them from the
-    node's own input. ``carried`` names possible running statistics. Raises ModelError for a
-    statistic neither in ``carried`` nor computed, and for a channel with a single value.
+    node's own input. ``carried`` names the running statistics, which a step passes to the next
+    step. Raises ModelError for a statistic that is neither in ``carried`` nor computed by a node,
+    and for a channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -136,9 +138,10 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _append_in_training_form(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Returns the node to differentiate instead of ``proto``.
+    """Append the training form of BatchNormalization ``proto``; return the node to differentiate.
 
-    The newest running statistics are written into ``latest``.
+    ``names`` are the running mean and the running variance. Their values after this node are
+    written into ``latest``, by name.
     """
     node = Node(op, proto, frozenset())
     batch = _emit_normalization(node)

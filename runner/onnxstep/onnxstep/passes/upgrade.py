@@ -94,10 +94,11 @@ def _clip_by_own_type(node: onnx.NodeProto, types: Mapping[str, int]) -> Iterato
 def _asymmetric_resize_nodes(
     node: onnx.NodeProto, graph: onnx.GraphProto
 ) -> Iterator[onnx.NodeProto]:
-    """Coordinates are rounded down along axes that grow and up along axes that shrink.
+    """Yield the nodes that replace a Resize from before opset 11, with asymmetric coordinates.
 
-    The nodes then pick the same elements as ONNX Runtime. If scales are computed at run time, as in
-    exported decoders, axes are assumed to grow.
+    In mode "nearest", coordinates are rounded down along axes that grow and up along axes that
+    shrink. The nodes then pick the same elements as ONNX Runtime. If the scales are computed at run
+    time, as in exported decoders, axes are assumed to grow.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))

@@ -1,6 +1,7 @@
-"""Gradients of ONNX Runtime's own operators (com.microsoft) that files of decoders contain.
+"""Gradients of ONNX Runtime's own operators (com.microsoft), as in exported language models.
 
-Definitions are those of ONNX Runtime's ContribOperators.md. Most emitted nodes are standard ONNX.
+ONNX Runtime's ContribOperators.md defines the operators. Most nodes of their gradients are standard
+ONNX.
 """
 
 from __future__ import annotations
@@ -154,7 +155,11 @@ def _require_frozen_angles(node: Node, *input_indices: int) -> None:
 
 
 def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
-    """Queries or keys ``x`` are [B, heads, L, E]."""
+    """Rotate queries or keys ``x`` [B, heads, L, E] by their positions' angles.
+
+    With ``back``, rotate by the negative angles. Without the node's attribute ``do_rotary``, return
+    ``x`` unchanged.
+    """
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))

@@ -83,10 +83,10 @@ def _bias_cotangent(dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dX with respect to a convolution's input, by the fastest method that fits.
+    """Gradient dX with respect to a convolution's input, by the first method that applies.
 
-    The methods are the blocked layout, a matrix product for a kernel of one element, and the
-    transposed convolution.
+    The methods are a convolution in ONNX Runtime's blocked layout (NCHWc), a plain convolution for
+    kernels of one element, and a transposed convolution.
     """
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
     if dx is not None:
@@ -101,7 +101,7 @@ def _is_pointwise(view: Window) -> bool:
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW with respect to a convolution's kernels, by the first method that fits.
+    """Gradient dW with respect to a convolution's kernels, by the first method that applies.
 
     Shapes: x [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
     """

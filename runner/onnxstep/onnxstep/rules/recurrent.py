@@ -50,10 +50,11 @@ def lstm(
 ) -> Cotangents:
     """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
 
-    C' and h' are the states after a step. The gates are σ(z), and c = φ(z), with z = x Wᵀ + h Rᵀ +
-    b. Then dC' = dh' o ψ'(C'), dC = dC' f, dh = dz R, and
+    C' and h' are the states after a step. z = x Wᵀ + h Rᵀ + b has the parts (z_i, z_o, z_f, z_c).
+    The gates are σ of their parts, and c = φ(z_c). The path through h' adds dh' o ψ'(C') to dC'.
+    Then dC = dC' f, dh = dz R, and
 
-    dz = (dC' c σ'(i), dh' ψ(C') σ'(o), dC' C σ'(f), dC' i φ'(c)).
+    dz = (dC' c σ'(z_i), dh' ψ(C') σ'(z_o), dC' C σ'(z_f), dC' i φ'(z_c)).
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -80,7 +81,11 @@ def _sweep_lstm_backwards(
     dh_by_dc: Sequence[Value],
     forget_gates: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C."""
+    """Gradients of z [T·B, 4·H] in all steps (see ``lstm``), and of the initial states h0 and C0.
+
+    Each sequence has a tensor for each step. The product of ``dz_factors`` [B, 4·H] and
+    (dC', dh', dC', dC') is dz. ``dh_by_dc`` is the derivative of h' with respect to C'.
+    """
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
         dc = dh * dh_by_dc[step]
@@ -112,7 +117,7 @@ class _LstmValues:
 
 
 def _recomputed_lstm_values(run: Direction, z: Sequence[Value]) -> _LstmValues:
-    """``z`` has the arguments of the gates i, o, f and of the candidate c."""
+    """Gates, candidates and cell states of all steps; ``z`` has the arguments of i, o, f and c."""
     sigma, phi, _ = run.activations
     c = phi(z[3])
     i, o, f = map(sigma, z[:3])
@@ -136,10 +141,11 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """The equations of the forward pass are in ``gru``.
+    """Gradients of a direction's inputs; the equations of the forward pass are in ``gru``.
 
-    For the arguments of n, r and z: dn = dh' (1 - z) g'(n), dr = dn q f'(r), dz = dh' (h - n)
-    f'(z). With q = h Rᵀ + b', dq = dn r and dh = dh' z + (dz, dr, dq) R.
+    Let n = g(a_n), r = f(a_r), z = f(a_z) and q = h Rᵀ + b'. Then da_n = dh' (1 - z) g'(a_n),
+    da_r = da_n q f'(a_r), da_z = dh' (h - n) f'(a_z) and dq = da_n r. The gradient of h is
+    dh = dh' z + (da_z, da_r, dq) R.
     """
     f, g = run.activations
     parts = _GruWeights(run)
@@ -159,7 +165,10 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
 
 
 class _GruWeights:
-    """The gates are z and r; "new" marks values of the candidate n."""
+    """Weights and biases of a GRU direction, split between the gates and the candidate.
+
+    Names with "gates" are for z and r, names with "new" for the candidate n (see ``gru``).
+    """
 
     def __init__(self, run: Direction) -> None:
         self._run = run
@@ -176,13 +185,17 @@ class _GruWeights:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def candidate_bias(self, side: int) -> Value | None:
-        """``side`` 0 selects b, and 1 selects b' (see ``gru``)."""
+        """Bias b of the candidate for ``side`` 0, b' for 1 (see ``gru``); None without biases."""
         return self._new_biases[side] if self._new_biases else None
 
     def direction_cotangents(
         self, d_gates: Value, dn: Value, dh0: Value, dq: Value
     ) -> DirectionCotangents:
-        """``d_gates`` is (dz, dr). ``dn`` and ``dq`` are as in ``_sweep_gru``."""
+        """Gradients of the direction's inputs from those of the gates and of the candidate.
+
+        ``d_gates`` [T·B, 2·H] is (da_z, da_r), and ``dn`` is da_n. ``_sweep_gru`` defines these
+        gradients and ``dq``. ``dh0`` is the gradient of the initial state.
+        """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
             d_gates, [run.x, run.h_before], biased=biased
@@ -213,7 +226,11 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Sum of dz R and, where given, of ``direct`` and of ``run.dh`` for the step before."""
+    """Gradient of the hidden state before ``step``.
+
+    Add dz R, ``direct`` and the gradient that this state gets from the node's outputs. ``direct``
+    is the part of the gradient that does not pass through dz.
+    """
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:
@@ -222,6 +239,6 @@ def _hidden_gradient_before(
 
 
 def _cotangents_from_dz(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """``dz`` is the gradient of z = x Wᵀ + h Rᵀ + b."""
+    """Gradients of weights, biases and initial state; ``dz`` is that of z = x Wᵀ + h Rᵀ + b."""
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -1,4 +1,8 @@
-"""Two tables and ONNX's schemas decide which inputs and outputs may be fp16 or bf16."""
+"""Inputs and outputs of nodes that may be fp16 or bf16 instead of float32.
+
+``WIDE`` names the operators that stay float32 in inference, ``WIDE_IN_TRAINING`` those that stay
+float32 in training. For ONNX's other operators, the schemas decide.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,13 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """``WIDE_IN_TRAINING`` has the operators of ``WIDE`` and more; all are operators of ONNX."""
+    """ONNX has all operators that stay float32; training keeps more in float32 than inference."""
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 
 
 def test_the_schema_of_the_opset_decides() -> None:
-    """At opset 18, Conv's inputs may be fp16 but not bf16; at opset 22, its output may be bf16."""
+    """ONNX's schema allows fp16 but not bf16 for Conv at opset 18, and bf16 at opset 22."""
     node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
     assert allowed_inputs(node, schema("Conv", 18), FP16) == [True] * 3
     assert allowed_inputs(node, schema("Conv", 18), BF16) == [False] * 3

@@ -1,4 +1,7 @@
-"""Tensors that exporters mark as buffers, and tensors that look typed by hand, are not weights."""
+"""Buffers, and tensors whose numbers look like literals in source code, are not weights.
+
+Exporters mark the buffers. Literals are, for example, 0.5, a mask or a row of positions.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def test_weights_are_trained(nodes: str, value: object) -> None:
 
 @pytest.mark.parametrize(("nodes", "value"), UNTRAINED.values(), ids=UNTRAINED)
 def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> None:
-    """``constants`` lists bounds, masks, angles and numbers that look typed by hand."""
+    """``constants`` lists bounds, masks, angles and numbers that look like literals in code."""
     assert list(constants(model_with(nodes, a=value))) == ["a"]
 
 
@@ -97,7 +100,7 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """A tensor that PyTorch marks as a buffer becomes a parameter only by ``as_parameters``."""
+    """A buffer of PyTorch is not a parameter until the function ``as_parameters`` marks it so."""
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}
@@ -106,7 +109,7 @@ def test_the_exporter_knows_best() -> None:
 
 
 def test_a_model_of_such_numbers_alone_is_trained() -> None:
-    """If all stored tensors of a model look typed by hand, all are parameters."""
+    """If all stored tensors of a model look like literals in source code, all are parameters."""
     text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
     assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
 
@@ -145,7 +148,10 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """``constants`` gives a folded tensor the reason ``why``, or omits it if ``why`` is empty."""
+    """``constants`` maps a tensor that the exporter folded to a reason that contains ``why``.
+
+    If ``why`` is empty, ``constants`` omits the tensor, so the tensor is trained.
+    """
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

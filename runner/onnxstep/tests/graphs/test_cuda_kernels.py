@@ -48,7 +48,7 @@ def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list
 
 
 def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
-    """A Gemm kernel whose table entry has no last version serves only its first version."""
+    """A table entry for Gemm from version 13 on, without a last version, covers only version 13."""
     kernels = [
         kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.last_version is None
     ]

@@ -37,7 +37,11 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """If ``is_restored``, ``merged`` lists the copy that ``second`` reads, otherwise nothing."""
+    """``merged`` lists an Identity's output only if PyTorch probably merged two equal tensors.
+
+    An operator ``first`` reads a tensor; an operator ``second`` reads that tensor's Identity.
+    ``is_restored`` says whether ``merged`` lists the Identity's output.
+    """
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),

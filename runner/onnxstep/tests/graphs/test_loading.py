@@ -49,7 +49,10 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """The lengths of ``data`` without the last metadata entry, without the last two, and so on."""
+    """Lengths to which the model file ``data`` can be cut and still be a whole model.
+
+    The metadata entries are at the end of the file. Each cut removes some of them completely.
+    """
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:
