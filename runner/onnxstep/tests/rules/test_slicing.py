@@ -1,4 +1,4 @@
-"""Further tests of Pad, Slice, Concat and Split, with forms that onnx's evaluator lacks."""
+"""Gradients of Pad, Slice, Concat and Split in rare cases: negative pads, empty slices, unused parts."""
 
 from __future__ import annotations
 
