@@ -109,7 +109,7 @@ def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _first_use_by_value(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """For each value, by name, the operator that reads it first, and the index of the input.
+    """Map each value's name to the operator that reads the value first, and the input index.
 
     If an Unsqueeze reads the value, the first use of the Unsqueeze's result counts instead.
     """

@@ -60,7 +60,7 @@ def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) ->
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """With BatchNormalization on CUDA, one Mul and no Sub has a result as large as the batch."""
+    """With BatchNormalization, a CUDA step has one Mul and no Sub over the whole batch."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1

@@ -173,7 +173,7 @@ def test_running_statistics_move_once() -> None:
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
-    """The step of a one-layer model does not change, since recomputing would save no memory."""
+    """Recomputation does not change the step of a one-layer model, as it would save no memory."""
     model = model_of_text(
         "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )

@@ -188,7 +188,7 @@ def test_patterns_choose_what_is_differentiated() -> None:
 
 
 def test_merged_tensors_are_differentiated_as_written() -> None:
-    """The gradient of a tensor that an exporter stored for two equal tensors is the sum of both."""
+    """A tensor that an exporter stored for two equal tensors gets the sum of both gradients."""
     got = vjp_graph(merged(), ["0.norm.bias"])
     restored = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
     feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
@@ -326,7 +326,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """A weight's gradient is right in a model that also computes positions from a tensor's shape."""
+    """A weight's gradient is right in a model that also computes positions from tensor shapes."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "

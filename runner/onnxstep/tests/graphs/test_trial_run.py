@@ -37,10 +37,7 @@ def test_a_call_that_ends_its_process_is_refused() -> None:
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """A segmentation fault in the forked process raises MemoryError if a memory limit is set.
-
-    The memory limit is that of the calling process.
-    """
+    """A crash of the forked process raises MemoryError if this process has a memory limit."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"

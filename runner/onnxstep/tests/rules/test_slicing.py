@@ -1,4 +1,4 @@
-"""Gradients of Pad, Slice, Concat and Split in rare cases: negative pads, empty slices, unused parts."""
+"""Gradients of Pad, Slice, Concat and Split for negative pads, empty slices and unused parts."""
 
 from __future__ import annotations
 
