@@ -1,8 +1,8 @@
 """The nine light models of the onnx package as training tasks without stored weights.
 
 In the package, the weights of these models are ConstantOfShape nodes, so that all elements of a
-weight are equal. Here the weights become parameters with random first values, which can be trained.
-The final Softmax is removed, since the loss contains it.
+weight are equal. Here the weights become parameters with random initial values, which can be
+trained. The final Softmax is removed, since the loss contains it.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _first_use_by_value(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index; a use by Unsqueeze counts as the first use of its result."""
+    """Map each value's name to the operator that reads the value first, and the input index.
+
+    If an Unsqueeze reads the value, the first use of the Unsqueeze's result counts instead.
+    """
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):

@@ -30,10 +30,10 @@ class Recurrent(OpRun):
     default: tuple[str, ...] = ()
 
     def step(self, functions: list[Function], z: tuple[Array, ...], *state: Array) -> Any:
-        """Return the new hidden and cell state of a sequence.
+        """Return the new hidden state and cell state of a sequence after one step.
 
-        ``z`` has the weights W and R and their biases. ``state`` has the input, the hidden state
-        and the cell state.
+        ``functions`` are the activation functions. ``z`` holds the weights W and R and their
+        biases. ``state`` holds the input x, the hidden state h and the cell state c.
         """
         raise NotImplementedError
 

@@ -77,7 +77,10 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step uses the blocked layout, and its results are close to those of a portable step."""
+    """A CPU step uses the blocked layout.
+
+    Its results are close to those of a step for any provider.
+    """
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -101,7 +104,10 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step of a depthwise convolution uses the blocked layout and equals a portable step."""
+    """A CPU step of a depthwise convolution uses the blocked layout.
+
+    Its results are close to those of a step for any provider.
+    """
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")

@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize a batch in few passes over it, with the results of a portable step."""
+"""Steps for CUDA normalize a batch with few nodes, and equal steps for any provider."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA or, unless ``cuda``, for any provider; does not train ``frozen``."""
+    """A training step for CUDA, or for any provider if ``cuda`` is false.
+
+    ``frozen`` names a tensor that the step does not train; "" is none.
+    """
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []
     options = StepOptions(loss="mse", provider=provider, precision=precision, freeze=freeze)
@@ -51,13 +54,13 @@ def step_of(
 @pytest.mark.parametrize("opset", [16, 18])
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) -> None:
-    """A CUDA step equals a portable step, whether or not the running mean is frozen."""
+    """A CUDA step equals a step for any provider, whether or not the running mean is frozen."""
     plain, cuda = (step_of(normalizing(opset), cuda=on, frozen=frozen) for on in (False, True))
     assert_alike_on_cuda(plain, cuda)
 
 
 def test_normalization_on_cuda_takes_few_passes() -> None:
-    """In a CUDA step that normalizes a batch, only one Mul and no Sub has a result of its shape."""
+    """With BatchNormalization, a CUDA step has one Mul and no Sub over the whole batch."""
     counts = Counter(node.op_type for node in step_of(normalizing(), cuda=True).graph.node)
     assert counts["BatchNormalization"] == 2
     assert counts["LayerNormalization"] == 1

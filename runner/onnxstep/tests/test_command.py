@@ -37,7 +37,10 @@ def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
-    """ONNX Runtime trains with only the two written files, and the loss falls."""
+    """ONNX Runtime trains with only the two files that the command writes, and the loss falls.
+
+    The files are the training step and the initial values.
+    """
     out = tmp_path / "step.onnx"
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
@@ -73,7 +76,7 @@ def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
-    """The first values of an fp16 step are fp32 and include the loss scale."""
+    """The initial values written for an fp16 step are fp32 and include the loss scale."""
     out = tmp_path / "step.onnx"
     process = onnxstep(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
     assert process.returncode == 0, process.stderr
@@ -225,7 +228,10 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze take patterns, and a warning about merged tensors is printed to stderr."""
+    """--wrt and --freeze take patterns.
+
+    If the exporter stored equal tensors of two layers once, a warning is printed to stderr.
+    """
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
     arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")

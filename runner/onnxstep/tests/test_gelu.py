@@ -59,7 +59,10 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """Products that are no GELU do not change, nor does a GELU with a part that others read."""
+    """Products that are no GELU do not change.
+
+    A GELU does not change either if a second node reads its factor ½ (1 + erf …).
+    """
     assert with_halving_last(model) == model
 
 
@@ -67,7 +70,7 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
     "last", ["h = Mul(half, s) g = Mul(x, h)", "p = Mul(x, s) g = Mul(p, half)"]
 )
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
-    """A step for CUDA has ONNX Runtime's Gelu node, with the plain step's results."""
+    """A step for CUDA has ONNX Runtime's Gelu node, and equals a step for any provider."""
     model = gelu(f"{last} y = Mul(g, z)")
     graph = model.graph
     numbers = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]

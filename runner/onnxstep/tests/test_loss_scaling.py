@@ -19,7 +19,7 @@ TOO_LARGE = LossScaling(initial=2.0**24)
 
 
 def stepping(scaling: LossScaling | None, optimizer: str = "adam", **settings: object) -> Stepping:
-    """The perceptron's training step in fp16, started from the perceptron's first weights."""
+    """The perceptron's training step in fp16, started from the perceptron's initial weights."""
     options = {"precision": "fp16", "loss_scaling": scaling, **settings}
     return Stepping(
         training_step(perceptron(), StepOptions(optimizer=optimizer, **options)),

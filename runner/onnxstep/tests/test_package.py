@@ -1,4 +1,4 @@
-"""The package has its public names; importing ``onnxstep.errors`` loads neither onnx nor numpy."""
+"""Every name in ``__all__`` can be imported; ``onnxstep.errors`` imports neither onnx nor numpy."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ CHAINS = {
 
 
 def steps(model: onnx.ModelProto) -> tuple[TrainingStep, TrainingStep]:
-    """The plain step, and the step with recomputed segments."""
+    """The step without recomputation, and the step with recomputed segments."""
     plain, again = (
         training_step(model, StepOptions(loss="mse", optimizer="adam", seed=1, rematerialise=kind))
         for kind in ("none", "sqrt")
@@ -94,7 +94,10 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
 
 @pytest.mark.parametrize("opset", [11, 13])
 def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
-    """Recomputing keeps updates for models of old opsets, whose Reshape lacks ``allowzero``."""
+    """Recomputing does not change the update of a model at an old opset.
+
+    The Reshape of these opsets lacks the attribute ``allowzero``.
+    """
     layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
     model = model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "
@@ -126,7 +129,7 @@ def test_the_second_computation_survives_the_session(tmp_path) -> None:
 
 
 def test_weights_of_four_bits_become_floats_again() -> None:
-    """Dequantized 4-bit weights are recomputed, which saves memory and keeps the results."""
+    """Dequantized 4-bit weights are recomputed, which saves memory and changes no result."""
     width = 80  # constants of this size are not folded
     layers = "".join(
         f" w{i} = DequantizeLinear <axis = 0> (codes{i}, scale)"
@@ -170,7 +173,7 @@ def test_running_statistics_move_once() -> None:
 
 
 def test_a_graph_with_nothing_to_save_stays_as_it_is() -> None:
-    """A model of one layer gets the plain step, since nothing in it is worth recomputing."""
+    """Recomputation does not change the step of a one-layer model, as it would save no memory."""
     model = model_of_text(
         "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )

@@ -35,7 +35,10 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """Each doubt about the trained tensors is a ModelWarning that points to the caller's file."""
+    """``training_step`` warns of likely mistakes in the choice of trained tensors.
+
+    Each warning is a ModelWarning that points to the caller's file.
+    """
     with pytest.warns(ModelWarning, match=r"each is trained separately: 1\.norm\.weight") as caught:
         step = training_step(merged(), StepOptions(loss="mse"))
     assert [str(warning.message) for warning in caught] == [*step.trained_set.doubts]
@@ -44,7 +47,10 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """Scales that the exporter merged are trained apart, and the evaluation graph reads both."""
+    """If the exporter stored equal scales of two layers once, a step trains each scale separately.
+
+    The evaluation graph takes both scales.
+    """
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

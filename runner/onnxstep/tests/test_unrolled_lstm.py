@@ -70,7 +70,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Assert that the CPU step equals the portable step; return the CPU step's operators."""
+    """Assert that a CPU step equals a step for any provider; return the CPU step's operators."""
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()
@@ -83,7 +83,7 @@ def agree(model: onnx.ModelProto) -> set[str]:
 @pytest.mark.parametrize("inputs", ["b,,h0,c0", ",,h0", "b"])
 @pytest.mark.parametrize("output", ["all", "last", "every"])
 def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: str) -> None:
-    """A CPU step has no LSTM node and equals the portable step."""
+    """A CPU step has no LSTM node and equals a step for any provider."""
     assert "LSTM" not in agree(layer(direction, inputs=inputs, output=output))
 
 

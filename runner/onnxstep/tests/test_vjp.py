@@ -18,7 +18,10 @@ ONES = np.ones(3, dtype=np.float32)
 
 
 def test_the_contract_of_names_and_shapes() -> None:
-    """Each float output y gets an input y_cotangent, and each source x an output x_gradient."""
+    """Each float output y gets an input y_cotangent.
+
+    Each tensor x with respect to which the model is differentiated gets an output x_gradient.
+    """
     model = model_of_text(
         "g (float[3] x, float[3] w) => (float[3] y, float[3] z) { y = Mul(x, w) z = Add(y, w) }"
     )
@@ -185,7 +188,7 @@ def test_patterns_choose_what_is_differentiated() -> None:
 
 
 def test_merged_tensors_are_differentiated_as_written() -> None:
-    """The gradient of a merged tensor is the sum of the original tensors' gradients."""
+    """A tensor that an exporter stored for two equal tensors gets the sum of both gradients."""
     got = vjp_graph(merged(), ["0.norm.bias"])
     restored = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
     feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
@@ -215,7 +218,10 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """Aᵀ v has the right result and gradients, but ONNX Runtime would fuse its nodes wrongly."""
+    """The product Aᵀ v has the right result and gradients.
+
+    ONNX Runtime would compute the model's own nodes wrongly, so the graph has other nodes.
+    """
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
@@ -320,7 +326,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """If a graph computes positions from shapes alone, a weight's gradient is still right."""
+    """A weight's gradient is right in a model that also computes positions from tensor shapes."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "
@@ -384,7 +390,7 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """A step needs no sizes for the dimensions of declared values that it does not compute."""
+    """Declared values that no node of the step computes need no sizes for symbolic dimensions."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"

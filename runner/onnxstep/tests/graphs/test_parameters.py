@@ -1,4 +1,7 @@
-"""Parameters, data inputs and first values of files with and without stored weights."""
+"""Which tensors of a file are parameters, which are data, and the parameters' initial values.
+
+The files have stored weights, or list their parameters in the metadata.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ def test_input_is_a_tensor() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "double", "float16", "bfloat16"])
 def test_values_have_the_declared_type_and_shape(kind: str) -> None:
-    """A parameter of any of ONNX's float types gets first values of this type."""
+    """A parameter of any of ONNX's float types gets initial values of this type."""
     text = f"g ({kind}[2, 3] a) => ({kind}[2, 3] y) {{ y = Neg(a) }}"
     (value,) = materialise(listing(text, {"a": A})).values()
     expected = onnx.TensorProto.DataType.Value(kind.upper())
@@ -136,14 +139,20 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("name", "count"), [("mnist_mlp", 669_706), ("mnist_cnn", 1_199_882)])
 def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: int) -> None:
-    """The model ``name`` has ``count`` parameters, as in Woolf's paper, and one data input."""
+    """The model ``name`` has ``count`` parameters and a single data input.
+
+    The models are those of Max Woolf's benchmark "Benchmarking TensorFlow on Cloud CPUs" (2017).
+    """
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """Each tensor that an exporter merged has its own first value and is trained separately."""
+    """If an exporter stored equal tensors once, ``materialise`` returns a value for each of them.
+
+    ``parameters`` lists only the stored tensor.
+    """
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
     assert [parameter.name for parameter in parameters(model)] == names

@@ -26,7 +26,7 @@ def model(
     stored: dict[str, Any] | None = None,
     opset: int = 18,
 ) -> onnx.ModelProto:
-    """A bound model whose inputs and outputs are fp32, except that an input called i is int64."""
+    """A model with fixed shapes; inputs and outputs are fp32, but an input named i is int64."""
     graph = helper.make_graph(
         nodes,
         "tiny",
@@ -103,7 +103,7 @@ def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_listed_parameters_are_drawn_in_half(half: int) -> None:
-    """Parameters listed in the metadata become ``half``, with first values rounded from fp32."""
+    """Parameters listed in the metadata become ``half``, with initial values rounded from fp32."""
     plain = model(
         [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
     )

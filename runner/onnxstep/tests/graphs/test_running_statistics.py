@@ -1,4 +1,4 @@
-"""The readers of a tensor decide whether it is a running statistic or a parameter."""
+"""Whether a tensor is a running statistic or a parameter depends on which nodes read it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """Stored statistics are state, and ``materialise`` lists their values after the parameters."""
+    """``state`` lists the stored mean and variance of a layer, and ``parameters`` does not.
+
+    ``materialise`` returns the values of the parameters, then those of the mean and variance.
+    """
     model = stored(LAYER)
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))
@@ -83,7 +86,7 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """Statistics listed in the metadata are state, with values from the listed distribution."""
+    """``state`` lists the statistics in a file's metadata, with the distribution of the values."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]

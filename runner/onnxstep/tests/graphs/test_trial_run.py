@@ -37,7 +37,7 @@ def test_a_call_that_ends_its_process_is_refused() -> None:
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """If the process has a memory limit, a segmentation fault in the copy raises MemoryError."""
+    """A crash of the forked process raises MemoryError if this process has a memory limit."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"
@@ -60,7 +60,10 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_exception_is_an_end() -> None:
-    """If a call raises an exception, ``require_end`` returns, and this process does not change."""
+    """If the call raises an exception in the forked process, ``require_end`` returns normally.
+
+    The call changes no variable of the calling process.
+    """
     changed: list[int] = []
 
     def fail() -> None:

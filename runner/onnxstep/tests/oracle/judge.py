@@ -120,7 +120,11 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Name, evaluator and float64 model of each way to compute outputs, in the order to try."""
+    """The evaluators to try in order for the model's outputs.
+
+    Each has a name and the float64 model that it runs. The last model consists of the nodes of the
+    gradient graph ``backward`` that compute the outputs.
+    """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
         ("reference", reference, exact),
@@ -157,7 +161,10 @@ class DisagreementError(Exception):
 
 
 def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Array]) -> None:
-    """Float outputs may differ by the rounding of fp16."""
+    """Raise DisagreementError if a float output has another shape or differs by over 1 % + 0.001.
+
+    The tolerance allows for outputs that were rounded to fp16.
+    """
     for name, y in expected.items():
         if is_float(y):
             same = computed[name].shape == y.shape and np.allclose(
@@ -168,7 +175,10 @@ def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Ar
 
 
 def _smooth_question_and_slopes(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """Move ``question`` to inputs where the model is smooth."""
+    """Change the inputs slightly until the model is smooth there; return the new test and slopes.
+
+    Raises NotSmoothError if no attempt succeeds.
+    """
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -248,7 +258,11 @@ def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
 
 
 def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The gradient graph at an opset that ONNX Runtime supports; None if there is none."""
+    """The gradient graph ``backward`` if ONNX Runtime supports its opset.
+
+    Otherwise the model of the test ``there`` gets the newest opset that ONNX Runtime supports, and
+    is differentiated again. None if this raises a ModelError.
+    """
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward
     try:
@@ -262,8 +276,9 @@ def errors(
 ) -> Iterator[str]:
     """Yield a line for each input whose gradient · direction differs from the measured slope.
 
-    The allowed difference is the slope's ``noise``, plus ``floor`` times its ``level``, plus
-    ``tolerance`` times the larger of its ``scale`` and the norm of gradient times direction.
+    The allowed difference is noise + floor · level + tolerance · max(scale, n). ``noise``,
+    ``level`` and ``scale`` belong to the slope. The norm n is that of the elementwise product of
+    gradient and direction.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

@@ -143,7 +143,7 @@ def _without_a_rule(
 
 
 def _refusal_note(verdict: Verdict) -> str:
-    """The reason is shortened for a table cell, and names of nodes are left out."""
+    """The reason why the test was refused, shortened for a table cell and without node names."""
     text = verdict.reason.split("cannot be differentiated: ")[-1].split("; the node lies on")[0]
     short = text if len(text) <= _LONGEST_NOTE else text[:_LONGEST_NOTE].rsplit(" ", 1)[0] + " …"
     return short.replace("|", "\\|")

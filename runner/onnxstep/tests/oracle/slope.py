@@ -61,7 +61,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Products of u and the difference quotient of f over ``times`` steps to each side."""
+            """Elements of u · (f(x + h v) - f(x - h v)) / (2 h) for h = ``times`` · ``step``."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)

@@ -1,4 +1,4 @@
-"""Further tests of reading and writing at indices: embeddings, old opsets and ties."""
+"""Gradients of Gather in an embedding at several opsets, and of ScatterElements with ties."""
 
 from __future__ import annotations
 

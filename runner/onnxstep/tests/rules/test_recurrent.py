@@ -1,4 +1,4 @@
-"""Recurrent layers that are refused, and losses of a single final state."""
+"""Unsupported recurrent layers are refused; a loss may depend on only one final state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further tests of Pad, Slice, Concat and Split, with forms that onnx's evaluator lacks."""
+"""Gradients of Pad, Slice, Concat and Split for negative pads, empty slices and unused parts."""
 
 from __future__ import annotations
 
