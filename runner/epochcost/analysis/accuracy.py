@@ -42,7 +42,7 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all planned epochs, because it had no target or missed it."""
+        """Whether every repeat ran all its epochs: it had no target, or missed the target."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property

@@ -29,7 +29,8 @@ class JobCost:
     """Cost of an epoch of training, or of a million inferences, under ``price``.
 
     If the job ran on only a part of the machine's vCPUs, ``basis`` says how the price of this part
-    was derived from ``price``. It is empty if the job ran on the whole machine.
+    was derived from ``price``. It is empty if the job ran on the whole machine, or if no price of
+    the part can be derived.
     """
 
     cost: Cost

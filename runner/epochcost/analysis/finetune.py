@@ -118,8 +118,8 @@ class FinetuneAnswer:
 
     ``offers`` are sorted by cost; those with a ``reservation`` come last. ``memory`` lists what
     fills the memory of a device of ``choice``. ``odds`` are by machine id. ``refused`` has the
-    machines without an offer, with reasons. ``published`` has the published trainings of this model
-    by this method. ``chips`` names every chip on which any training was published.
+    machines that are left out, with reasons. ``published`` has the published trainings of this
+    model by this method. ``chips`` names every chip on which any training was published.
     """
 
     demand: TrainingDemand

@@ -42,10 +42,10 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``embeddings`` counts the parameters of embeddings and head, ``adapters`` those of low-rank
-    adapters of rank 1. ``attention_width`` is the number of values per token that the attention of
-    one layer stores for the backward pass. ``active_width`` is the total feed-forward width of the
-    experts that process a token.
+    ``embeddings`` is the number of parameters of the embeddings and the head. ``adapters`` is the
+    number of parameters of low-rank adapters of rank 1. ``attention_width`` is the number of values
+    per token that the attention of one layer stores for the backward pass. ``active_width`` is the
+    total feed-forward width of the experts that process a token.
     """
 
     embeddings: int

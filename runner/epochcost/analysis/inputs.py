@@ -47,8 +47,8 @@ class _RatiosFile(BaseModel):
     ``models`` has ratios for training on a CPU: by model, batch size, threads and PyTorch's mode
     ("eager" or "compile"). ``gpu`` has ratios for training on a GPU: by model, precision, batch
     size and PyTorch's mode. ``inference`` has ratios for inference on the CPU named ``cpu``: by
-    model, batch size, threads and runtime. If a model was compared at other sizes than its spec
-    states, ``dimensions`` has these sizes: by model and name of the dimension.
+    model, batch size, threads and runtime. If a model was compared with another length than its
+    spec states, such as 256 tokens, ``dimensions`` has this length: by model and graph dimension.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -90,9 +90,10 @@ class StepRatios:
     """Ratios of our time for a training step to the time in PyTorch's fastest mode.
 
     ``worst`` has ratios on a CPU: by model, batch size and threads. ``gpu`` has ratios on a GPU: by
-    model, precision and batch size. If a model was compared at other sizes than its spec states,
-    ``dimensions`` has these sizes. ``slower_inference`` has the models whose inference takes over
-    5 % longer in our runtime than in another.
+    model, precision and batch size. If a model was compared with another length than its spec
+    states, such as 256 tokens, ``dimensions`` has this length: by model and graph dimension.
+    ``slower_inference`` has the models whose inference takes over 5 % longer in our runtime than in
+    another.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -300,7 +301,8 @@ def _declared_machine_by_host(
 ) -> Mapping[str, str]:
     """The id of each host's declared machine, by the fingerprint of the host's hardware.
 
-    A machine is declared if its spec states the hardware. A host with results under several
+    A machine is declared if its spec states its CPU and memory, instead of leaving them to be
+    detected. A host with results under several
     declared machines is left out.
     """
     declared: dict[str, set[str]] = {}

@@ -51,9 +51,9 @@ class MeasurableCell:
 class CellsValue:
     """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
-    An answer is the cheapest machine for a model and mode. ``answers`` is the number of answers
-    that improve by at least a tenth of the largest improvement, and ``saved`` is their mean
-    improvement. Cells that were chosen earlier count as measured.
+    An answer is the cheapest machine for a model and mode. Only answers that gain at least a tenth
+    of the largest gain count: ``answers`` is their number, and ``saved`` is their mean gain. Cells
+    that were chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]

@@ -87,8 +87,8 @@ class Observation:
 
     ``own_price`` is the id of the price that a published source states. ``doubts`` are sentences on
     why the figure may not repeat, or how the machine differs from its spec. ``watts`` is the power
-    that ``meters`` read during the steps. ``peak_memory_bytes`` is the peak of the
-    process that measured: of GPU memory for CUDA, else of the host's memory.
+    that ``meters`` read during the steps. ``peak_memory_bytes`` is the most memory that the
+    measuring process used: GPU memory for CUDA, else the host's memory.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
     the trial was pinned, None for all. ``agreement`` compares the outputs with those in fp32.

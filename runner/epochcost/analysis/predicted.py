@@ -132,7 +132,7 @@ def predict_times(
     """Predict training and inference of the models on every machine of the catalogue.
 
     By default, ``precision`` is each machine's usual one. Times are predicted for ONNX Runtime. On
-    GPUs, they are also predicted for the published program (in PyTorch, say) whose graph is most
+    GPUs, they are also predicted for the framework of the published benchmark whose graph is most
     similar to the model's. The batch is the largest in the spec that fits. On CPUs, inference is
     also predicted for the smallest batch. Without tables of published rates, nothing is predicted.
     Raises InputError for a table that cannot be read.

@@ -72,8 +72,9 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
-    To find the errors, all rows of an accelerator, generation, model or source are withheld and
-    predicted from the other rows. ``all`` has the errors over all rows, by what was withheld.
+    To find the errors, all published rates of an accelerator, generation, model or source are
+    withheld and predicted from the other rates. ``all`` has the errors over all rates, by what was
+    withheld: an accelerator, generation, model or source.
     ``groups`` has the errors for each withheld accelerator, generation, model and source.
     ``classes`` has those for withheld accelerators by source and mode, and by precision and mode.
 

@@ -60,9 +60,10 @@ class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
     ``costs`` has the changed costs, ``winners`` the changed cheapest choices. ``unsure`` counts
-    jobs that were measured again without a significant change. ``prices`` has sentences on changed
-    models, machines and prices that ``costs`` does not mention. ``added`` and ``removed`` are jobs
-    that are predicted in only one revision. ``problems`` has sentences on unusable files.
+    jobs that were measured again without a significant change. ``prices`` has sentences on added or
+    removed models, machines and studies, and on changed prices that ``costs`` does not mention.
+    ``added`` and ``removed`` are jobs that are predicted in only one revision. ``problems`` has
+    sentences on unusable files.
     """
 
     before: str
