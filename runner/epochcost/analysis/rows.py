@@ -152,9 +152,9 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group the rows with a time by software stack, the stack with the best evidence first.
 
     Stacks are compared by their first rows in ``ranking``. A row without a drawback
-    (``reservation``) comes first. If both or neither have a drawback, a row with a stated precision
-    comes first, then a measured row before a published and a predicted row. Ties go to published
-    software.
+    (``reservation``) comes first. If this does not decide, a row with a stated precision comes
+    first. Next, a measured row comes before a published row, and that before a predicted row. Ties
+    go to published software.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
