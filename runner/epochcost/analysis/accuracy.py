@@ -42,12 +42,12 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all its epochs without reaching the target accuracy."""
+        """Whether every repeat ran all its epochs: it had no target, or missed the target."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property
     def counted(self) -> tuple[Repeat, ...]:
-        """The repeats to average: those that reached the target accuracy, or all if none did."""
+        """The repeats to average: those that reached the target, or all repeats if none did."""
         reached = [repeat for repeat in self.record.repeats if repeat.ending == "reached"]
         return tuple(reached or self.record.repeats)
 
@@ -101,7 +101,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:
-    """Pairs of a published source and a training time that states an accuracy."""
+    """Pairs (source, timing) of the published training times with a stated accuracy."""
     return [
         (source, timing)
         for source in catalogue.published.values()

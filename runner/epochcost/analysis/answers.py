@@ -61,7 +61,8 @@ def times_of(
     """Find times of ``workloads`` (ids) in ``precision``.
 
     If ``precision`` is None, measured and published times of any precision count, and predictions
-    are in each machine's usual precision. Raises the errors of ``predict_times``.
+    are in each machine's usual precision. Raises InputError for a table of published rates that
+    cannot be read.
     """
     timed = [
         work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
@@ -112,11 +113,11 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """Convert the demanded examples to millions of examples of the length in the model's spec.
+        """Convert ``examples`` to millions of examples that have the length in the model's spec.
 
-        A text of ``tokens`` tokens counts in proportion to its length, although the time of
-        attention grows faster. Raises InputError if ``tokens`` is set but the model's examples are
-        not texts, or if ``tokens`` is more than the model reads.
+        The time of an example is assumed to be proportional to its number of tokens, although the
+        time of attention grows faster. Raises InputError if ``tokens`` is set but the model's
+        examples are not texts, or if ``tokens`` is more than the model reads.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -229,7 +230,7 @@ def _machine(candidate: Candidate[Offer]) -> Machine:
 
 
 def _draw_values(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
-    """Draw a candidate's time or cost, with machine starts and interruptions."""
+    """Random samples of a candidate's time or cost, including machine starts and interruptions."""
     job, time = candidate.key.job, candidate.key.job.work.time
     bills = [job.bill(end) for end in (time.low, time.mean, time.high)]
     values = [bill.total if quantity == "cost" else bill.elapsed_seconds for bill in bills]
@@ -271,7 +272,11 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 def _offers_by_stack(
     inputs: Inputs, demand: Demand
 ) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """The stack that ``demand`` names comes first, else the stack with the best evidence."""
+    """Offers of each software stack for ``demand``, and the machines without a time.
+
+    The first stack is the one that ``demand`` names, or by default the one with the best evidence.
+    Raises InputError if this stack has no time.
+    """
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)
     stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)

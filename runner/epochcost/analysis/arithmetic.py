@@ -90,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Counts from a file in a graph's folder are trusted. Other counts are cached in the folder
-    ``kept_in``.
+    A graph is not counted again if its folder has a file ``counts.json`` with the graph's counts.
+    Other counts are cached in the folder ``kept_in``.
     """
     for graph in filter(None, graphs):
         _memory.update(_read_stored_counts(graph.path.parent))

@@ -28,8 +28,9 @@ _Key = tuple[Machine, Mode, int]
 class JobCost:
     """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    ``basis`` says how the price of some vCPUs was derived from the machine's price; it is empty if
-    ``price`` is the price of the whole machine.
+    If the job ran on only a part of the machine's vCPUs, ``basis`` says how the price of this part
+    was derived from ``price``. It is empty if the job ran on the whole machine, or if no price of
+    the part can be derived.
     """
 
     cost: Cost
@@ -197,7 +198,7 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 def _group_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Leave out jobs without variants; a job's trial in default settings comes first."""
+    """Yield each job that has variants with its trials, the trial in default settings first."""
     keys = {_job_key(trial) for trial in variants}
     references = [
         trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys
@@ -216,7 +217,10 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 
 
 def _trials_by_vcpus(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
-    """An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all."""
+    """Pairs of a number of vCPUs and the trial on them, the fewest vCPUs first.
+
+    An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all.
+    """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {
         trial.machine.vcpus: trial for trial in trials if not trial.vcpus and trial.machine.vcpus

@@ -116,9 +116,10 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    ``offers`` are sorted by cost; those with a ``reservation`` come last. ``memory`` is for a
-    device of ``choice``. ``odds`` are by machine id. ``published`` has trainings of this model by
-    this method. ``chips`` are those of all published trainings.
+    ``offers`` are sorted by cost; those with a ``reservation`` come last. ``memory`` lists what
+    fills the memory of a device of ``choice``. ``odds`` are by machine id. ``refused`` has the
+    machines that are left out, with reasons. ``published`` has the published trainings of this
+    model by this method. ``chips`` names every chip on which any training was published.
     """
 
     demand: TrainingDemand
@@ -214,7 +215,10 @@ class TuningMarket:
     def _fastest_layouts(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """One layout for each kind of machine that can train. Raises InputError if none can."""
+        """The fastest layout on each kind of machine that can train, and refusals of the others.
+
+        Raises InputError if no machine can train.
+        """
         places, refused = serving_places(self._catalogue)
         hardware = self._catalogue.hardware.values()
         bare = {machine.name for machine in hardware if not machine.accelerators}

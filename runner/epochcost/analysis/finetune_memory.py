@@ -42,9 +42,10 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``embeddings`` includes the head. ``adapters`` counts parameters of low-rank adapters, per rank.
-    ``attention_width`` counts numbers stored per token and layer between attention's projections.
-    ``active_width`` is the total feed-forward width of a token's experts.
+    ``embeddings`` is the number of parameters of the embeddings and the head. ``adapters`` is the
+    number of parameters of low-rank adapters of rank 1. ``attention_width`` is the number of values
+    per token that the attention of one layer stores for the backward pass. ``active_width`` is the
+    total feed-forward width of the experts that process a token.
     """
 
     embeddings: int
@@ -127,9 +128,10 @@ def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str
 def _activation_and_logit_parts(
     counts: Counts, setting: TrainingQuestion, adapter_rank: int
 ) -> Iterator[MemoryPart]:
-    """A layer stores the inputs of matrix products, norms and activation functions.
+    """Yield the memory of activations and of logits.
 
-    A norm stores its input in fp32.
+    Each layer stores the inputs of its matrix products, norms and activation functions for the
+    backward pass. A norm stores its input in fp32.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)

@@ -44,9 +44,11 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 class _RatiosFile(BaseModel):
     """Our times divided by other frameworks' times.
 
-    ``models`` is for training, by model, batch size, threads and PyTorch's mode. ``inference``, on
-    ``cpu``, is by model, batch size, threads and runtime. ``gpu`` is for training, by model,
-    precision, batch size and mode. ``dimensions`` were used instead of the spec's.
+    ``models`` has ratios for training on a CPU: by model, batch size, threads and PyTorch's mode
+    ("eager" or "compile"). ``gpu`` has ratios for training on a GPU: by model, precision, batch
+    size and PyTorch's mode. ``inference`` has ratios for inference on the CPU named ``cpu``: by
+    model, batch size, threads and runtime. If a model was compared with another length than its
+    spec states, such as 256 tokens, ``dimensions`` has this length: by model and graph dimension.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -85,11 +87,13 @@ class SlowerInference:
 
 @dataclass(frozen=True, slots=True)
 class StepRatios:
-    """Ratios of our step times to PyTorch's in its fastest mode, where the ratio is largest.
+    """Ratios of our time for a training step to the time in PyTorch's fastest mode.
 
-    ``worst``, on a CPU, is by model, batch size and threads. ``gpu`` is by model, precision and
-    batch size. ``dimensions`` were used instead of the spec's. ``slower_inference`` has models
-    whose inference is over 5 % faster in another runtime.
+    ``worst`` has ratios on a CPU: by model, batch size and threads. ``gpu`` has ratios on a GPU: by
+    model, precision and batch size. If a model was compared with another length than its spec
+    states, such as 256 tokens, ``dimensions`` has this length: by model and graph dimension.
+    ``slower_inference`` has the models whose inference takes over 5 % longer in our runtime than in
+    another.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -124,7 +128,8 @@ class StepRatios:
 def read_ratios(path: Path) -> StepRatios:
     """Read the file of ratios; no ratios without a file. Raises ResultError for an invalid file.
 
-    Of the ratios to PyTorch's modes, only the largest is used: that to the fastest mode.
+    The file has a ratio for each mode of PyTorch. Only the largest is used, which belongs to the
+    fastest mode.
     """
     if not path.is_file():
         return StepRatios()
@@ -168,7 +173,11 @@ def _slower_inference(file: _RatiosFile) -> Iterator[tuple[str, SlowerInference]
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result without disturbed rounds, its file, and the file's address on the site."""
+    """A result, its file, and the file's address on the site.
+
+    A result consists of rounds, each measured in a new process. Rounds that other programs
+    disturbed are left out, unless all rounds were disturbed.
+    """
 
     result: Result
     path: Path
@@ -186,11 +195,13 @@ class StoredCeilings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that a build reads; each sentence in ``problems`` names a file with a problem.
+    """A project's specs, results and other records, from which all figures are computed.
 
-    ``limits`` has the ends of batch-size sweeps, ``trainings`` trainings to an accuracy,
-    ``reported`` imported runs. ``cache`` is a shared folder; None disables the cache. ``folders``
-    contain the results, ``docs`` the prediction errors.
+    Each sentence in ``problems`` names a file with a problem. ``limits`` has the largest batch
+    sizes that ran, ``trainings`` has trainings on real data, and ``reported`` has runs measured
+    with other tools. The keys of these three are files. ``cache`` is a shared folder of computed
+    values; None disables the cache. Results were read from ``folders``. The folder ``docs`` has the
+    files of ratios and of prediction errors.
     """
 
     catalogue: Catalogue
@@ -288,7 +299,12 @@ def read_inputs(
 def _declared_machine_by_host(
     catalogue: Catalogue, stored: Iterable[StoredResult]
 ) -> Mapping[str, str]:
-    """Hosts are fingerprints; a host with several declared machines is left out."""
+    """The id of each host's declared machine, by the fingerprint of the host's hardware.
+
+    A machine is declared if its spec states its CPU and memory, instead of leaving them to be
+    detected. A host with results under several
+    declared machines is left out.
+    """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
         if not catalogue.hardware[result.hardware].detected:
@@ -310,7 +326,11 @@ def _with_declared_machine(
 def _read_sound_records(
     folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
 ) -> dict[Path, SidecarT]:
-    """Appends faults to ``problems``. A record with a reason from ``fault_of`` is left out."""
+    """Read the records of one kind in a folder, by file, and add faults to ``problems``.
+
+    ``fault_of`` returns the reason why a record cannot be used, or None. Records with a reason are
+    left out.
+    """
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]
     sound: dict[Path, SidecarT] = {}

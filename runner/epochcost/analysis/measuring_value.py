@@ -49,9 +49,11 @@ class MeasurableCell:
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """The regret ``saved`` by measuring ``cells``, as a mean over the most improved answers.
+    """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
-    ``answers`` is the number of these answers. Cells that were chosen earlier count as measured.
+    An answer is the cheapest machine for a model and mode. Only answers that gain at least a tenth
+    of the largest gain count: ``answers`` is their number, and ``saved`` is their mean gain. Cells
+    that were chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -118,7 +120,10 @@ class _RivalPairs:
         self.revealed_variances = np.zeros(len(self.gaps))
 
     def measurable_pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pairs of times, of a job's cheapest way and of a rival."""
+        """Pair the time of each job's cheapest way with the time of each rival of that way.
+
+        Times are given as indices. A pair is left out unless both of its times are ``measurable``.
+        """
         pairs = zip(self.cheapest_times.tolist(), self.rival_times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 
@@ -196,7 +201,7 @@ def order_by_value(
 
     An answer is the cheapest machine for a model and mode of ``cells``. Cells that save nothing are
     not chosen, nor are cells without a predicted time, such as cells whose time has been measured.
-    Raises the errors of ``predict_times``.
+    Raises InputError for a table of published rates that cannot be read.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))
@@ -252,7 +257,10 @@ def _best_cell_by_time(
 
 
 def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> JointTimes:
-    """The errors of measured times are independent."""
+    """Collect the measured or else predicted times of ``workloads``, with their errors' covariance.
+
+    The error of a measured time is independent of all other errors.
+    """
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in workloads if name in models])
     measured = [each for each in observe(inputs, workloads) if each.stack == "onnxruntime"]

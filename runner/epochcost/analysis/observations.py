@@ -87,13 +87,14 @@ class Observation:
 
     ``own_price`` is the id of the price that a published source states. ``doubts`` are sentences on
     why the figure may not repeat, or how the machine differs from its spec. ``watts`` is the power
-    that ``meters`` read during the steps. ``peak_memory_bytes`` is the measuring process's, on the
-    host, or on the GPU for CUDA.
+    that ``meters`` read during the steps. ``peak_memory_bytes`` is the most memory that the
+    measuring process used: GPU memory for CUDA, else the host's memory.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
     the trial was pinned, None for all. ``agreement`` compares the outputs with those in fp32.
-    ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of the
-    logarithm of a predicted time / its mean, correlated between machines.
+    ``precision`` is that of most arithmetic, empty if unknown. For a prediction, ``draws`` are
+    samples of log(time / predicted time). The samples of a model on several machines are
+    correlated.
     """
 
     workload: Workload
@@ -172,7 +173,11 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time to bill; all but full trainings pay a share of a longer job's bill."""
+        """The machine time to bill for a goal.
+
+        A full training is billed as a job of its own. An epoch or a million inferences is billed as
+        a share of a longer job, without rounding and without machine starts.
+        """
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine

@@ -166,7 +166,7 @@ def normal_draws(time: Time, seed: int) -> Vector:
 
 
 def deviations(time: Time) -> tuple[float, float]:
-    """Standard deviations of the logarithm of a mean time, below and above the mean."""
+    """Standard deviations of log(time / mean): for times below the mean, then for times above."""
     mean, low = float(time.mean), max(float(time.low), float(time.mean) / WIDEST)
     return math.log(mean / low) / _DEVIATIONS, math.log(float(time.high) / mean) / _DEVIATIONS
 

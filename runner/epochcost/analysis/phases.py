@@ -73,7 +73,7 @@ class TimedDecoder:
     def sequences(self) -> tuple[int, ...]:
         """The numbers of sequences with which decoding was timed, ascending.
 
-        If a run ended before a prompt was timed, the result is empty.
+        Empty if no prefill was timed, because the time of a request needs both phases.
         """
         if not self.steps("prefill", 1):
             return ()

@@ -1,6 +1,6 @@
-"""Find a machine's devices for predictions of times, or why times cannot be predicted.
+"""Decide whether a machine's times can be predicted: find its devices, or say why not.
 
-``rates`` collects the rates from which predictions learn; ``predicted`` asks for the times.
+``rates`` collects the rates from which predictions learn; ``predicted`` predicts the times.
 """
 
 from __future__ import annotations

@@ -131,10 +131,11 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    By default, ``precision`` is each machine's usual one. On GPUs, times in the published program
-    with the most similar graph are also predicted. The batch is the largest in the spec that fits.
-    On CPUs, inference is also predicted for the smallest batch. Without tables of observations,
-    nothing is predicted. Raises InputError for a table that cannot be read.
+    By default, ``precision`` is each machine's usual one. Times are predicted for ONNX Runtime. On
+    GPUs, they are also predicted for the framework of the published benchmark whose graph is most
+    similar to the model's. The batch is the largest in the spec that fits. On CPUs, inference is
+    also predicted for the smallest batch. Without tables of published rates, nothing is predicted.
+    Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -168,7 +169,7 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield tasks on GPUs, then tasks on CPUs; nothing without tables of observations."""
+    """Yield tasks on GPUs, then tasks on CPUs; nothing without tables of published rates."""
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return
@@ -302,7 +303,10 @@ def _tasks_and_missing_times(
 def _tasks_by_software(
     model: Model, place: Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_PredictionTask]:
-    """With our runtime, inference on CPUs also has a task with ``least_batch``."""
+    """Yield the tasks for ONNX Runtime, if it runs on the machine, and one for ``program``, if any.
+
+    Inference in ONNX Runtime on a CPU has a second task, for the batch size ``least_batch``.
+    """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
             yield _PredictionTask(model, place, replace(work, batch=least_batch))
@@ -317,7 +321,11 @@ def _tasks_by_software(
 
 
 def _batch_sizes_by_mode(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """Training with frozen parameters has no batch sizes."""
+    """The batch sizes in the model's spec, for each mode whose times can be predicted.
+
+    Training with frozen parameters is left out: the known rates are of training that computes the
+    gradients of all parameters.
+    """
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes

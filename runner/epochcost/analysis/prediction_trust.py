@@ -72,9 +72,14 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
-    ``prices_of`` is the day of the newest price. ``groups`` are by withheld accelerator,
-    generation, model or source. ``classes`` are by source and mode, and by precision and mode.
-    ``ratios`` are for two accelerators. ``shown`` has rows for a chart.
+    To find the errors, all published rates of an accelerator, generation, model or source are
+    withheld and predicted from the other rates. ``all`` has the errors over all rates, by what was
+    withheld: an accelerator, generation, model or source.
+    ``groups`` has the errors for each withheld accelerator, generation, model and source.
+    ``classes`` has those for withheld accelerators by source and mode, and by precision and mode.
+
+    ``ratios`` has the errors of ratios between two accelerators, by what was withheld. ``shown``
+    has rows for a chart. ``prices_of`` is the day of the newest price.
     """
 
     digest: str

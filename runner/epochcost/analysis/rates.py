@@ -40,7 +40,10 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe ``vcpus`` vCPUs of the CPU ``make`` as a device; only ``vcpus`` sets its peaks."""
+    """Describe ``vcpus`` vCPUs of the CPU ``make`` as a device.
+
+    The device's peak rates are proportional to ``vcpus``, whatever the make.
+    """
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(

@@ -111,7 +111,11 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 
 def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """Prefer measured times, then published times, then predicted times."""
+    """Find the shortest full training on the spec's machine.
+
+    Measured times come before published times, and those before predicted times. Raises InputError
+    if no time is known.
+    """
     candidates = [
         observation
         for observation in observations
@@ -130,7 +134,10 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
 
 
 def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
-    """GB of these numbers in fp32. Raises InputError without a graph or a training."""
+    """Gigabytes of a model's parameters and optimizer states in fp32.
+
+    Raises InputError if the model has no graph that can be counted, or no training in its spec.
+    """
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

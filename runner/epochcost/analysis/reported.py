@@ -96,7 +96,11 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
 def _plan_and_hourly_cost(
     inputs: Inputs, record: ReportedRun, machine: Machine
 ) -> tuple[str, Cost]:
-    """The cost of all GPUs at the reader's price, else of all machines."""
+    """The price in words, and the cost of an hour of all GPUs or machines of the run.
+
+    If the reader gave a price per GPU-hour, the cost is that of all GPUs. Otherwise it is that of
+    all machines, at the price plan that the reader chose or else at the machine's usual price.
+    """
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:
@@ -114,7 +118,10 @@ def _plan_and_hourly_cost(
 
 
 def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read, tokens written, and seconds; for one second if any of these is missing."""
+    """The numbers of tokens read and written in a run, and the run's seconds.
+
+    If one of the three is unknown, the numbers are those of one second, from the run's rates.
+    """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0

@@ -134,7 +134,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _prices_of_observation(
     catalogue: Catalogue, observed: Observation, prices_by_machine: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """Return all plans, with the price that the source states; a single None without any price."""
+    """The machine's current prices and the price that the source states; (None,) without prices."""
     plans = prices_by_machine[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -149,11 +149,12 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group rows by software stack, surest stack first; times of two stacks do not compete.
+    """Group the rows with a time by software stack, the stack with the best evidence first.
 
-    The first row of ``ranking`` counts. Rows without a drawback (``reservation``) come first. Next
-    come rows with stated precision, then measured, published and predicted rows. Ties go to
-    published software.
+    Stacks are compared by their first rows in ``ranking``. A row without a drawback
+    (``reservation``) comes first. If this does not decide, a row with a stated precision comes
+    first. Next, a measured row comes before a published row, and that before a predicted row. Ties
+    go to published software.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -300,7 +301,7 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
 
 
 def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
-    """Raises InputError with the reason if the row has no cost."""
+    """Make the offer of a row; if the row has no cost, raise InputError with the reason."""
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")

@@ -1,7 +1,8 @@
 """Price inference at the rate that LoadGen, MLPerf's load generator, measured in a scenario.
 
-Requests arrive at random times or have a bound on latency. Rows of full batches are separate. For
-decoders, a serving engine batched the requests.
+In the scenario "server", requests arrive at random times and their latency may have a bound. In
+the scenario "offline", all requests are there at the start. Module ``rows`` prices inference that
+was timed in full batches, without requests. Requests to decoders are answered by a serving engine.
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ class ServedRate:
 
     ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``.
     Requests arrive at random times, so this rate may differ from the intended rate: by about a
-    tenth for a hundred requests.
+    tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
+    ``good_share`` is the share of requests whose latencies kept their bounds; None if unknown.
     """
 
     per_second: Decimal
@@ -260,7 +262,11 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield rates from the lowest to the highest; all others are shares of the highest."""
+    """Yield the measurements at each rate, the lowest rate first.
+
+    The last rate is the highest at which latencies kept their bounds. The other rates were set to
+    given percentages of the last rate.
+    """
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

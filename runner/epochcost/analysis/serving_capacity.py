@@ -241,7 +241,10 @@ class _LayoutForecast:
 
     @property
     def capacity(self) -> Capacity:
-        """The draws are logarithms of a request's machine time divided by its predicted value."""
+        """The capacity of the machine in this layout.
+
+        Its ``draws`` are samples of log(machine time of a request / predicted machine time).
+        """
         first, token, seconds = self.first_token, self.token, self.predicted_seconds
         drawn = self.request_seconds(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -335,7 +338,7 @@ def predicted_capacities(
 def _layout_forecasts(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_LayoutForecast]:
-    """One for each layout and each number of sequences that fits."""
+    """Yield a forecast for each layout and each number of sequences that fits the layout."""
     asked = []
     for layout in layouts:
         for sequences in layout.sequences(requests):

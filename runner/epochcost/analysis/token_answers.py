@@ -191,8 +191,8 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 class TokenMarket:
     """The machines and APIs of a project, which can answer requests to its decoders.
 
-    Inputs that several answers need are read only once. ``forecaster`` replaces the forecaster that
-    learns from the project's tables.
+    Inputs that several answers need are read only once. If the argument ``forecaster`` is None, the
+    forecaster learns from the project's tables of published rates.
     """
 
     def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
@@ -335,7 +335,11 @@ def _no_answer_message(answer: TokenAnswer) -> str:
 
 
 def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
-    """Without ``slow_capacities``, the requests' lengths were not timed."""
+    """State why a timed decoder cannot answer the requests.
+
+    If there are ``slow_capacities``, all of them exceed the latency bounds. If there are none, the
+    decoder was not timed at the requests' lengths.
+    """
     where = f"{timed.machine.name} in {timed.precision}"
     if slow_capacities:
         times = [(float(each.first.mean), float(each.token.mean)) for each in slow_capacities]

@@ -40,8 +40,8 @@ class Requests:
     """Requests to a decoder: their rate, their lengths in tokens, and bounds on latencies.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between tokens.
-    ``cached_share`` of a prompt is read from the cache, ``written_share`` written. If ``batch``,
-    answers may take a day.
+    ``cached_share`` is the share of a prompt that is read from the prompt cache. ``written_share``
+    is the share of a prompt that is written to this cache. If ``batch``, answers may take a day.
     """
 
     per_second: Decimal

@@ -41,11 +41,16 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on some devices of one kind, with one serving software.
 
-    ``step`` is for a token of each of 1, 2, 4, ... sequences with empty caches. Each cached token
-    adds ``cached``. Prompts read between tokens together add ``once``, and each adds a polynomial
-    of its length. ``read`` has the coefficients of the powers 0, 1 and 2. The first token takes
-    ``first[0]`` plus ``first[1]`` times the polynomial. ``spread`` has interval ends / mean: for
-    the first token, one sequence and several sequences.
+    ``step`` has the seconds to decode one token of each of 1, 2, 4, ... sequences with empty
+    caches. Each cached token adds ``cached`` seconds.
+
+    With several sequences, the software also reads a new prompt for each of them during an answer.
+    This adds ``once`` seconds to the answer, and for each prompt a polynomial of the prompt's
+    length. ``read`` has the polynomial's coefficients of the powers 0, 1 and 2. The first token
+    takes ``first[0]`` seconds plus ``first[1]`` times the polynomial.
+
+    ``spread`` has the low and the high end of three intervals, each divided by the mean. The
+    intervals are for the first token, a token of one sequence, and a token of several sequences.
     """
 
     layouts: tuple[Layout, ...]

@@ -98,7 +98,7 @@ def load_command(name: str) -> Any:
 
 
 def _set_class_and_example(app: typer.Typer, command_class: type[TyperCommand]) -> None:
-    """The example of a command's docstring is shown below the help."""
+    """Set the class of each command of ``app``, and show its docstring's example below its help."""
     for command in app.registered_commands:
         text = inspect.getdoc(command.callback) or ""
         command.help, _, example = text.partition("\n\nExample: ")
@@ -187,7 +187,10 @@ def _format_warning(
 
 
 def _missing_package_message(error: ModuleNotFoundError) -> str:
-    """Raises the error again if the package is our own."""
+    """Say which package is missing and how to install it.
+
+    Raises the error again if the package is our own.
+    """
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (

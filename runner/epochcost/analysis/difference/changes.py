@@ -57,11 +57,13 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Changes between the revisions ``before`` and ``after``; without any, other fields are empty.
+    """Changes between the revisions ``before`` and ``after``.
 
-    ``unsure`` counts jobs measured again without a significant change. ``prices`` has sentences on
-    models, machines and prices that ``costs`` omits. ``added`` and ``removed`` are predicted jobs.
-    ``problems`` are sentences on unusable files.
+    ``costs`` has the changed costs, ``winners`` the changed cheapest choices. ``unsure`` counts
+    jobs that were measured again without a significant change. ``prices`` has sentences on added or
+    removed models, machines and studies, and on changed prices that ``costs`` does not mention.
+    ``added`` and ``removed`` are jobs that are predicted in only one revision. ``problems`` has
+    sentences on unusable files.
     """
 
     before: str
@@ -149,9 +151,10 @@ def _changed_winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest_with_odds(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, Odds[Machine] | None]:
-    """If no timed row can be the answer, the figure is an estimate, if any.
+    """Return the figure of the cheapest machine, and the odds that this machine is the cheapest.
 
-    The odds are None for estimates, and if no other machine can be the answer.
+    If ``rows`` has no comparable cost, the figure is an estimate from the number of operations, or
+    None. The odds are None for an estimate or without a second machine.
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)
@@ -164,7 +167,11 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """Return the figure and its probability of costing least; None if it is the choice itself."""
+    """Return the cheapest measured figure, and the probability that its machine costs least.
+
+    Return None if no figure is measured, if the cheapest of all figures is on the same machine, or
+    if ``odds`` is None.
+    """
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None

@@ -78,7 +78,7 @@ class Figure:
 
     @property
     def time(self) -> object:
-        """Seconds of the job; None if the table has no time."""
+        """Seconds of the job as a Decimal; None if the line has no time."""
         return self.values.get(f"{self.job.goal}_time_s")
 
     @property
@@ -108,7 +108,8 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    If only one revision has a price plan, the other figure is one without a price, or None.
+    If a price plan exists in only one revision, the pair's other figure is the same job's figure
+    without a price. This figure is None if the other revision has no figure without a price.
     """
 
     changed: tuple[Pair, ...]
@@ -163,7 +164,10 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
 
 
 def _unmeasured_source(values: Values, kind: str) -> str:
-    """The published table or the software of a figure, or its kind; empty for a measured figure."""
+    """Text that says where an unmeasured figure comes from; empty for a measured figure.
+
+    The text is the kind of the figure, with the published table, software or precision if known.
+    """
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -179,9 +183,11 @@ def _unmeasured_source(values: Values, kind: str) -> str:
 def _pair_by_plan(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """If a revision lacks a plan, its figure without a price, or None, completes the pair.
+    """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    Superseded prices are paired by id only.
+    A figure whose plan only one revision has is paired with the other revision's figure without a
+    price, or with None. A newer price of the same plan counts as the same plan. A figure at a price
+    that its own revision has superseded is paired by the price's id, or else left out.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:
