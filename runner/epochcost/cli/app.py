@@ -187,7 +187,10 @@ def _format_warning(
 
 
 def _missing_package_message(error: ModuleNotFoundError) -> str:
-    """Raises the error again if the package is our own."""
+    """A message that says how to install the missing package.
+
+    Raises ``error`` again if the missing module belongs to epochcost or onnxstep.
+    """
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (
