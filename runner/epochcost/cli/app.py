@@ -187,9 +187,9 @@ def _format_warning(
 
 
 def _missing_package_message(error: ModuleNotFoundError) -> str:
-    """Say which package is missing and how to install it.
+    """A message that says how to install the missing package.
 
-    Raises the error again if the package is our own.
+    Raises ``error`` again if the missing module belongs to epochcost or onnxstep.
     """
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error

@@ -82,7 +82,11 @@ def _require_site_packages() -> None:
 
 
 def _site_configuration() -> Path:
-    """Raises InputError if the current folder is a project without a configuration."""
+    """Path of the project's MkDocs configuration; outside a project, of the bundled configuration.
+
+    Outside a project, the function also sets environment variables for caching and for Git. Raises
+    InputError if the current folder has specs, but no MkDocs configuration.
+    """
     if _CONFIG.is_file():
         return _CONFIG
     project = project_to_read()

@@ -1,4 +1,4 @@
-"""`epochcost check`: print a line for each fault of specs or results, for people and programs."""
+"""`epochcost check`: print the faults of specs, results or budgets, as text or as JSON."""
 
 from __future__ import annotations
 

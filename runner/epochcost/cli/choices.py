@@ -1,4 +1,8 @@
-"""Parse limits of time and cost, and print choices and omitted machines, for several commands."""
+"""Options and output that are common to the commands that list machines by cost.
+
+The functions parse a deadline and a budget, print the table of machines, and say which machines
+were left out and why.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +53,10 @@ def print_choices(
     wide: bool,
     hidden: int,
 ) -> None:
-    """Print a table of choices, then name the options that show what the table omits.
+    """Print a table of machines, then name the command-line options that show omitted parts of it.
 
-    ``hidden`` is the number of choices that are not in ``rows``.
+    ``hidden`` is the number of rows that the caller left out. Columns in ``drop`` are omitted in
+    order until the table fits the terminal, unless ``wide``.
     """
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []

@@ -70,7 +70,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
 
 
 def _origin_words(dataset: Dataset) -> str:
-    """Where the examples are; empty if they are in files that have to be fetched."""
+    """A phrase such as "generated from a seed" if there are no files to fetch; else empty."""
     if dataset.data is None:
         return "generated from a seed"
     package = (dataset.data.package or "").partition("/")[0]

@@ -55,9 +55,10 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Interruption]:
-    """A signal in the block raises KeyboardInterrupt, again at the block's end if Python lost it.
+    """In the block, the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt.
 
-    Yields the Interruption. A signal that the caller ignores (nohup) is still ignored.
+    If Python loses that exception (see `Interruption`), the end of the block raises it again. A
+    signal that the process already ignores (nohup) is still ignored.
     """
     interruption = Interruption()
     with _signals_handled_by(interruption.hear), _without_lost_interrupt_messages():

@@ -217,7 +217,11 @@ def _currency(engines: Sequence[Engine]) -> str:
 def _most_valuable_cells(
     inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], limit: int
 ) -> list[Cell]:
-    """A cell is valuable if measuring it improves answers much for its cost."""
+    """Choose at most ``limit`` trials or sweeps to measure, and print why.
+
+    A cell is a trial or a sweep on a kind of machine. The function chooses the cells whose
+    measurement is expected to help most, per dollar, to find the cheapest machine.
+    """
     dollars = _highest_cell_costs(engines)
     measurable = {
         MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells

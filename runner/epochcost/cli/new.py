@@ -44,9 +44,10 @@ _OF_CLASSES = ("softmax_cross_entropy", "nll")
 def _with_spec_options(
     spec_kind: str, *keys: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command: the ``keys`` of a spec become options, explained as the spec's keys.
+    """Decorate a command: add a command-line option for each of the spec's ``keys``.
 
-    The command gets the options' values by key, as its first argument.
+    An option's help text is the key's description in the spec's schema. The command gets the
+    options' values by key, as its first argument.
     """
     properties = schema_of(spec_kind)["properties"]
 

@@ -122,10 +122,11 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells after the title in a serving trial's row of the table of trials.
+    """Cells of a serving trial's row in the table of trials, without the trial's title.
 
-    The cells are mean latency, "-", rate, number of samples, and 99th percentile. If no rate meets
-    the latency bound, the last two are the number of runs and a message.
+    The cells are mean latency, "-" in the column ±, rate, number of samples, and 99th percentile.
+    If no rate met the latency bound, the last two cells are the number of LoadGen runs and a
+    message. All other cells are then "-".
     """
     run = served.run
     if run is None:

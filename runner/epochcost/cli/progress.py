@@ -112,7 +112,10 @@ def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
 
 
 def _patience_words(extra_seconds: float | None) -> str:
-    """The end of a phrase about an added round, while a run may take ``extra_seconds`` longer."""
+    """Words such as ", added for precision; 90 s of --patience left", to end a progress line.
+
+    Empty if ``extra_seconds`` is None, because the round was planned.
+    """
     if extra_seconds is None:
         return ""
     return f", added for precision; {seconds(extra_seconds)} of --patience left"
@@ -126,7 +129,10 @@ def kept_words(event: Failed) -> str:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a callback that shows on a terminal how many models have been counted."""
+    """Yield a callback that updates a progress bar while the memory of models is computed.
+
+    The bar shows for how many models the memory is known. Only a terminal shows the bar.
+    """
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

@@ -53,11 +53,11 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """A quantile of the bill: a share ``probability`` of all runs costs no more.
+    """The bill that a job does not exceed with the given ``probability``.
 
-    Runs differ in their random interruptions; without interruptions all runs cost the same. Free
-    credit is left out. Raises InputError as ``quote`` does, and for a probability that is not
-    between 0 and 1.
+    Only random interruptions make a bill uncertain. Without interruptions, every probability gives
+    the same bill. Free credit is left out. Raises InputError as ``quote`` does, and for a
+    probability that is not between 0 and 1.
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")

@@ -40,8 +40,9 @@ class MonthlyCost:
     """The cost of a month as a function of the hours of use.
 
     ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. Each period of ``term_hours`` has equal parts, charged at ``shares`` of
-    ``per_hour``.
+    does in an hour. A discount for sustained use divides each ``term_hours`` hours of use into
+    ``len(shares)`` equal parts. An hour in part i costs ``shares[i]`` × ``per_hour``. Without a
+    discount, ``shares`` is empty.
     """
 
     fixed: Decimal

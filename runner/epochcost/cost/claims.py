@@ -124,11 +124,12 @@ def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Fig
 
 
 def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """The cost is the hours × the price of an hour; the speed-up is the p2's time ÷ the row's time.
+    """The cost is the hours × the price of an hour.
 
-    The number of images seen is steps × batch size. The learning rate first drops after 82 epochs
-    of 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy is stable is
-    divided by the number of steps until the first drop.
+    The speed-up is the time of a p2.xlarge machine with the same batch size ÷ the row's time. The
+    number of images seen is steps × batch size. The learning rate first drops after 82 epochs; an
+    epoch has 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy is
+    stable is divided by the number of steps until the first drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)

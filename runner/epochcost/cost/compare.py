@@ -139,7 +139,8 @@ class Limits:
         """The best candidate within the limits; all candidates must have the same currency.
 
         Raises InputError if the budget is in another currency, or if no candidate meets the limits.
-        The error then says what was ``sought`` and gives the ``name`` of the nearest candidate.
+        If no candidate meets them, the error says what was ``sought`` and names the cheapest
+        candidate that meets the deadline, or else the fastest candidate.
         """
         currency = candidates[0].cost.currency
         if self.budget is not None and self.currency != currency:

@@ -1,8 +1,9 @@
-"""Expected number of a job's machine starts that are free, since the machine is soon taken back.
+"""Expected number and time of a job's machine starts that the provider does not bill.
 
-A start is free if the machine is taken back within F seconds. If r is the rate of interruptions and
-t the time to the job's end, the probability is 1 - exp(-r min(t, F)). Call the functions within
-`exact_arithmetic`.
+A start is the run of a machine until an interruption or the job's end. Under some plans, a start is
+free if the provider takes the machine back within F seconds. Let r be the rate of interruptions and
+t the time from the start to the job's end. The start is free with the probability
+1 - exp(-r min(t, F)). Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
-    """``number`` is the probability that the start is free.
+    """``number`` is the probability that a start is free, ``seconds`` its expected free time.
 
-    Without an interruption, the start would end the job after ``seconds_to_end``.
+    ``seconds_to_end`` is the time from this start to the job's end if no interruption comes.
     """
     until = minimum(seconds_to_end, job.free)
     chance = one_minus_exp(job.rate * until)
@@ -62,7 +63,10 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 
 
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
-    """Checkpoints divide the work into stretches."""
+    """Free restarts of a job that loses the work since its last checkpoint.
+
+    The sum is over stretches, the parts of the work between two checkpoints.
+    """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
     length, saves = job.interval + job.save, job.saves
@@ -83,7 +87,7 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
-    """No work is lost, so an interruption can come at any second of the work."""
+    """Free restarts of a job that loses no work: an integral over all seconds of the work."""
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -1,6 +1,8 @@
 """Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
 
-From numbers, a formula computes a number; from symbols, it makes a program for the browser.
+A formula that gets numbers returns a number. A function whose name ends in ``_program`` calls
+formulas with symbols, which record each operation (see `cost.tracing`). The function returns the
+recorded formulas as a program for the browser.
 """
 
 from __future__ import annotations

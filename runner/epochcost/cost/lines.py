@@ -23,9 +23,10 @@ MOST_GIGABYTES = 1_000_000_000
 class Usage:
     """The use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
-    Each run starts its machines anew. Only plans per vCPU need ``vcpus`` (of one machine); they
-    cannot bill ``accelerated`` work. A GB is 1e9 bytes. Raises InputError for times or numbers that
-    are not positive, not finite or too large.
+    Each run starts its machines anew. ``vcpus`` is the number of one machine's vCPUs, which only
+    plans per vCPU need. ``accelerated`` says that the work uses the machine's accelerators, which
+    plans per vCPU cannot bill. A GB is 1e9 bytes. Raises InputError for times or numbers that are
+    not positive, not finite or too large.
     """
 
     duration_seconds: Decimal

@@ -196,8 +196,9 @@ def _premiums(
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
     """The time at full price that costs as much as the time ``used`` with a discount.
 
-    ``used`` starts with a month. ``month`` is a month's length in the same unit. Each of ``shares``
-    is the share of the full price in one of the month's equal parts.
+    The discount for sustained use divides each month of use into ``len(shares)`` equal parts. Time
+    in part i costs ``shares[i]`` × the full price. ``used`` begins with the first part of a month.
+    ``month`` is the length of a month, in the unit of ``used``.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -277,7 +278,11 @@ def hourly_lines(
 def _billed_totals_after_work(
     schedule: Schedule, discounted: Decimal
 ) -> Iterator[tuple[str, Decimal]]:
-    """Yield the label of each further part of the bill, and the seconds billed up to its end."""
+    """Yield a label and the billed seconds so far for each part of the bill after the work.
+
+    The parts are start-up, checkpoints, repeated work, restarts, free time, rounding and discount.
+    The seconds so far include the work and all earlier parts.
+    """
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

@@ -1,8 +1,8 @@
 """Replay spot jobs over a trace of prices: compare staying in a zone with moving between zones.
 
 Moving is an idea of DeepSpotCloud (Lee and Son, IEEE CLOUD 2017, DOI 10.1109/CLOUD.2017.21); the
-rules are our own. No policy uses future prices. A job that does not end within the trace has no
-cost.
+rules are our own. No policy uses future prices. Jobs are replayed from many start times. The
+comparison leaves out start times from which a job does not end within the trace.
 """
 
 from __future__ import annotations

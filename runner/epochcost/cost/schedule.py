@@ -57,10 +57,12 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 
 
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
-    """Split a job into the fewest starts that the plan's maximum lifetime of a machine allows.
+    """The schedule of a job without interruptions.
 
-    Every start has the start-up. Every later start adds a restart, and every start but the last a
-    checkpoint. Raises InputError if a lifetime leaves no time to work.
+    If the plan limits a machine's lifetime, the job runs on as few machines in succession as the
+    limit allows. Each machine needs the start-up time. Each machine after the first also needs the
+    restart time, and each machine but the last saves a checkpoint. Raises InputError if a lifetime
+    leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -150,7 +152,12 @@ def schedule_quantile(
 def _spot_schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restart_factor: Decimal = Decimal(1)
 ) -> Schedule:
-    """For a quantile, ``restart_factor`` scales restarts, free starts and saving on notice."""
+    """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
+
+    For a quantile, ``restart_factor`` multiplies the time of restarts and of free starts. If the
+    job saves checkpoints only when an interruption is announced, the factor also multiplies the
+    time of these checkpoints.
+    """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)
     on_notice = job.interval is None

@@ -40,9 +40,10 @@ class PricedJob:
         return self.work.quote(self.price, seconds)
 
     def bill_quantile(self, probability: float) -> Quote:
-        """A quantile of the bill: a share ``probability`` of all runs costs no more.
+        """The bill that the job does not exceed with the given ``probability``.
 
-        Runs differ only in their random interruptions.
+        Only random interruptions make the bill uncertain. If the job is a share of a longer job,
+        the result is the same for every probability.
         """
         if self.work.shared:
             return self.bill()
@@ -124,9 +125,10 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
 def _bracket_crossing(
     now: Decimal, factor: Decimal, crossed: Callable[[Decimal], bool | None]
 ) -> tuple[Decimal, Decimal] | None:
-    """Two values of the input between which the cost is crossed.
+    """Two values of an input between which the job's cost passes the sought cost.
 
-    None if no step crosses the cost, or if a value is not allowed.
+    The search multiplies the value ``now`` by ``factor`` until ``crossed`` is true, and returns the
+    last two values. None if ``crossed`` stays false, or if the next value is not allowed.
     """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):

@@ -38,8 +38,8 @@ class Scheduled:
 class Started:
     """Event: measurement ``number`` of ``total`` begins, and its trial is being built.
 
-    ``number`` counts from 1, with skipped measurements. The measurement is round ``round`` of the
-    trial's ``rounds``.
+    ``number`` counts from 1 and includes skipped measurements. The measurement is round ``round``
+    of the trial's ``rounds``.
     """
 
     trial: Trial

@@ -1,6 +1,7 @@
 """Build a trial's job for a worker: the graph to time and its data, as files in a folder.
 
-Building executes no graph. This module itself writes the files only of trials that time steps.
+Building executes no graph. This module writes the files of trials that time single steps; `loads`
+and `requests` write the files of serving trials.
 """
 
 from __future__ import annotations

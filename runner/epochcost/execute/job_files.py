@@ -104,8 +104,8 @@ def in_precision(
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
     ``graph`` has fixed shapes and is in fp32. ``cache`` maps each cache input of a decoder to its
-    cache output. CUDA cannot make sequences of tensors, so nodes for CUDA read the tensors. Raises
-    ModelError if the graph cannot be rewritten.
+    cache output. CUDA cannot make sequences of tensors, so in a graph for CUDA, nodes read the
+    tensors directly. Raises ModelError if the graph cannot be rewritten.
     """
     if trial.provider == "cuda":
         graph = without_sequences(graph)
@@ -124,7 +124,11 @@ def in_precision(
 
 
 def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """Let nodes read tensors directly instead of in a sequence, if it is known which tensors."""
+    """A copy of the graph whose nodes read tensors directly, not through a sequence of tensors.
+
+    A node stays unchanged if the tensors of its sequence are unknown. A graph that makes no
+    sequences is returned without a copy.
+    """
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, plain_sequences=True)

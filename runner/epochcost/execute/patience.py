@@ -31,7 +31,11 @@ def look_at_host() -> Conditions:
 
 
 def disturbance(change: Conditions, cpus: int) -> str | None:
-    """How much time of ``cpus`` CPUs other programs or the host take, in words; None if little."""
+    """Describe the CPU time that other programs or the hypervisor take; None if it is little.
+
+    An example is "other programs keep 3.0 of 8 CPUs busy". ``change`` has this CPU
+    time, measured over a short period. ``cpus`` is the number of the machine's CPUs.
+    """
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"

@@ -70,7 +70,10 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _compute_capability(machine: Hardware, device: int) -> str | None:
-    """The capability of the machine's spec if CUDA shows no GPU; None if unknown."""
+    """The compute capability of GPU number ``device``; without any GPU, that of the machine's spec.
+
+    None if the capability is unknown, or if there are GPUs but none of that number.
+    """
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None

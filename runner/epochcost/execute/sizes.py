@@ -1,8 +1,8 @@
-"""The memory that models need, counted in parallel on all cores and cached for the user.
+"""The memory that models need, computed in parallel on all cores and cached for the user.
 
-The key of the cache contains everything that decides a size: the bytes of the graph, the part of
-the spec that defines the steps, and all code of this package and of onnxstep. ``sizing`` counts a
-size.
+The key of the cache contains everything on which the memory depends: the bytes of the graph, the
+part of the spec that defines the steps, the batch sizes, the provider, and the code of this package
+and of onnxstep. `sizing` computes the memory of one model.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
 
 @dataclass(frozen=True)
 class SizeQuery:
-    """A request to count a model's memory: its ONNX file, batch sizes by mode, and a provider."""
+    """A request for a model's memory: its ONNX file, batch sizes by mode, and a provider."""
 
     model: Model
     graph: Path
@@ -65,7 +65,7 @@ def footprints(
 
 
 def cached_size(query: SizeQuery) -> ModelSize:
-    """The size of a model from the cache; if it is not there, count and store it.
+    """The memory that a model needs, read from the cache, or else computed and stored there.
 
     Raises as ``count_size`` does.
     """
@@ -77,10 +77,10 @@ def cached_size(query: SizeQuery) -> ModelSize:
 
 
 def count_size(query: SizeQuery) -> ModelSize:
-    """Count the memory that a model needs.
+    """Compute the memory that a model needs.
 
-    Raises ModelError if the graph cannot be read, and CapabilityError if counting needs more memory
-    than this machine has.
+    Raises ModelError if the graph cannot be read, and CapabilityError if the computation needs more
+    memory than this machine has.
     """
     try:
         graph = separated(load_model(query.graph))
@@ -92,13 +92,13 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
-    """The cached size of a model; None if it is missing or cannot be read."""
+    """The memory that a model needs, from the cache; None if it is missing or cannot be read."""
     key = _query_cache_key(query)
     return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
 
 
 def write_cached(query: SizeQuery, size: ModelSize) -> None:
-    """Store a model's size in the cache, if there is a cache folder."""
+    """Write the memory that a model needs to the cache, if there is a cache folder."""
     _KEPT.write(optional_cache_folder("sizes"), _query_cache_key(query), size)
 
 
@@ -127,7 +127,7 @@ def model_sizes(
     models: Iterable[str],
     on_counted: OnCounted = lambda *_: None,
 ) -> Mapping[str, SizeOrError]:
-    """The size of each model at its declared batch sizes, or the error of counting, by model id.
+    """The memory of each model at its declared batch sizes, or the error, by model id.
 
     A model without a graph has no entry.
     """
