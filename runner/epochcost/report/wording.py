@@ -187,9 +187,11 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Compare our training step's time with PyTorch's, or note that no comparison was made.
+    """Note that PyTorch's training step is faster, or was not compared under equal conditions.
 
-    Empty if there is nothing to note.
+    The conditions are the batch size and the model's dimensions. The note is empty if PyTorch's
+    step was compared under equal conditions and is not faster. It is also empty for any observation
+    other than a measured training.
     """
     if observed.kind != "measured" or observed.mode != "training":
         return ""

@@ -2,7 +2,8 @@
 
 The checks detect honest mistakes: a file under another machine's name, an edited number, a wrong
 unit or a wrong clock. A careful forgery passes; only measuring again reveals it. ``records`` and
-``submissions`` check the form of a file, and ``sidecar_faults`` checks other records.
+``submissions`` check the form of a file. ``sidecar_faults`` checks stored records that are not
+results, such as trainings and payments.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _FEWEST_TO_DIFFER = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """A result to check, and the project against which it is checked.
+    """A result to check, and the catalogue of specs against which the result is checked.
 
     ``now`` is the time of the check. ``counted`` caches the FLOPs of one example for each model.
     """

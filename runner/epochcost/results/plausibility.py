@@ -218,9 +218,10 @@ def gpu_copy(chips: Sequence[Accelerator]) -> float:
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The GPUs of the spec ``hardware``, or else the catalogue's GPUs that fit GPU ``device``.
+    """The GPUs that the spec ``hardware`` lists.
 
-    A GPU fits if its name agrees with the driver's name of GPU ``device``.
+    If the spec lists none, the result is all GPUs in the catalogue whose name agrees with the name
+    of the host's GPU number ``device``.
     """
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None

@@ -69,18 +69,26 @@ Emulated = Literal["a smaller instance of the same family"]
 
 
 class Placement(Record):
-    """Number of executed nodes by provider and operator type, as proof of where a graph ran."""
+    """The numbers of nodes that each execution provider ran, by operator type.
+
+    These numbers prove where a graph ran. ``provider`` is the provider that the trial asked for.
+    All providers have ONNX Runtime's names, such as ``CPUExecutionProvider``. A trial with
+    onnxruntime-genai counts the nodes in the graph's file, because this engine reports no
+    executed nodes.
+    """
 
     provider: str
     nodes_by_provider: dict[Name, dict[Name, Count]]
 
 
 class Pinning(Record):
-    """The logical CPUs, by the kernel's numbers, to which all threads of the worker were pinned.
+    """The logical CPUs (``cpus``) to which all threads of a trial's worker process were pinned.
 
-    ``siblings`` are the hardware threads of the same cores that the worker did not use. ``cores``
-    and ``numa_nodes`` are counts, None if the kernel does not state them. ``threads`` counts ONNX
-    Runtime's threads. Memory, caches and clock are not limited.
+    The pinning emulates a smaller instance, but does not limit memory, caches and clock.
+    ``siblings`` are the other hardware threads of the same cores, which the worker did not use. The
+    kernel's numbers identify ``cpus`` and ``siblings``. ``cores`` and ``numa_nodes`` are the
+    numbers of cores and NUMA nodes that have these CPUs, None if the kernel does not state them.
+    ``threads`` is the number of ONNX Runtime's threads.
     """
 
     emulates: Emulated = "a smaller instance of the same family"

@@ -99,10 +99,12 @@ def reported_runs(
 
 
 def _with_device_counts(terms: Terms, run: ToolRun, machine: Hardware, file_name: str) -> Terms:
-    """Fill in missing numbers; raises InputError for contradicting numbers.
+    """Fill in the numbers of GPUs and machines that ``terms`` lacks.
 
     The number of GPUs comes from the first of these sources that states it: the reporter, the file,
-    the file's name (``…_gpus_16_…`` of InferenceX), the machine's spec.
+    the file's name (``…_gpus_16_…`` of InferenceX), the machine's spec. By default, the number of
+    machines is the least that has these GPUs. Raises InputError if the reporter's numbers
+    contradict the file or the spec.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:

@@ -50,11 +50,13 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
-    ``first`` summarises the times from a request's arrival to its first token. ``further``
-    summarises the times per output token: each answer's mean time of a token after the first.
-    ``read`` is the number of tokens in all prompts, ``written`` the number in all answers. The two
-    lists have one time for each request, in the order of LoadGen's log. They are empty if the run's
-    purpose is "search".
+    ``first`` summarises the time from a request's arrival to its first token, over all requests.
+    ``further`` summarises an answer's mean time per token after the first, over all answers.
+    ``read`` is the number of tokens in all prompts, ``written`` the number in all answers.
+
+    ``first_nanoseconds`` and ``further_nanoseconds`` have one time for each request, in the order
+    of LoadGen's log. Both are empty if the run only tested whether a rate of requests keeps the
+    bounds of latency.
     """
 
     first: Latency

@@ -74,7 +74,7 @@ class Repeat(Record):
 
     @property
     def seconds(self) -> float:
-        """The billed time in seconds: steps, evaluations and saving."""
+        """The billed time in seconds: steps with their waiting for data, evaluations, saving."""
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
 
     @model_validator(mode="after")

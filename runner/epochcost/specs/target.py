@@ -107,7 +107,11 @@ class Target(NamedSpec):
 
     @property
     def host(self) -> str | None:
-        """The host that `ssh` reaches for this target; None if this computer submits Slurm jobs."""
+        """The host for `ssh`: the machine or, for a Slurm cluster, its login node.
+
+        The host of a machine that SkyPilot rents is the machine's name in SkyPilot. The host is
+        None if this computer submits the jobs of a Slurm cluster.
+        """
         match self.engine:
             case Ssh(host=host) | Slurm(login=host):
                 return host
@@ -120,5 +124,8 @@ class Target(NamedSpec):
 
     @property
     def attempt_seconds(self) -> int:
-        """Longest billed time of one attempt at a trial: set-up, trial and ``IDLE_MINUTES``."""
+        """Longest billed time of one attempt at a trial: set-up, trial, and ``IDLE_MINUTES``.
+
+        During ``IDLE_MINUTES``, the results are collected and the machine is given back.
+        """
         return 60 * (self.setup_minutes + self.limit_minutes + IDLE_MINUTES)

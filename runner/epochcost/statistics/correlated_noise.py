@@ -1,14 +1,23 @@
 """Half width of the confidence interval of a mean of step times that may drift slowly.
 
-A short series cannot show how long its drift lasts (``memory``). Therefore, this module tries
-several durations and weights each duration by how well it explains the series.
+A short series cannot show how long its drift lasts. Therefore, this module tries several durations
+and weights each duration by how well it explains the series.
 
-The means y of K blocks are normal with the covariance s² V, where V = R + between · S. For two
-blocks of the same round, R = (1 - share) I + share exp(-lag / memory) and S = 1. For blocks of
-different rounds, R and S are 0. I is the identity matrix, lag the distance of the blocks. The
-priors are flat for the mean and 1/s for the scale s. The marginal likelihood of (share, memory,
-between) is |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2, with Q the residual sum of squares. The mean's
-error is Student's t with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
+The series is divided into K blocks of consecutive times. The means of the blocks are normal with
+the covariance s² V. The matrix V follows from three parameters:
+
+- ``share`` is the drift's share of a block's variance s² within its round. The rest of s² is
+  independent noise.
+- ``memory`` is the duration of the drift, in blocks.
+- ``between`` is the variance from one round to another, in multiples of s².
+
+For blocks i and j of the same round, V[i, j] = share exp(-|i - j| / memory) + between. If i = j,
+(1 - share) is added. For blocks of different rounds, V[i, j] = 0.
+
+The prior is flat for the mean, and 1/s for s. The marginal likelihood of the three parameters is
+|V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2. Here, 1 is the vector of ones, and Q is the residual sum of
+squares of the block means, weighted by V^-1. For given parameters, the mean's error follows
+Student's t distribution with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
 Inference in Econometrics, chapter 4).
 """
 
@@ -47,9 +56,9 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _NoiseModels:
-    """Precomputed arrays for all tried parameters (share, memory, between) of the noise.
+    """Precomputed arrays for all tried choices of the parameters (share, memory, between).
 
-    Each array has these choices of parameters along axis 0. ``whitening`` has an array
+    Axis 0 of each array is the choice. ``whitening`` has an array
     (choices, b, b) for each round of b blocks: the inverse Cholesky factor of the round's part of
     V. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. For a single round,
     the projection on ``unit`` is already subtracted from ``whitening``, so that the residuals are
@@ -108,7 +117,10 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """``rounds`` has the number of samples of each round; each round gets at least one block."""
+    """The number of blocks into which each round is divided, at least one.
+
+    ``rounds`` has the number of samples of each round.
+    """
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
@@ -150,8 +162,9 @@ def _noise_models(blocks_per_round: tuple[int, ...]) -> _NoiseModels:
 
 @dataclass(frozen=True)
 class _RoundMatrices:
-    """Matrices of all choices for one round of b blocks.
+    """Matrices for a round of b blocks, for each tried choice of (share, memory, between).
 
+    Axis 0 of each array is the choice. The round's part of V is the covariance of its b blocks.
     ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
     and ``whitened_ones`` (choices, b) its row sums. ``half_log_determinant`` (choices,) is
     half the logarithm of the determinant of that part of V. ``covariance_sum`` (choices,) is the

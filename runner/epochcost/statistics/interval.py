@@ -47,8 +47,10 @@ def mean_interval(
 
     The block bootstrap's percentile interval (Politis & Romano 1992; quantiles by Cornish & Fisher
     1938) is scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of
-    consecutive samples of each process, empty for one process. With several rounds, the interval
-    also covers differences between processes. The interval of a single sample is [0, inf].
+    consecutive samples of each process, empty for one process. With several processes, the interval
+    also covers the differences between processes. An assumed variation between processes and
+    between hours (``_BETWEEN_ROUNDS``) widens the interval further. The interval of a single sample
+    is [0, inf].
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -68,9 +70,9 @@ def mean_interval(
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    `mean_interval` also adds an assumed difference between processes and hours on a machine. This
-    function does not add this difference, because more samples in a round cannot reduce it. The
-    result is infinite for fewer than two samples.
+    Unlike `mean_interval`, this function adds no assumed variation between processes and between
+    hours, because more samples in a round cannot reduce this variation. The result is infinite for
+    fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

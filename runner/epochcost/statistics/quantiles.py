@@ -1,7 +1,7 @@
-"""Quantiles, computed without a statistics library.
+"""Quantiles of values and of Student's t, computed without NumPy's quantile function and SciPy.
 
-NumPy takes a tenth of a millisecond for a quantile. All other computation for a result on a page
-takes less time in total.
+A call of ``numpy.quantile`` takes a tenth of a millisecond. All other computation for a result on
+a page takes less time in total than this call.
 """
 
 from __future__ import annotations

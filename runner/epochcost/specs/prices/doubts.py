@@ -118,9 +118,12 @@ def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The hourly price of a rented machine, with hourly components, commitment and premiums.
+    """The hourly price of a rented machine, with all hourly parts.
 
-    None if the machine is not rented or its price is an assumption.
+    The parts are the price's amount, its hourly components, the payments of its commitment and its
+    premiums. A premium is a percentage of other hourly parts. A commitment's upfront payment is
+    spread over the hours of its term. The result is None for an owned machine, for an assumed
+    price, and for a price without hourly parts.
     """
     if price.owned is not None or price.assumed:
         return None

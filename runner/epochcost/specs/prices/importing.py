@@ -202,10 +202,11 @@ class _RowMatcher:
         return model, place or ""
 
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """Make the price of a row, with the catalogue's amount of the table's day for comparison.
+        """The price of a row, with the amount in the catalogue to compare with the row's amount.
 
-        Raises ValueError if the row's amount is invalid, or if the catalogue has another amount for
-        the table's day.
+        ``model`` is the price whose spec is copied. ``MatchedPrice`` says which amount of the
+        catalogue is compared. Raises ValueError if the row's amount is invalid, or differs from the
+        catalogue's amount of the same day.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
@@ -265,7 +266,10 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _hourly_amount(price: Price) -> Decimal | None:
-    """None if the price has components or an upfront payment, or is for an owned machine."""
+    """The hourly price as one number: the amount, or the hourly payment of a commitment.
+
+    None if the price has components or an upfront payment, or is for an owned machine.
+    """
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:

@@ -127,7 +127,10 @@ def _rows_with_line_numbers(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _parse_row(cells: Mapping[str, str]) -> _Row:
-    """The price is NaN while ``available`` is 0. Raises ValueError for an invalid cell."""
+    """Parse the cells of a row, given by column name; the price is NaN if ``available`` is 0.
+
+    Raises ValueError for an invalid cell.
+    """
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
