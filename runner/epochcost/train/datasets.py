@@ -81,7 +81,10 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
 
 
 def data_path(dataset: Dataset, file: DataFile, folder: Path) -> Path:
-    """The path of a data file after `data fetch` or `data import`."""
+    """The path to which `epochcost data fetch` and `epochcost data import` write a data file.
+
+    ``folder`` has a folder for each data set. The file need not exist.
+    """
     return folder / dataset.id / file.name
 
 
@@ -291,7 +294,7 @@ def _read_text(path: Path, declared: DataFile) -> Read:
 
 
 def _read_csv(path: Path, declared: DataFile) -> Read:
-    """The last number of a row is the label; a line of column names is skipped."""
+    """Read a CSV file with the label in the last column; a line of column names is skipped."""
     content = b"".join(_read_contents(path, declared))
     first = content.partition(b"\n")[0].decode().split(",")[0].strip()
     headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()

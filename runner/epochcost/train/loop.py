@@ -82,8 +82,9 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` gets the progress at the last evaluation, save or start of an epoch. It also gets
-    the number and the loss of the step. The state is saved every ``save_seconds``.
+    ``on_step`` is called after each step, with the number and the loss of this step. Its first
+    argument is the progress as of the last evaluation, save or start of an epoch. The state is
+    saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -127,7 +128,10 @@ def _take_steps_until_due(
     watch: Watch,
     saved: float,
 ) -> Progress:
-    """Take steps until an evaluation or a save is due, the epoch ends, or a stop is requested."""
+    """Take steps until an evaluation or a save is due, the epoch ends, or a stop is requested.
+
+    ``saved`` is the time of the last save, as a result of ``time.monotonic``.
+    """
     step, (total, count) = progress.step, progress.losses
     epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
     end = min(_next_evaluation_step(recipe, feed, progress), epoch_end)

@@ -84,7 +84,11 @@ class Feed:
     def gathered(
         self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """Inputs of the graph for the examples ``rows``; if given, ``step`` seeds augmentation."""
+        """Inputs of the graph for the examples with the indices ``rows``.
+
+        If ``step`` is given, it seeds the random augmentation of the examples. Without ``step``,
+        the examples are not augmented.
+        """
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
         if step is not None and self.augmentation is not None:
@@ -131,9 +135,10 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Add the field's lowest value to ``values``, which lie between 0 and ``largest_value``.
+    """Fit ``values``, which lie between 0 and ``largest_value``, into the field's range.
 
-    If the range of ``values`` is larger than the field's, ``values`` are first scaled down.
+    The values are scaled down if ``largest_value`` exceeds the width of the range. They are never
+    scaled up. Then the field's lowest value is added.
     """
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
@@ -160,9 +165,9 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The data input of a graph, followed by its constant inputs.
+    """The only input whose values differ between examples, followed by the constant inputs.
 
-    Raises InputError unless exactly one input is for data.
+    Raises InputError if there is no such input, or more than one. The message names ``model``.
     """
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:

@@ -31,7 +31,11 @@ from onnxstep.graphs.parameters import parameters, state
 
 @dataclass(frozen=True)
 class Times:
-    """The seconds that a training spent on each activity; ``steps`` includes ``waiting``."""
+    """The seconds that a training spent on each activity.
+
+    ``waiting`` is the time in which steps waited for the data of their batches; ``steps`` includes
+    this time.
+    """
 
     steps: float = 0.0
     waiting: float = 0.0
@@ -134,9 +138,10 @@ def refusal(folder: Path, error: OSError) -> CapabilityError:
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
-    """Copy a model as an ordinary ONNX model that stores its parameters and its state.
+    """Copy a model with ``values`` as the initializers of its parameters and running statistics.
 
-    ``values`` has an array for each parameter and each state, by name.
+    ``values`` has an array for each of these tensors, by name. The copy's metadata no longer lists
+    the distributions of first values.
     """
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}

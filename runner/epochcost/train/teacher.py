@@ -178,10 +178,12 @@ def _classes_from_tokens(
     seed: int,
     rng: np.random.Generator,
 ) -> NDArray[Any]:
-    """Compute classes [examples, ...] that depend on the tokens of ``field`` at their positions.
+    """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
-    A fixed random map gives each token its class. If a position has several tokens (the letters of
-    a word), the token with the largest index gives the class. A tenth of the labels is random.
+    The class at a position depends on the token of ``field`` at the same position. A single label
+    depends on the last token. A fixed random map gives each token its class. If a position has
+    several tokens (the letters of a word), the token with the largest index gives the class. A
+    tenth of the labels is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -210,9 +212,10 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    For a target of several positions, an input fits if it has one or more tokens for each position.
-    For a target of one position, any input of tokens fits if the target has more than
-    ``_MOST_TOPICS`` classes. If several inputs fit, the one with the largest vocabulary is chosen.
+    A target of several positions depends on an input that has one or more tokens for each position.
+    A single label depends on the tokens of a text only if the label has more than 16 classes
+    (``_MOST_TOPICS``). The latent factors of a text do not suffice for so many classes. If several
+    inputs are suitable, the one with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None

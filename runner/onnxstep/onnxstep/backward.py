@@ -75,7 +75,10 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
-    """Replace the list ``cotangents[name]`` by its sum, and return the sum; None if it is empty."""
+    """The sum of the list ``cotangents[name]``; None if there is no such list.
+
+    Afterwards, the list contains only the sum.
+    """
     received = cotangents.get(name)
     if not received:
         return None

@@ -172,8 +172,8 @@ class Builder:
         """Append a node with new output names and return its outputs.
 
         Raises ModelError if ONNX refuses the node. Except on CUDA, a scatter that adds fp16 numbers
-        runs in float32, because the CPU provider has no fp16 kernel for it. A Concat of more
-        tensors than a CUDA graph allows becomes several nodes.
+        runs in float32, because the CPU provider has no fp16 kernel for it. On CUDA, several nodes
+        replace a Concat of more than 32 inputs, because a CUDA graph cannot record such a Concat.
         """
         if op_type == "Concat" and self.provider == "cuda" and len(inputs) > _MOST_CONCATENATED:
             parts = [

@@ -1,8 +1,8 @@
-"""Sums, factors and statistics for each channel of a batch x [N, C, ...], in few passes over x.
+"""Sum, scale and normalize each channel of a batch x [N, C, ...], in few passes over x.
 
-For large images on the CPU, depthwise convolutions replace elementwise operators. On CUDA,
-BatchNormalization and LayerNormalization do. A product with ones sums faster than ReduceSum
-(benchmarks/rules/batch_normalization.py).
+Elementwise operators need many passes. For large images on the CPU, depthwise convolutions replace
+these operators. On CUDA, BatchNormalization and LayerNormalization replace them. A matrix product
+with a column of ones sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
 def product_sums(x: Value, y: Value) -> Value:
     """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
 
-    For large images on the CPU, a convolution of x with y as the kernels sums the products without
-    storing them.
+    For large images on the CPU, a convolution computes the sums. Its input is x and its kernels are
+    y. The convolution does not store the products.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_depthwise_convolution_faster(x):

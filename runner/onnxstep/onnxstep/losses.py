@@ -102,7 +102,7 @@ class SoftmaxCrossEntropy:
     def target_of(self, output: Value) -> Target:
         """Return the target: a class index for each position.
 
-        Raises ModelError unless ``weights`` has a number for each class.
+        Raises ModelError if ``weights`` is set, but does not have one number for each class.
         """
         if self.weights is not None and len(self.weights) != classes_of(output):
             raise ModelError(

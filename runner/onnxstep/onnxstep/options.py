@@ -18,25 +18,30 @@ from onnxstep.passes.recompute import Rematerialisation
 class StepOptions:
     """Settings of a training step: loss, optimizer, trained parameters and execution provider.
 
-    ``output`` is the model output of a single loss (default: the only float output).
+    ``output`` names the model output from which a single ``loss`` is computed. None means the only
+    float output. If ``loss`` is a list of terms, each term names its own output.
 
-    ``freeze``, ``wrt`` and ``no_weight_decay`` are names or shell patterns. ``freeze``: parameters
-    that do not change; a BatchNormalization with frozen running statistics uses these. ``wrt``:
-    train only these tensors, which may be constants or buffers.
+    ``freeze``, ``wrt`` and ``no_weight_decay`` list tensors, as names or shell patterns. A step
+    does not change the tensors in ``freeze``. If the running statistics of a BatchNormalization are
+    in ``freeze``, the node normalizes by them, not by the statistics of the batch. If ``wrt`` is
+    not empty, only its tensors are trained, which may be constants or buffers. Weight decay does
+    not apply to the parameters in ``no_weight_decay``.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
     ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. The gradients of
     ``micro_batches`` runs are averaged for each update. ``carry`` maps an input to the output that
     feeds it in the next step. The input starts at zeros, and no gradient flows between steps.
 
-    The graph may use operators that only ``provider`` has; None means portable operators only.
-    ``blocked_convolutions`` uses the CPU provider's kernels for blocks of channels, which ONNX
-    Runtime's x86-64 builds have. With ``resumable``, a step for the CPU provider uses ONNX
-    Runtime's own Dropout, not a faster one, so that a new session can continue its masks.
+    The graph may use operators that only ``provider`` has; None means portable operators only. With
+    ``blocked_convolutions``, the CPU provider's kernels for blocks of channels compute
+    convolutions; ONNX Runtime's x86-64 builds have these kernels. With ``resumable``, a step for
+    the CPU uses ONNX Runtime's Dropout instead of a faster one. A training that is resumed in a new
+    session can then draw the same Dropout masks as an uninterrupted training.
 
     With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
-    update are float32. ``loss_scaling`` defaults to that of PyTorch's GradScaler for fp16, else
-    none. With ``rematerialise`` "sqrt", the step saves memory by recomputing activations.
+    update are float32. For fp16, ``loss_scaling`` defaults to the settings of PyTorch's GradScaler.
+    For other precisions, the loss is not scaled by default. With ``rematerialise`` "sqrt", the step
+    saves memory by recomputing activations.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

@@ -74,9 +74,13 @@ class DirectionInputs(NamedTuple):
 class Direction:
     """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
 
-    ``x`` is [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``h`` and ``h_before`` [T·B, H], ``c0`` [B,
-    H]. ``biases`` [G·H] are those of x Wᵀ and h Rᵀ, or none. ``dh`` and ``dc`` are each step's
-    gradients [B, H] from the node's outputs; None means zero.
+    ``x`` [T·B, I] has the inputs of all steps. ``w`` [G·H, I] and ``r`` [G·H, H] are the weights in
+    x Wᵀ and h Rᵀ. ``biases`` has the bias [G·H] of each of these products, or is empty. ``h`` and
+    ``h_before`` [T·B, H] are the hidden states after and before each step. ``c0`` [B, H] is the
+    cell state before the first step.
+
+    ``dh`` and ``dc`` have one entry for each step: the gradients [B, H] that the hidden and the
+    cell state after the step get from the node's outputs. None means zero.
     """
 
     op: Builder
@@ -171,9 +175,10 @@ def concat(values: Sequence[Value], axis: int) -> Value:
 
 
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
-    """Add x Wᵀ of each pair of ``columns`` x [rows, n] and ``weights`` W [m, n], and the bias [m].
+    """The sum of x Wᵀ over the pairs of x in ``columns`` and W in ``weights``, plus the bias.
 
-    This is a single matrix product, with a column of ones for the bias.
+    Shapes: x [rows, n], W [m, n], bias [m]; n can differ between pairs. A single matrix product
+    computes the sum, with a column of ones for the bias.
     """
     op = columns[0].op
     if bias is not None:
@@ -370,7 +375,7 @@ class Directions:
 
 
 def _slice_at(value: Value, axis: int, index: int) -> Value:
-    """The result lacks ``axis``."""
+    """Take the slice of ``value`` at ``index`` along ``axis``, and remove this axis."""
     op = value.op
     if value.shape[axis] == 1:
         return op.Squeeze(value, op.integers(axis))

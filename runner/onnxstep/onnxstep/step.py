@@ -115,8 +115,9 @@ class TrainingStep:
 class _TensorRoles:
     """Float tensors of a model by their role in a training step.
 
-    ``declared`` are the parameters, and ``untrained_reasons`` has constants and buffers. Weight
-    decay does not apply to ``undecayed``.
+    ``declared`` are all parameters. ``untrained_reasons`` maps the name of each constant or buffer
+    to the reason why it is not trained. A step does not change the tensors in ``frozen``. Weight
+    decay does not apply to the parameters in ``undecayed``.
     """
 
     declared: tuple[Parameter, ...]

@@ -147,11 +147,11 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Split ``rows`` [n, T·B], one for each direction, by time into T values."""
+        """Split the rows [n, T·B] of all directions into T values, one for each step."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
-        """Join the values of the T steps; return rows [n, T·B] for each direction."""
+        """Join the values of the T steps; return a tensor [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
@@ -166,7 +166,7 @@ class TimeLayout:
         return op.MatMul(weights, value) + added
 
     def from_states(self, states: Sequence[Value]) -> Value:
-        """Convert states [B, n], one for each direction, to the value of a step."""
+        """Convert the states [B, n] of all directions to the value of a step."""
         materialized_transpose = [self.op.Transpose(state, perm=[1, 0]) for state in states]
         return self.stacked(materialized_transpose)
 

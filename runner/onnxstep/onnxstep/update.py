@@ -1,4 +1,7 @@
-"""Compute the next values of parameters and states: accumulate and clip gradients, and optimize."""
+"""Compute the next values of parameters and states of a training step.
+
+The functions accumulate gradients over micro-batches, clip gradients and apply the optimizer.
+"""
 
 from __future__ import annotations
 
@@ -69,9 +72,10 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """Emit the update of each parameter, of its states, and of the step count if the rule needs it.
+    """Emit the updates of parameters, of optimizer states and of the optimizer's step count.
 
-    ``rate`` is the learning rate. Weight decay does not apply to the parameters in ``undecayed``.
+    There is no step count if the optimizer does not need one (``counts_steps``). ``rate`` is the
+    learning rate. Weight decay does not apply to the parameters in ``undecayed``.
     ``finite`` is a bool scalar. If ``finite`` is false at run time, all values stay as they are.
     """
     count = None

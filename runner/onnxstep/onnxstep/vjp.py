@@ -52,7 +52,10 @@ def vjp_graph(
 
 
 def _matching_tensor_names(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """A pattern without a match is returned as if it were a name."""
+    """Names of the tensors that match ``patterns``, which are names or shell patterns.
+
+    A pattern without a match stays in the result, so that the caller reports an unknown name.
+    """
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

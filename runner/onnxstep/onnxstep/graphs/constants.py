@@ -168,10 +168,10 @@ class _TensorUses:
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
         """Yield each use of the tensor ``name``, or a reason why the tensor is not a weight.
 
-        A use is a graph output, or a node that also reads data (values that depend on graph
-        inputs). If the tensor is a single number (``is_scalar``), a node that computes with it is
-        also a use. Bounds, sizes and similar inputs are not uses. If any other node reads the
-        tensor, the nodes that read the node's outputs are examined instead.
+        A use is a graph output, or a node that reads both the tensor and data (values that depend
+        on graph inputs). Arithmetic on a single number (``is_scalar``), such as Mul or Exp, is a
+        use even without data. Bounds, sizes and similar inputs are not uses. Any other node, such
+        as Transpose, only converts the tensor: the uses of the node's outputs count instead.
         """
         waiting, visited = [name], {name}
         while waiting:

@@ -104,7 +104,10 @@ def _transposed_operand_shape(
 
 
 def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Queries have the shape [B, L, D], and keys and values the shape [B, S, D]."""
+    """Types of the outputs of MultiHeadAttention: the result, then keys and values by head.
+
+    For queries [B, L, D], keys [B, S, D] and values [B, S, V], the result is [B, L, V].
+    """
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
@@ -117,7 +120,12 @@ def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Without ``qkv_hidden_sizes``, the packed weights have the shape [D, 3 · hidden]."""
+    """Types of the outputs of Attention: the result, then a tensor of keys and values by head.
+
+    A single weight matrix produces queries, keys and values. The attribute ``qkv_hidden_sizes``
+    lists the matrix's number of columns for each of the three. Without the attribute, each has a
+    third of the columns.
+    """
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
@@ -127,9 +135,10 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _grouped_query_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """The output caches are as long as the input cache.
+    """Types of the outputs of GroupQueryAttention: the result, then the caches of keys and values.
 
-    If there is no input cache, or if it is empty, they are as long as the queries.
+    The output caches are as long as the input cache. If there is no input cache, or if it is empty,
+    the output caches are as long as the queries.
     """
     query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape

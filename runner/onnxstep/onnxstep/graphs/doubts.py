@@ -56,11 +56,12 @@ def doubts(
 def _layers_per_merged_tensor(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """The number of layers that read each tensor that the exporter has probably merged, by name.
+    """Names of the trained tensors that probably replace equal tensors of several layers.
 
-    The result has the trained tensors that several layers read and whose numbers are all equal. If
-    the exporter computed tensors (``computed``), it may also have merged other tensors. The result
-    then includes tensors that several layers read with the same operator, except Gather.
+    The result maps each name to the number of layers that read the tensor. A tensor is included if
+    several layers read it and all its numbers are equal. If the exporter computed tensors
+    (``computed``), it may also have merged tensors whose numbers differ. The result then includes
+    each trained tensor that several layers read with the same operator, except Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:

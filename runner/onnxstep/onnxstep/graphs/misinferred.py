@@ -65,9 +65,9 @@ class _PoolingAxis:
 
     @property
     def exact_end_padding(self) -> int:
-        """With this end padding, the last window ends at the last padded element.
+        """The end padding with which the last window ends exactly at the end of the padded input.
 
-        The padding is negative if no window contains the last elements.
+        The number is negative if the last elements of the input are in no window.
         """
         covered = (self.window_count - 1) * self.stride + self.dilated_window_length
         return covered - self.input_length - self.begin_padding

@@ -273,7 +273,11 @@ class _HalfPrecisionRewriting:
         return onnx.defs.get_schema(node.op_type, version, node.domain)
 
     def _convert_once(self, name: str, kind: int) -> str:
-        """Returns the name of the converted value; values other than floats keep their names."""
+        """The name of the float value ``name`` after conversion to the element type ``kind``.
+
+        The first call for a type adds a Cast or a converted initializer, and later calls reuse it.
+        For a value that is not a float, returns ``name``.
+        """
         if name not in self._floats:
             return name
         versions = self._names_by_type.setdefault(name, {})

@@ -33,11 +33,13 @@ def prepare(
     fused: ModelPass | None = None,
     rounded: ModelPass | None = None,
 ) -> onnx.ModelProto:
-    """Copy of a model in which every operator is known and every shape is static.
+    """Copy of a model in the form that the gradient rules and the Builder need.
 
-    ``mode`` converts for training or inference, ``fused`` to a provider's operators, ``rounded`` to
-    mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError for
-    a dimension without a size, and if onnx cannot convert an older opset to opset 16.
+    Every shape in the copy is static. ONNX's function bodies replace the operators that the table
+    of gradient rules does not list. ``mode``, ``fused`` and ``rounded`` are optional conversions:
+    ``mode`` to training or inference form, ``fused`` to a provider's own operators, and ``rounded``
+    to mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError
+    for a dimension without a size, and if onnx cannot convert an older opset to opset 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):

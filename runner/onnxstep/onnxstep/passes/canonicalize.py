@@ -134,9 +134,12 @@ def bind(
     """Copy of a model with a static shape for every tensor.
 
     ``dimensions`` has a size for each symbolic dimension of the inputs. ``varying`` names stored
-    tensors whose values change, so nodes that read them are not computed in advance. Raises
-    ModelError as ``bind_dimensions`` does, and if an output of a node is not a tensor. If onnxstep
-    refuses to differentiate the operator that caused the error, the message also says why.
+    tensors whose values change, so nodes that read them are not computed in advance.
+
+    Raises ModelError for an unknown dimension, for a missing or invalid size, and for contradicting
+    shapes. Also raises ModelError for a shape that depends on data, and for a node's output that is
+    not a tensor. If onnxstep refuses to differentiate the operator that caused the error, the
+    message includes the reason for this refusal.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -27,8 +27,9 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    ``resumable`` requires that a new session can draw the Dropout masks of any later run. Dropout
-    is then replaced only on CUDA, where the masks depend on a count of runs.
+    With ``resumable``, a new session must be able to continue the sequence of Dropout masks after
+    any run. Dropout is then replaced only on CUDA, where an input of the graph counts the runs and
+    decides the masks.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout" and op.provider != "cuda":

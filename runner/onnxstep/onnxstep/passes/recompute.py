@@ -211,10 +211,11 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, the value after which recomputation for the node may start.
+    """For each backward node, the value that must exist before recomputation for the node starts.
 
-    The wait keeps ONNX Runtime from recomputing too early. The value is the newest float output of
-    an earlier backward node that this node or a later node reads. None if there is no such output.
+    The value is the newest float output of an earlier backward node that this node or a later node
+    reads; None if there is no such output. Without this condition, ONNX Runtime would recompute too
+    early.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []

@@ -1,9 +1,10 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
 In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
-statistics for the next step. A BatchNormalization node stays as it is if other nodes compute its
-statistics from its own input. Several nodes compute the training form, but a single
-BatchNormalization node is differentiated instead of them.
+statistics for the next step. A BatchNormalization node keeps its inference form if its statistics
+are frozen, or if other nodes compute the statistics from the node's own input. In the graph,
+several nodes compute the training form. The gradient is built from a single equivalent
+BatchNormalization node, which does not run.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def batch_normalization(
 def _cotangents_with_given_statistics(
     node: Node, x: Value, dy: Value, *_: Value | None
 ) -> Cotangents:
-    """The inputs include the mean μ and the variance σ².
+    """Gradient of a BatchNormalization whose mean μ and variance σ² are inputs.
 
     With r = 1 / √(σ² + ε): dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
     """
@@ -73,10 +73,13 @@ def _cotangents_with_batch_statistics(
     d_running_mean: Value | None,
     d_running_var: Value | None,
 ) -> Cotangents:
-    """With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n).
+    """Gradient of a BatchNormalization that normalizes by the statistics of the batch.
 
-    There are n values per channel. The running statistics, m · old + (1 - m) · batch, add to dX:
-    (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)).
+    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n).
+    There are n values per channel.
+
+    The running statistics become m · old + (1 - m) · batch, with the node's momentum m. Their
+    gradients add (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)

@@ -1,8 +1,9 @@
 """Gradients of normalization and regularization.
 
-For y = x̂ · scale + bias, with x̂ = (x - mean) · r and inverse deviation r: dx = r (g - mean(g) -
-x̂ · mean(g x̂)), with g = dy · scale. GroupNormalization and MeanVarianceNormalization are
-differentiated as function bodies.
+A normalization computes y = x̂ · scale + bias with x̂ = (x - mean) · r, where r is the inverse
+standard deviation. Its gradient is dx = r (g - mean(g) - x̂ · mean(g x̂)), with g = dy · scale.
+GroupNormalization (from opset 21 on) and MeanVarianceNormalization have no gradient rule. ONNX's
+function bodies replace both operators before differentiation.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def lrn(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _channel_window_mean(op: Builder, x: Value, channels_before: int, channels_after: int) -> Value:
-    """Missing channels at the ends count as 0."""
+    """Mean of x over a window of channels around each channel; missing channels count as 0."""
     batch, channels = x.shape[:2]
     pooled = op.AveragePool(
         op.Reshape(x, op.integers(batch, 1, channels, math.prod(x.shape[2:]))),

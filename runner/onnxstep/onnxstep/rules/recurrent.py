@@ -1,8 +1,9 @@
 """Gradients of the recurrent layers LSTM, GRU and RNN.
 
-A single product over all steps recomputes the gates from the hidden states. Only an LSTM's cell
-state is recomputed step by step. dz is the gradient of the loss with respect to z. Sequence lengths
-are at least 1.
+If the forward pass did not save the gates, matrix products over all steps at once recompute the
+gates from the hidden states. Only an LSTM's cell state is recomputed step by step. In RNN and LSTM,
+z = x Wᵀ + h Rᵀ + b is the argument of the activations, and dz is the gradient of the loss with
+respect to z. Sequence lengths are at least 1.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def _sweep_lstm_backwards(
 ) -> tuple[Value, Value, Value]:
     """Gradients of z [T·B, 4·H] in all steps (see ``lstm``), and of the initial states h0 and C0.
 
-    Each sequence has a tensor for each step. The product of ``dz_factors`` [B, 4·H] and
-    (dC', dh', dC', dC') is dz. ``dh_by_dc`` is the derivative of h' with respect to C'.
+    ``dz_factors`` [B, 4·H], ``dh_by_dc`` and ``forget_gates`` [B, H] have one tensor for each step.
+    The product of ``dz_factors`` and (dC', dh', dC', dC') is dz. ``dh_by_dc`` is the derivative of
+    h' with respect to C'.
     """
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):

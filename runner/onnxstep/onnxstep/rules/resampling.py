@@ -68,7 +68,7 @@ def _resized_axes(node: Node) -> list[int]:
 
 
 def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
-    """[length, output length]: each row is a resized unit vector."""
+    """Matrix [length, output length] of a Resize of one axis; each row is a resized unit vector."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))
@@ -93,7 +93,7 @@ def _attributes_along_one_axis(node: Node) -> dict[str, Any]:
 
 
 def _scale_by_axis(node: Node) -> dict[int, float]:
-    """Empty if the node states sizes instead."""
+    """The scale of each axis, by axis index; empty if the node gives sizes instead of scales."""
     numbers = node.constant(_SCALES, "scales")
     if numbers is None or not numbers.size:
         return {}

@@ -150,7 +150,10 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _first_indices_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """Both lists have an item for each axis of x; indices count from the front."""
+    """First indices and steps of a Slice: two lists with a number for each axis of x.
+
+    The first indices count from the front, even if the node gives negative indices.
+    """
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size

@@ -133,7 +133,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """An input of length 0 is removed from the graph, and a Concat has its other input's length."""
+    """An input of length 0 need not be fed, and adds nothing to the length of a Concat."""
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(parsed(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]

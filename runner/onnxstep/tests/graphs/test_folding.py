@@ -1,4 +1,4 @@
-"""Folding evaluates nodes of shapes and small constants, and does not change results."""
+"""Folding evaluates nodes that depend only on shapes or small constants; results stay the same."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_bomb_of_functions_is_refused_when_it_is_read() -> None:
 
 
 def test_what_calls_copy_counts_in_bytes_too() -> None:
-    """A model is refused if it calls a function with a constant of a megabyte 4096 times."""
+    """A model is refused if it makes 4096 calls of a function that has a constant of 1 MiB."""
     model = functions(13, "{ c = NEXT(a) b = NEXT(c) }")
     big = onnx.helper.make_tensor("t", onnx.TensorProto.INT8, [2**20], bytes(2**20), raw=True)
     model.functions[-1].node.append(onnx.helper.make_node("Constant", [], ["k"], value=big))
