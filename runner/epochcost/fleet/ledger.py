@@ -113,7 +113,7 @@ class Ledger:
     def is_idle(self, now: float) -> bool:
         """Whether the time ``until`` of every lease has passed.
 
-        Waiting for other stations then frees no reserved money.
+        If so, no other station is working, so a wait for other stations frees no reserved money.
         """
         return all(lease.until < now for lease in self.entries.leases.values())
 
