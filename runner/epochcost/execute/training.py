@@ -85,8 +85,8 @@ class TrainingRequest:
 class PreparedTraining:
     """A training whose graph and examples are loaded; it can run any number of times.
 
-    ``recipe`` has the learning rate, its schedule, the number of epochs and the target. ``bound`` is
-    ``graph`` with a fixed batch size.
+    ``recipe`` has the learning rate, its schedule, the number of epochs and the target at which the
+    training stops early. ``bound`` is ``graph`` with a fixed batch size.
     """
 
     request: TrainingRequest

@@ -108,9 +108,10 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
 
 
 def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
-    """A bash script that runs `epochcost` with ``arguments`` on a target, in the shell's process.
+    """A bash script that runs `epochcost` with ``arguments`` on a target.
 
-    ``options`` follow the arguments without quotes, so bash expands variables in them.
+    The program replaces the shell (exec). ``options`` follow the arguments without quotes, so bash
+    expands variables in them.
     """
     program = shlex.join(("../venv/bin/python", "-m", "epochcost", *arguments))
     return f"{_setup_script(target)}\ncd project && exec {program} {options}\n"

@@ -62,7 +62,7 @@ def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodePro
     """ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
 
     The search begins at the last node whose outputs no node reads. From each node, the search
-    visits the nodes that make its operands, the last in the file first. A node runs after them.
+    visits the nodes that make its operands, the last in the file first. A node runs after these.
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]

@@ -53,7 +53,7 @@ class _WeightProduct:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """Copy a model, and replace its weights by graph inputs for 4-bit codes and scales.
+    """Copy a model; in the copy, graph inputs for 4-bit codes and scales replace the weights.
 
     In ``model``, the weights must be graph inputs too, without stored values. With
     ``integer_activations``, the kernel rounds activations to 8 bits, block by block. Raises

@@ -251,8 +251,8 @@ def _undeclared_fp32_nodes(
     """The nodes of ``fp32_nodes`` that neither ``declared.wide`` nor fusions explain.
 
     Nodes in ``declared.wide`` are left out. If all other nodes are fusions, and at least as many
-    nodes of ``declared.wide`` did not run, the fusions probably replaced those. The result is then
-    empty.
+    nodes of ``declared.wide`` did not run, the fusions probably replaced those nodes. The result is
+    then empty.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

@@ -1,7 +1,7 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-A worker in the environment of a serving engine imports this module. So this module needs only
-packages that are installed there, and not onnxruntime. To test CUDA, ``require_cuda`` runs a small
+This module can be imported without onnxruntime. It needs only packages that are in the environment
+of a serving engine, because a worker there imports it. To test CUDA, ``require_cuda`` runs a small
 graph in another process, which needs onnxruntime.
 """
 

@@ -168,8 +168,8 @@ class TrialProgress:
     def report(self, samples: int, width: float | None) -> None:
         """Report the number of samples and the precision of their mean.
 
-        ``width`` is half the width of the mean's confidence interval, divided by the mean. It is
-        None until this is computed.
+        ``width`` is half the width of the mean's confidence interval, divided by the mean; None if
+        it is not computed yet.
         """
         progress = Progress(
             phase=self._phase,
