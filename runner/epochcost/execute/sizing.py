@@ -1,8 +1,8 @@
 """Count the memory that a model needs; the graph is read but not run.
 
-``size_of`` counts the memory at each batch size of training and inference, from the graph that is
-built for this size. ``decoder_bytes`` counts the memory of a decoder. No weights are drawn.
-``plan.size`` defines the records of the counts.
+``size_of`` builds the model's graph for each batch size of training and inference, and counts the
+memory of this graph. ``decoder_bytes`` estimates the memory of a decoder. No random weights are
+drawn. ``plan.size`` defines the records of the counts.
 """
 
 from __future__ import annotations

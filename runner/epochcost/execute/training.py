@@ -1,7 +1,7 @@
 """Run a training once for each seed: connect graphs, data and sessions, and save the state.
 
-A training's identity is a digest of all that decides its weights and its end, except the seed. A
-record has all repeats of a training on a host.
+A training's id is a digest of its model, data and settings, without the seed. A stored record has
+all repeats of a training on one host, one for each seed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class TrainingRequest:
 class PreparedTraining:
     """A training whose graph and examples are loaded; it can run any number of times.
 
-    ``bound`` is ``graph`` with a fixed batch size.
+    ``recipe`` has the learning rate, its schedule, the number of epochs and the target at which the
+    training stops early. ``bound`` is ``graph`` with a fixed batch size.
     """
 
     request: TrainingRequest
@@ -265,7 +266,10 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _training_digest(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """Digest of everything that decides a training's weights and its end, except the seed."""
+    """Digest of the model, data and settings that affect the weights or when the training stops.
+
+    The seed is left out.
+    """
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

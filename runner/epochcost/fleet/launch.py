@@ -30,9 +30,10 @@ def measure_all(
     """Measure the trials and sweeps of a launch on all targets at once.
 
     Returns the stations, which have counts of measured trials and reasons of failures. First, this
-    function gives back the machines that a killed launch left running. For a target that is not in
-    ``engines``, or that has changed since then, ``reach`` makes an engine. If a machine cannot be
-    given back, its station measures nothing. ``run`` gets an iterator for each machine and runs it.
+    function gives back the machines that a killed launch left running. ``reach`` makes the engine
+    for such a machine if its target is not in ``engines``, or was edited after the killed launch.
+    If a machine cannot be given back, its station measures nothing. ``run`` gets an iterator for
+    each machine and runs it.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

@@ -113,7 +113,7 @@ class Ledger:
     def is_idle(self, now: float) -> bool:
         """Whether the time ``until`` of every lease has passed.
 
-        Waiting for other stations then frees no reserved money.
+        If so, no station is measuring, so it is useless to wait for the money that others reserved.
         """
         return all(lease.until < now for lease in self.entries.leases.values())
 

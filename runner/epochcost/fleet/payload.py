@@ -108,9 +108,10 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
 
 
 def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
-    """The bash script that replaces the shell by `epochcost` with ``arguments`` on a target.
+    """A bash script that runs `epochcost` with ``arguments`` on a target.
 
-    ``options`` are more arguments, in bash's own syntax.
+    The program replaces the shell (exec). ``options`` follow the arguments without quotes, so bash
+    expands variables in them.
     """
     program = shlex.join(("../venv/bin/python", "-m", "epochcost", *arguments))
     return f"{_setup_script(target)}\ncd project && exec {program} {options}\n"

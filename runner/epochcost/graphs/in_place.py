@@ -27,7 +27,7 @@ def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> froz
     """Names of the inputs that a step may overwrite with the values for the next step.
 
     ``carried`` maps each input to its next value, an output of the same type and static shape. The
-    result is right for any order of nodes, and allows for fusion.
+    result is right for any order of nodes, and also if ONNX Runtime fuses nodes.
     """
     step = _StepDataFlow(model.graph, tuple(carried.values()))
     return frozenset(

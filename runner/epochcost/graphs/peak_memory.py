@@ -1,8 +1,9 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor occupies memory until its last reader has run. Readers of its views count as its readers,
-and so do readers of a result that overwrites it. A factor allows for the arena allocator. Weights,
-inputs and outputs do not count.
+A tensor's memory is in use until the last node has run that reads the tensor, a view of the tensor,
+or a result written over the tensor. The peak of this memory is multiplied by a factor, because ONNX
+Runtime's arena allocator holds more than the tensors need. Weights, inputs and outputs do not
+count.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
 
-    The search begins at the last node whose outputs no node reads. Of several operands, the operand
-    that is latest in the file comes first.
+    The search begins at the last node whose outputs no node reads. From each node, the search
+    visits the nodes that make its operands, the last in the file first. A node runs after these.
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]

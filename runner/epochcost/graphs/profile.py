@@ -19,10 +19,10 @@ class Profile:
     A multiplication and an addition are two ``flops``. ``matrix_flops`` is the part of matrix
     products, ``recurrent_flops`` the part of recurrent layers.
 
-    ``products`` is the number of nodes that have ``flops``. ``moved`` is how many numbers these
-    nodes read and write, without parameters, and ``moved_by_grouped`` is the part of ``moved`` for
-    grouped convolutions. ``moved_by_others`` is how many numbers other nodes read and write; nodes
-    without memory traffic do not count.
+    ``products`` is the number of nodes whose operations count in ``flops``, such as matrix products
+    and convolutions. ``moved`` is how many numbers these nodes read and write, without parameters.
+    ``moved_by_grouped`` is the part of ``moved`` for grouped convolutions. ``moved_by_others`` is
+    how many numbers other nodes read and write; nodes without memory traffic do not count.
     """
 
     flops: float

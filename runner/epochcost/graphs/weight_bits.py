@@ -53,10 +53,11 @@ class _WeightProduct:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """The model with weights quantised to 4 bits, and with their codes and scales as graph inputs.
+    """Copy a model; in the copy, graph inputs for 4-bit codes and scales replace the weights.
 
-    ``model`` must not store weights. With ``integer_activations``, the kernel rounds activations to
-    8 bits, block by block. Raises ModelError if no matrix product can be quantised.
+    In ``model``, the weights must be graph inputs too, without stored values. With
+    ``integer_activations``, the kernel rounds activations to 8 bits, block by block. Raises
+    ModelError for a model with experts, or if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
         raise ModelError("int4: expected no experts in the graph: measure this model in fp32")

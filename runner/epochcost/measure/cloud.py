@@ -110,7 +110,10 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """The cloud instance that this machine is; returns a pair as ``ask_cloud`` does."""
+    """Find this machine's cloud and instance type.
+
+    Returns them and None, or None and the reason why they are unknown.
+    """
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"

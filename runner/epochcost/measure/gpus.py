@@ -1,8 +1,8 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
-CUDA counts the GPUs in CUDA_VISIBLE_DEVICES (CUDA programming guide, "CUDA environment variables"),
-NVML all GPUs. Both use the order of the PCI bus. Energy comes from the GPU's counter (Volta and
-later).
+CUDA numbers only the GPUs in CUDA_VISIBLE_DEVICES (CUDA programming guide, "CUDA environment
+variables"), but NVML numbers all GPUs. Both number GPUs in the order of the PCI bus. Energy comes
+from the GPU's counter (Volta and later).
 """
 
 from __future__ import annotations

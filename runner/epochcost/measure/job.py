@@ -47,8 +47,9 @@ class SamplingRule(_Frozen):
     mean. Sampling ends at this precision, but not before ``minimum_samples``, ``minimum_seconds``
     and ``minimum_share`` of ``budget_seconds`` are reached.
 
-    Without this precision, sampling ends after ``most_samples``, or when the ``budget_seconds``
-    are spent. The warm-up's time counts towards ``budget_seconds``; its steps are no samples.
+    If the mean never becomes so precise, sampling ends after ``most_samples``, or when the
+    ``budget_seconds`` are spent. The warm-up's time counts towards ``budget_seconds``; its steps
+    are no samples.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -96,9 +97,9 @@ class ServingFiles(_Frozen):
 class AskedDecoder(_Frozen):
     """A decoder that a serving engine runs, and the requests that the engine gets.
 
-    ``form`` has the decoder's sizes. The graph of such a job takes prompts of any length. Its file
-    ``batches`` has prompts, their lengths, and the lengths of the answers (see
-    ``execute.requests``).
+    ``form`` has the decoder's sizes. In the same job, ``JobFiles.graph`` takes prompts of any
+    length, and ``JobFiles.batches`` has the prompts, their lengths and the lengths of the answers
+    (see ``execute.requests``).
     """
 
     form: Decoder

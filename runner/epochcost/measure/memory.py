@@ -111,8 +111,9 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
     """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
-    ``for_memory`` is whether the kernel's number of kills for lack of memory grew; None if unknown.
-    A SIGKILL counts as lack of memory, since people rarely send it, unless ``for_memory`` is False.
+    ``for_memory`` says whether the kernel killed a process for lack of memory meanwhile (see
+    ``was_oom_killed``); None if unknown. A SIGKILL counts as lack of memory, since people rarely
+    send it, unless ``for_memory`` is False.
     """
     killed = status == -signal.SIGKILL and for_memory is not False
     return killed or _SIGNS.search(text) is not None
@@ -131,7 +132,10 @@ def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) ->
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """Whether the number of kills for lack of memory grew; None if a number is unknown."""
+    """Whether the kernel killed a process for lack of memory between two counts of such kills.
+
+    The counts are results of ``oom_kill_count``. None if a count is unknown.
+    """
     return None if before is None or after is None else after > before
 
 

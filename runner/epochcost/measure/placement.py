@@ -248,10 +248,11 @@ def _prove_half(
 def _undeclared_fp32_nodes(
     fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes of ``fp32_nodes`` that are not in ``declared.wide``.
+    """The nodes of ``fp32_nodes`` that neither ``declared.wide`` nor fusions explain.
 
-    A fusion replaces other nodes. If all these nodes are fusions, and at least as many nodes of
-    ``declared.wide`` did not run, the result is empty.
+    Nodes in ``declared.wide`` are left out. If all other nodes are fusions, and at least as many
+    nodes of ``declared.wide`` did not run, the fusions probably replaced those nodes. The result is
+    then empty.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

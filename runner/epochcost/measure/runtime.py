@@ -1,7 +1,7 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-This module can be imported without onnxruntime, and reads no facts about the machine, because a
-worker in a serving engine's environment imports it. To test CUDA, ``require_cuda`` runs a small
+This module can be imported without onnxruntime. It needs only packages that are in the environment
+of a serving engine, because a worker there imports it. To test CUDA, ``require_cuda`` runs a small
 graph in another process, which needs onnxruntime.
 """
 
@@ -67,10 +67,11 @@ def package_versions() -> dict[str, str]:
 
 
 def software(module: ModuleType) -> Software:
-    """The software of this process, which has loaded ``module`` as onnxruntime.
+    """Versions of the runtime, of Python and of packages in this process.
 
-    The runtime is the package that contains the module's file. Raises CapabilityError if no package
-    contains the file, or if the package's version differs from the module's version.
+    ``module`` is the imported onnxruntime, and the runtime is the package that contains its file.
+    Raises CapabilityError if no package contains the file, or if the package's version differs from
+    the module's version.
     """
     claims = tuple(_runtime_packages_containing(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -88,7 +89,10 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType, engine: str) -> Software:
-    """The software of this process, in which an engine runs graphs on the runtime ``module``."""
+    """Versions as in ``software``, if a serving engine runs the graphs.
+
+    The engine is the runtime, and the package of onnxruntime is one of the packages.
+    """
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(

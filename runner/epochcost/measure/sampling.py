@@ -166,7 +166,11 @@ class TrialProgress:
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Report the number of samples, and ``width``, the relative half width of their mean."""
+        """Report the number of samples and the precision of their mean.
+
+        ``width`` is half the width of the mean's confidence interval, divided by the mean; None if
+        it is not computed yet.
+        """
         progress = Progress(
             phase=self._phase,
             samples=samples,

@@ -1,7 +1,9 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. A session does not show the state of
-Dropout's generators. On the CPU provider, this state follows from the number of steps.
+A training continues from any step as if it had never stopped. This includes Dropout's random masks,
+although the state of Dropout's generators cannot be read from a session. On the CPU provider, the
+generators get seeds that depend on the number of steps already taken. On CUDA, masks depend on a
+count of steps, which is a part of the carried state.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def bind_model(
 
     If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
     ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the sizes, except that of the batch.
-    The batch is the only dimension without a size there, or else the dimension "batch".
+    If exactly one dimension has no size there, this dimension is the batch. If several have none,
+    the batch is the dimension with the name "batch".
 
     Raises ModelError for a missing, contradicting or surplus size.
     """

@@ -40,8 +40,8 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
-    Changes to other keys, such as notes or batch sizes, keep the digest. So do 1.0 instead of 1,
-    and another order of entries where the order has no effect.
+    The digest does not depend on other keys, such as notes or batch sizes. It is the same for 1 and
+    1.0, and for any order of entries if the order has no effect.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

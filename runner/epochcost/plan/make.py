@@ -37,9 +37,10 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """The machine that would run the trials: its spec's id, its software and its limits.
 
-    ``runtime`` is ONNX Runtime's package, ``producer`` epochcost's version. ``missing_engines`` has
-    a message by engine. The fields ``no_…`` are reasons, None if the machine can. ``cpus`` and
-    ``gpus`` are numbers, None if unknown.
+    ``runtime`` is ONNX Runtime's package, and ``producer`` is epochcost's version.
+    ``missing_engines`` maps each missing serving engine to a message. ``no_cuda``, ``no_loadgen``
+    and ``no_pinning`` say why the machine cannot use CUDA, LoadGen or pinning of processes to CPUs;
+    None if it can. ``cpus`` and ``gpus`` are numbers, None if unknown.
     """
 
     hardware: str

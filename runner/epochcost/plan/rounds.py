@@ -55,8 +55,8 @@ class Visit:
         """The relative half width of the mean's interval at which this round may stop.
 
         If n rounds agree, their common interval is narrower by the factor √n than that of one
-        round. So the result is √rounds times the half width that the trial demands, but at most
-        ``_WIDEST`` unless the trial demands more.
+        round. So the result is √rounds times the half width that the trial demands. The result is
+        limited to ``_WIDEST``, or to the trial's own half width if that is larger.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

@@ -83,7 +83,7 @@ class Load(_Kind):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The work as keys and values of a stored trial."""
+        """The keys and values that describe this work in a trial's stored JSON."""
         return {"load": self}
 
     @property
@@ -115,7 +115,7 @@ class Phase(_Kind):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The work as keys and values of a stored trial."""
+        """The keys and values that describe this work in a trial's stored JSON."""
         return {"phase": self}
 
     @property
@@ -160,7 +160,7 @@ class Requests(spec.Requests):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The LoadGen scenario and the requests, as keys and values of a stored trial."""
+        """The keys and values in a trial's stored JSON: the LoadGen scenario and the requests."""
         return {"load": self.load, "requests": self}
 
     @property

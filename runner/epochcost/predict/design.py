@@ -154,7 +154,10 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def _log_roofline_rate(row: Placed) -> float:
-    """Logarithm of the rate on one device, up to a constant."""
+    """Logarithm of the rate that a roofline model predicts for one device, up to a constant.
+
+    A constant that is equal for all rows changes no forecast.
+    """
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
     number_bytes = 2 if precision_of(row.rate.precision) == "mixed" else 4

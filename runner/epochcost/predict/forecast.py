@@ -64,8 +64,8 @@ _IMAGES = "image"
 class Question:
     """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
-    If ``program`` is None, the workload runs in our runtime, which ``software`` names. Otherwise it
-    runs in the program that achieved the published rate ``program``.
+    If ``program`` is None, the workload runs in our runtime, which ``software`` names. Otherwise
+    ``program`` is a published rate, and the workload runs in the program that reached this rate.
     """
 
     model: str
@@ -178,9 +178,9 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        The entry for two rows of one workload is the covariance of the draws that ``of`` makes for
-        these rows, before the peak rate limits the draws. The entry for rows of two workloads is
-        the covariance of their errors, which ``of`` ignores.
+        If two rows have the same workload, their entry is the covariance of the draws that ``of``
+        makes for them, before the peak rate limits the draws. If the workloads differ, the entry is
+        the covariance of the errors, although ``of`` draws each workload independently.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)

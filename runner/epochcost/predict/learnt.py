@@ -97,9 +97,10 @@ def _plausible_rows(
 def placed(
     rates: Iterable[Rate], devices: Devices, profiles: Profiles
 ) -> tuple[list[Placed], frozenset[str]]:
-    """Rows for the ``rates`` in examples a second, and the accelerators that ``devices`` lacks.
+    """Find the device of each rate; returns the rows, and the accelerators without a device.
 
-    Times of epochs and runs are left out: they depend on the training as much as on the machine.
+    ``devices`` does not know these accelerators, so rates on them get no row. Rates in epochs or
+    runs are ignored too, because they depend on the training as much as on the machine.
     """
     rows, unknown = [], set()
     for rate in rates:

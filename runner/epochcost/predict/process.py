@@ -86,8 +86,9 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    A term is a part of the logarithm that some rows share. Labels of rows, such as a setting, are
-    those of ``Design``. These terms are the same on every device:
+    A term is a part of the logarithm that some rows share; the lists say which rows share a term.
+    Labels of rows, such as a setting, are those of ``Design``. These terms are the same on every
+    device:
 
     - ``level``: rows of one edition without a known graph.
     - ``graph_level``: all rows with known graphs.
@@ -114,7 +115,7 @@ class Scales:
     - ``stack_group``: rows with the same chip, memory size and stack.
     - ``model_count``: a slope over the logarithm of the number of devices, for rows with the same
       ``model_mode``.
-    - ``noise``: a single rate.
+    - ``noise``: no other row; each row has its own value.
 
     ``cache`` and ``power`` are the weights of these two features of a device.
     """

@@ -58,9 +58,9 @@ class RatioErrors:
 
     For such a ratio, the choice is the accelerator with the lower predicted cost. ``brier`` is the
     mean squared error of the predicted probabilities that the choice is right. ``base_rate_brier``
-    would be this error if each probability were the share of right choices. The regret is how much
-    more the chosen accelerator costs than the cheaper one. ``reliability`` groups the choices by
-    probability.
+    is the error of a simpler prediction: every probability equals the share of right choices. The
+    regret is how much more the chosen accelerator costs than the cheaper one. ``reliability``
+    groups the choices by probability.
     """
 
     ratios: int
@@ -120,9 +120,10 @@ def _ratio_tables(
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
     """Yield an array [k, 2] for each pair of accelerators, with a row for each shared workload.
 
-    The array has the indices of one row of ``design`` on either accelerator. ``labels`` [n] are the
-    withheld accelerators, generations or sources, and ``withheld_at_once`` (1 or 2) is how many are
-    withheld together. Two accelerators form a pair only if they have this many different labels.
+    Each row of the array has two indices into ``design``: the workload on the first accelerator,
+    and the same workload on the second. ``labels`` [n] are the withheld accelerators, generations
+    or sources, and ``withheld_at_once`` (1 or 2) is how many are withheld together. Two
+    accelerators form a pair only if they have this many different labels.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

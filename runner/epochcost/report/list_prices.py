@@ -43,7 +43,10 @@ class Listed:
 
 @dataclass(frozen=True)
 class Moved:
-    """The hourly price ``now`` of a plan, and the price ``before`` that was stated on ``since``."""
+    """A change of a plan's hourly price from ``before`` to ``now``.
+
+    A source stated the price ``before`` on the day ``since``.
+    """
 
     hardware: Hardware
     price: Price

@@ -211,7 +211,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Record inline scripts of the theme's pages, such as the page for missing addresses."""
+        """Record inline scripts of the theme's pages, such as the 404 page."""
         self._scripts |= script_hashes(output_content)
         return output_content
 

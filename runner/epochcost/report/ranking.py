@@ -248,10 +248,11 @@ class LogAxis:
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """Rank a workload's machines in the software stack whose cheapest machine has the surest time.
+    """Rank a workload's machines with one software stack: ONNX Runtime or published programs.
 
-    For example, measured times are surer than predicted ones (see ``by_stack``). ``beside`` of the
-    result has the rankings in the other stacks. None if no row has a price.
+    The chosen stack has the best evidence for its cheapest machine, such as a measured time instead
+    of a predicted time (see ``by_stack``). ``beside`` of the result has the rankings with other
+    stacks. None if no row can be ranked, for example because none has a price.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))

@@ -95,7 +95,7 @@ def as_csv(table: Table, *, guarded: bool = True) -> str:
 
 
 def as_json(table: Table) -> str:
-    """Render the table as JSON: each column's meaning, then a line with an object for each row.
+    """Render the table as JSON: each column's meaning, then each row as an object on its own line.
 
     Numbers are 64-bit floats; CSV has all their digits.
     """

@@ -1,8 +1,9 @@
 """Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
-For a decoder with measured times, a script has formulas for each measured number of sequences. For
-a decoder with predicted times, a file for each precision has coefficients of the time to read a
-prompt, and times to decode a token.
+For a decoder with measured times, a script has formulas of times and costs. There is a set of
+formulas for each number of simultaneous sequences that was measured. For a decoder with predicted
+times, there is a script for each precision. It has the times to decode a token, and the
+coefficients of a polynomial for the time to read a prompt.
 """
 
 from __future__ import annotations
@@ -181,11 +182,14 @@ def _token_cost_program() -> Json:
 def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
     """Formulas, by name, for the cost of a million tokens.
 
-    ``machines`` is the number of machines that the reader's load needs. ``low``, ``mean`` and
-    ``high`` are the costs if these machines are rented all the time, idle or not. Formulas whose
-    names contain ``full`` are the costs on a machine that is never idle. ``turn`` is the number of
-    requests a second above which a machine costs less than the API, 0 if the machine would then be
-    too busy.
+    The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). The browser
+    evaluates them for a reader's load and a machine's hourly price.
+
+    ``machines`` is the number of machines that the load needs. ``low``, ``mean`` and ``high`` are
+    the costs if these machines are rented all the time, idle or not. Formulas whose names contain
+    ``full`` are the costs on a machine that is never idle. ``turn`` is the number of requests a
+    second above which a machine costs less than the API. It is 0 if the machine would then be too
+    busy.
 
     ``request_seconds`` has the low end, the mean and the high end of the seconds of a request. A
     request has ``tokens`` tokens.

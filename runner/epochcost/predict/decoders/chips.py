@@ -43,9 +43,10 @@ _ORDINARY_SHARE = 1 / 8
 class CpuGeneration(NamedTuple):
     """Processors whose names match ``pattern``.
 
-    A core computes ``lanes`` fp32 operations in a cycle. ``gigahertz`` is the usual clock with all
-    cores busy, ``cores`` the number of cores of the largest processor. From memory, a core reads at
-    most ``core_read`` gigabytes a second, a processor at most ``read``.
+    ``lanes`` is the number of fp32 operations that a core computes in a cycle; a multiply-add
+    counts as two. ``gigahertz`` is the usual clock if all cores are busy. ``cores`` is the number
+    of cores of the largest processor. A core reads at most ``core_read`` gigabytes a second from
+    memory, and the whole processor reads at most ``read``.
     """
 
     pattern: str
@@ -317,9 +318,11 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processor of a published row's machine, or the best guess from ``chip`` and ``machine``.
+    """The processors of a machine that a source names, from ``processors`` or guessed.
 
-    A ``note`` such as "8 threads" gives the number of cores: llama.cpp runs one thread on each.
+    If ``processors`` has the machine, its entry is the result. Otherwise the processors are guessed
+    from the names ``chip`` and ``machine``. For a guess, a ``note`` such as "8 threads" gives the
+    number of cores, because llama.cpp runs one thread on each core.
     """
     if machine in processors:
         return processors[machine]

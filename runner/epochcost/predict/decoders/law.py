@@ -11,10 +11,17 @@ seconds, and the prefill of n tokens takes
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
-``context``. ``split`` devices share each layer, and exchange results in the time ``exchange``.
-``peak`` is the rate of the matrix units, ``operations`` that of the vector units. The other symbols
-are fitted (see `Efficiencies`): shares of bandwidth (e) and peak (ef), seconds for a layer (τ, τp),
-a sequence (s) and a start (t0), and operations to unpack a weight (w).
+``context``. ``split`` is the number of devices that share each layer. ``exchange`` is the time in
+which these devices exchange their results. ``peak`` is the rate of the matrix units, and
+``operations`` is the rate of the vector units.
+
+The other symbols are fitted (see `Efficiencies`):
+
+- e, ef: reached shares of the bandwidth and of the peak.
+- τ, τp: seconds that each layer adds to a decoding step and to a prefill.
+- s: seconds that each sequence adds to a decoding step.
+- t0: seconds that starting a prefill takes.
+- w: operations to unpack a weight.
 """
 
 from __future__ import annotations
@@ -48,15 +55,16 @@ class Efficiencies(NamedTuple):
     - ``read``: reached share of the memory's bandwidth.
     - ``products``: reached share of the matrix units' peak rate.
     - ``link``: reached share of a link's rate.
-    - ``ordinary``: the vector units must execute one operation for every 10 · ``ordinary``
-      operations of the matrix units.
+    - ``ordinary``: number of operations of the matrix units for each operation of the vector units,
+      in tens (3 means 30).
     - ``weights``: vector operations to unpack a quantised weight.
     - ``layer``: seconds that each layer adds to a decoding step.
     - ``sequence``: seconds that each sequence adds to a decoding step.
     - ``prompt_layer``: seconds that each layer adds to a prefill.
     - ``start``: seconds that starting a prefill takes.
     - ``hop``: seconds that a transfer between two devices spends on each link.
-    - ``threads``: seconds that each core of a processor adds to each layer.
+    - ``threads``: seconds that each core of a processor adds to each layer, since threads wait for
+      each other.
     - ``warm``: prompt length at which the matrix units reach half their rate.
     - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
     - ``between``: share of a prompt's computing time by which its prefill delays the output tokens

@@ -100,8 +100,9 @@ class ServingQuestion:
     """A question about the time of a prefill or a decoding step on some devices or processors.
 
     The time is for reading all prompts together (``kind`` ``first``), or between the tokens of a
-    sequence (``token``). If ``interleaved``, the server reads later prompts between the tokens. An
-    empty ``edition`` is the newest. ``cached`` tokens of each prompt need no prefill.
+    sequence (``token``). If ``interleaved``, the server reads later prompts between the tokens.
+    ``edition`` is a version of the software, as a source names it; if empty, the newest published
+    version is meant. ``cached`` tokens of each prompt need no prefill.
     """
 
     form: DecoderForm
@@ -182,7 +183,10 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The cells that all rows of a token table share, by the columns that the table may omit."""
+    """The values that a spec states once for all rows of its token table, by column.
+
+    The table's file may omit these columns.
+    """
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 

@@ -176,7 +176,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _ChipsForecaster:
-    """The forecaster of accelerators or of CPUs; all ``rows`` were measured there."""
+    """Forecast times on accelerators only or on CPUs only; all ``rows`` are of this kind."""
 
     def __init__(
         self,
@@ -210,7 +210,8 @@ class _ChipsForecaster:
     def _groups_of_alike_rows(self) -> tuple[list[ServingQuestion], Vector, Vector]:
         """For each group of alike rows: a question, the median departure, the number of rows.
 
-        Alike rows have equal traits and editions. A departure is log(published time / law time).
+        Rows are alike if they agree in the version of the software and in all properties that
+        ``_LABELS`` and ``_FEATURES`` list. A departure is log(published time / law time).
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(

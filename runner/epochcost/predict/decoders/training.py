@@ -59,8 +59,8 @@ class Efficiencies(NamedTuple):
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
-    - ``attention``: share of the rate of ``Amounts.attention`` that attention reaches, divided by
-      ``products``.
+    - ``attention``: share that attention reaches of √(150 · bandwidth · peak rate in 16 bits),
+      divided by ``products``.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes moved for each number of the residual stream and each vocabulary score.
     - ``balance``: an exponent. The time of matrix products is proportional to (peak rate /
@@ -134,7 +134,11 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """The operations of a step on the weights, as a multiple of those in a forward pass."""
+        """Operations with the weights in a training step, divided by those in a forward pass.
+
+        The forward pass counts as 1, and so do the gradients of the activations. The gradients of
+        the weights count as 1, or as 0 if the weights are ``frozen``. ``recomputed`` is added.
+        """
         return 2 + (not self.frozen) + self.recomputed
 
 
@@ -192,9 +196,9 @@ class TrainingForecaster:
 
 
 class Amounts(NamedTuple):
-    """Amounts of work for each token, from which ``Law`` computes the seconds of a token.
+    """Numbers from which ``Law`` computes the seconds per token of a training.
 
-    Seconds that one device takes at its full rates:
+    Seconds per token that one device takes at its full rates:
 
     - ``products``: matrix products with the weights.
     - ``attention``: attention, at the rate √(150 · bandwidth · peak rate in 16 bits).
@@ -204,9 +208,10 @@ class Amounts(NamedTuple):
       third of the vocabulary scores.
     - ``moved``: sending the weights over the link between devices.
 
-    Other amounts:
+    Other numbers:
 
-    - ``layers``: number of passes through layers; a pass of compiled software counts as 0.3.
+    - ``layers``: number of passes through layers, divided by the tokens that a device processes at
+      once. A pass counts as 0.3 if compiled code, instead of Python, starts the kernels.
     - ``balance``: peak rate in 16 bits / bandwidth, relative to an A100's.
     - ``few_bits``: 1 for products in fp8 or fp4, else 0.
     - ``experts``: 1 for a model with experts, else 0.

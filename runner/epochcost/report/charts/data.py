@@ -139,7 +139,11 @@ class _RowField:
 
     @property
     def column_suffixes(self) -> tuple[tuple[str, str], ...]:
-        """A pair for each table column of the field: suffixes of the column's name and title."""
+        """For each table column of the field, the suffixes of the column's name and title.
+
+        An interval has three columns (low, mean, high) if ``display.bounds``. All other fields have
+        one column.
+        """
         if self.is_interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)

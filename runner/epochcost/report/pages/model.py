@@ -23,7 +23,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
 
     If the workload is known only from a published table, values about the model are None.
     ``gpu_memory`` has the GiB of each machine's largest accelerator. ``without`` lists the machines
-    that have no time for the model, by reason. ``untimed`` is the number of these machines.
+    on which the model's time is unknown, by reason. ``untimed`` is the number of these machines.
     """
     catalogue = report.catalogue
     model = catalogue.models.get(workload.id) if workload.is_model else None

@@ -148,7 +148,10 @@ class Report:
 
     @cached_property
     def workloads(self) -> Mapping[Workload, WorkloadRows]:
-        """Every workload with its rows and ranked machines; models come before other workloads."""
+        """Every workload with its rows and ranked machines.
+
+        Workloads whose model has a spec come first, then those known only from published tables.
+        """
         rows = group_by(self.rows, lambda row: row.observed.workload)
         return {
             workload: WorkloadRows(
