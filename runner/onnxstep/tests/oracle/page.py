@@ -96,7 +96,11 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """Versions in the registry of gradient rules; if it has none, the versions in ONNX."""
+    """The operator's versions in the registry of gradient rules, in ascending order.
+
+    If the registry has no version of the operator, all versions that ONNX defines. Versions that
+    no opset from 16 on uses are omitted.
+    """
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version
