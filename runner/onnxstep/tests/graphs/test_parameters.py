@@ -149,9 +149,9 @@ def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: i
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """``materialise`` returns values for every tensor that an exporter merged with an equal tensor.
+    """If an exporter merged equal tensors, ``materialise`` returns a value for each original.
 
-    ``parameters`` lists only the tensor that the file stores for the merged tensors.
+    ``parameters`` lists only the merged tensor.
     """
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]

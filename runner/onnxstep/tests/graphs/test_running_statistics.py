@@ -54,9 +54,9 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A tensor is a running statistic if nodes read it only as mean or variance of a layer.
+    """A running statistic is read only as the mean or variance input of BatchNormalization nodes.
 
-    The layer is a BatchNormalization. It may read the tensor through Identity nodes.
+    An Identity node between the tensor and the BatchNormalization makes no difference.
     """
     assert running_statistics(stored(body)) == expected
 

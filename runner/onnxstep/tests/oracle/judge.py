@@ -275,7 +275,7 @@ def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.Mod
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """Yield a line for each input whose gradient has a wrong shape or disagrees with its slope.
+    """Yield a line for each input whose gradient has a wrong shape or disagrees with the slope.
 
     Let t be the elementwise product of the gradient and the slope's direction. The sum of t may
     differ from the slope's ``value`` by noise + floor * level + tolerance * max(scale, norm of t).

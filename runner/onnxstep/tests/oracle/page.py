@@ -98,8 +98,8 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 def _operator_versions(domain: str, op: str) -> list[int]:
     """The operator's versions in the registry of gradient rules, in ascending order.
 
-    If the registry has no version of the operator, all versions that ONNX defines. Versions that
-    no opset from 16 on uses are omitted.
+    If the operator is not in the registry, the list has all versions that ONNX defines. Versions
+    that a newer version replaces in opset 16 or earlier are omitted.
     """
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
