@@ -33,7 +33,7 @@ class Recurrent(OpRun):
         """Return the new hidden state and cell state of a sequence after one step.
 
         ``functions`` are the activation functions. ``z`` holds the weights W and R and their
-        biases. ``state`` holds the input x, the hidden state h and the cell state c.
+        biases. The remaining arguments are the input x, the hidden state h and the cell state c.
         """
         raise NotImplementedError
 

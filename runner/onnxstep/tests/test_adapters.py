@@ -178,8 +178,8 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
     """Quantization scales are not trained.
 
-    In the list of untrained tensors, the size of a tensor of scales is the number of scaled
-    weights.
+    The list of untrained tensors counts a tensor of scales by the number of weights that it
+    scales, not by the number of its own elements.
     """
     model = _model_of_two_products(form)
     step = training_step(model)

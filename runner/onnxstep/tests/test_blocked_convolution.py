@@ -1,4 +1,4 @@
-"""Training steps with convolutions in the CPU's blocked layout equal steps in the plain layout."""
+"""CPU steps with convolutions in blocked layout give the results of steps in plain layout."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 ) -> None:
     """A CPU step uses the blocked layout.
 
-    Its results are close to those of a step for any provider.
+    Its results are close to those of a portable step, which is built without a provider.
     """
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
@@ -106,7 +106,7 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
 ) -> None:
     """A CPU step of a depthwise convolution uses the blocked layout.
 
-    Its results are close to those of a step for any provider.
+    Its results are close to those of a portable step, which is built without a provider.
     """
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)

@@ -70,7 +70,10 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
     "last", ["h = Mul(half, s) g = Mul(x, h)", "p = Mul(x, s) g = Mul(p, half)"]
 )
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
-    """A step for CUDA has ONNX Runtime's Gelu node, and equals a step for any provider."""
+    """A step for CUDA has ONNX Runtime's Gelu node.
+
+    The CUDA step gives the results of a portable step, which is built without a provider.
+    """
     model = gelu(f"{last} y = Mul(g, z)")
     graph = model.graph
     numbers = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]

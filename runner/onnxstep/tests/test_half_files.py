@@ -53,7 +53,7 @@ def test_a_norm_is_differentiated(form: str) -> None:
 
 
 def test_squares_of_large_numbers_do_not_overflow() -> None:
-    """The RMS norm of fp16 values of 1000 is 1, as their squares are computed in float32."""
+    """RMS normalization of fp16 values of 1000 gives 1: the squares are computed in float32."""
     model = _loaded(
         17,
         "y = SimplifiedLayerNormalization <axis = -1> (x, s)",

@@ -1,4 +1,4 @@
-"""A training step has the right names, updates and errors."""
+"""``training_step`` returns a step with the right names and updates, or raises the right error."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
     """A CPU step differentiates MaxPool with MaxUnpool, which CUDA lacks.
 
-    The updated weight equals that of a step for any provider.
+    The updated weight equals that of a portable step, which is built without a provider.
     """
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "

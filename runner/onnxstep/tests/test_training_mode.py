@@ -329,7 +329,10 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step normalizes images by Conv nodes, with the results of a step for any provider."""
+    """A CPU step normalizes images by Conv nodes.
+
+    The CPU step gives the results of a portable step, which is built without a provider.
+    """
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

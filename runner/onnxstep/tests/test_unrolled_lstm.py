@@ -1,4 +1,4 @@
-"""Training steps with unrolled LSTM layers equal steps with ONNX Runtime's LSTM operator."""
+"""Steps with unrolled LSTM layers give the results of steps with ONNX Runtime's LSTM operator."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Assert that a CPU step equals a step for any provider; return the CPU step's operators."""
+    """Assert that a CPU step and a portable step give the same outputs.
+
+    A portable step is built without a provider. The function returns the CPU step's operators.
+    """
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()
@@ -83,7 +86,7 @@ def agree(model: onnx.ModelProto) -> set[str]:
 @pytest.mark.parametrize("inputs", ["b,,h0,c0", ",,h0", "b"])
 @pytest.mark.parametrize("output", ["all", "last", "every"])
 def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: str) -> None:
-    """A CPU step has no LSTM node and equals a step for any provider."""
+    """A CPU step has no LSTM node, and its outputs equal those of a step with an LSTM node."""
     assert "LSTM" not in agree(layer(direction, inputs=inputs, output=output))
 
 

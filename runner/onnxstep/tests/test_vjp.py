@@ -151,7 +151,10 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error for a missing rule names the node, the path from x and a page of docs/."""
+    """The error for a missing gradient rule names the node and a page of docs/.
+
+    The error also lists the values on the path from the differentiated input x to the node.
+    """
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -390,7 +393,10 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """Declared values that no node of the step computes need no sizes for symbolic dimensions."""
+    """A training step ignores declared values that none of its nodes computes.
+
+    The symbolic dimensions of such values need no given sizes.
+    """
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"

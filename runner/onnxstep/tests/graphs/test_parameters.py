@@ -149,9 +149,9 @@ def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: i
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """If an exporter stored equal tensors once, ``materialise`` returns a value for each of them.
+    """If an exporter merged equal tensors, ``materialise`` returns a value for each original.
 
-    ``parameters`` lists only the stored tensor.
+    ``parameters`` lists only the merged tensor.
     """
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]

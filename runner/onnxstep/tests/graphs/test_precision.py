@@ -1,4 +1,8 @@
-"""A graph in half precision has fp32 inputs and outputs, 16-bit values, and similar results."""
+"""Tests of ``in_half_precision``, which converts a graph to fp16 or bf16.
+
+Inputs and outputs stay fp32. Weights and most intermediate values become 16-bit. The results are
+close to those of the fp32 graph.
+"""
 
 from __future__ import annotations
 

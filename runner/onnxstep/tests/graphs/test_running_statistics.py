@@ -54,7 +54,10 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A mean or variance is a running statistic only if its tensor has no other use."""
+    """A running statistic is read only as the mean or variance input of BatchNormalization nodes.
+
+    An Identity node between the tensor and the BatchNormalization makes no difference.
+    """
     assert running_statistics(stored(body)) == expected
 
 
@@ -86,7 +89,10 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """``state`` lists the statistics in a file's metadata, with the distribution of the values."""
+    """``state`` lists the running statistics that a file without weights names in its metadata.
+
+    Each statistic has the distribution of its initial values.
+    """
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]

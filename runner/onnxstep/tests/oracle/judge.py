@@ -120,10 +120,11 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """The evaluators to try in order for the model's outputs.
+    """Evaluators to try, in order, for the outputs of the model in ``question``.
 
-    Each has a name and the float64 model that it runs. The last model consists of the nodes of the
-    gradient graph ``backward`` that compute the outputs.
+    Each item has a name for messages, the evaluator, and the float64 model to run. The last item's
+    model consists of the nodes of the gradient graph ``backward`` that compute the outputs. The
+    first item is omitted if ``op_type`` is in FLAWED_FORWARD.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -274,11 +275,11 @@ def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.Mod
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """Yield a line for each input whose gradient · direction differs from the measured slope.
+    """Yield a line for each input whose gradient has a wrong shape or disagrees with the slope.
 
-    The allowed difference is noise + floor · level + tolerance · max(scale, n). ``noise``,
-    ``level`` and ``scale`` belong to the slope. The norm n is that of the elementwise product of
-    gradient and direction.
+    Let t be the elementwise product of the gradient and the slope's direction. The sum of t may
+    differ from the slope's ``value`` by noise + floor * level + tolerance * max(scale, norm of t).
+    ``noise``, ``level`` and ``scale`` are fields of the Slope.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

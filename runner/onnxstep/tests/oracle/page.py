@@ -96,7 +96,11 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """Versions in the registry of gradient rules; if it has none, the versions in ONNX."""
+    """The operator's versions in the registry of gradient rules, in ascending order.
+
+    If the operator is not in the registry, the list has all versions that ONNX defines. Versions
+    that a newer version replaces in opset 16 or earlier are omitted.
+    """
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version

@@ -120,7 +120,7 @@ def _tensor(value: object, name: str) -> onnx.TensorProto:
 
 
 def _copy_at_recent_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """An opset below 16 becomes 16 if this changes none of the model's operators."""
+    """Copy of the model, with an opset below 16 raised to 16 if this changes no operator."""
     opset = opset_of(model)
     older = opset < _OLDEST_OPSET
     same = older and all(_unchanged(node, opset, _OLDEST_OPSET) for node in model.graph.node)

@@ -61,7 +61,10 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Elements of u · (f(x + h v) - f(x - h v)) / (2 h) for h = ``times`` · ``step``."""
+            """Elementwise products of u and (f(x + h v) - f(x - h v)) / (2 h) over all outputs.
+
+            h is ``times`` multiplied by ``step``. The sum of the products approximates the slope.
+            """
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
@@ -88,7 +91,7 @@ def _noise(x: Array, rng: np.random.Generator) -> Array:
 
 
 def _masked_product(u: Array, y: Array) -> Array:
-    """The product u · y, but 0 where u is 0, even if y is infinite or NaN."""
+    """The elementwise product of u and y, but 0 where u is 0, even if y is infinite or NaN."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
 

@@ -1,4 +1,8 @@
-"""Unsupported recurrent layers are refused; a loss may depend on only one final state."""
+"""Further tests of the gradients of recurrent layers.
+
+Unsupported layers are refused. Gradients are right even if the loss depends only on the final
+hidden state or only on the final cell state of an LSTM.
+"""
 
 from __future__ import annotations
 
