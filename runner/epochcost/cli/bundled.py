@@ -78,5 +78,9 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """The results folder to read: ``folder``, or the project's if ``folder`` is the default."""
+    """The folder from which a command reads results.
+
+    If ``folder`` is the default value of ``--results``, this is the results folder in the project
+    that `project_to_read` returns; else it is ``folder`` itself.
+    """
     return project_to_read() / folder if folder == RESULTS else folder

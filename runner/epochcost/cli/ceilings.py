@@ -74,6 +74,6 @@ def measure_missing_ceilings(
 
 
 def _median_with_range(rate: MeasuredRate) -> str:
-    """Show a rate in units of 10⁹ per second."""
+    """Format a rate's median and range, in units of 10⁹ per second."""
     low, middle, high = (value / 1e9 for value in (rate.low, rate.median, rate.high))
     return f"{middle:.4g} ({low:.4g} to {high:.4g})"

@@ -34,9 +34,9 @@ def _end(*_: object) -> None:
 class Interruption:
     """Remember whether a signal came; each signal also raises KeyboardInterrupt.
 
-    Python may lose that exception in a destructor. Pydantic may lose it while it reads a stored
-    result, which it then reports as invalid. So callers check again for a signal before they write
-    anything that depends on what they have read.
+    Python discards a KeyboardInterrupt that is raised in a destructor. If the exception is raised
+    while Pydantic reads a stored result, Pydantic may report an invalid result instead. So callers
+    check again for a signal before they write anything that depends on what they have read.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,7 @@
-"""`epochcost launch`: measure studies on other machines, by SSH, on Slurm or in a cloud."""
+"""`epochcost launch`: run the trials of studies on other machines, by SSH, on Slurm or in a cloud.
+
+A study is a spec that declares trials; a trial measures one model in one configuration.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +188,11 @@ def _reach(catalogue: Catalogue, target: Target) -> Engine:
 def _checked_engines(
     catalogue: Catalogue, targets: Sequence[Target]
 ) -> tuple[list[Engine], list[str]]:
-    """Return the engines of all targets, and a line for each unusable target."""
+    """Make for each target the `Engine` that runs jobs there, and check that the target is usable.
+
+    Return all engines, and a line for each target that is not usable. Raises InputError if the
+    prices of the targets are in different currencies.
+    """
     engines = [_reach(catalogue, target) for target in targets]
     currencies = sorted({engine.tariff.price.currency for engine in engines})
     if len(currencies) > 1:
@@ -198,7 +205,7 @@ def _checked_engines(
 
 
 def _target_problem(engine: Engine) -> str:
-    """Empty if the target is usable."""
+    """The reason why the engine's target cannot be used; empty if it can."""
     for name in engine.target.secrets:
         if name not in os.environ:
             reason = f"secrets: expected the variable {name} in this shell, got none"

@@ -154,7 +154,10 @@ def price(
 
 
 def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
-    """None if no price or more than one price has the plan and region of ``values``."""
+    """The current price of the machine, plan and region in ``values``; None if none or several.
+
+    Raises InputError if ``values`` has no region, but a current price of this plan has one.
+    """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))
     same = [price for price in current if price.model_dump(include={*plan}) == plan]

@@ -1,6 +1,6 @@
 """Print the outcome of a run: trials, reasons for doubt, how sweeps ended, and costs.
 
-``progress`` displays running trials.
+The module ``progress`` displays trials while they run.
 """
 
 from __future__ import annotations

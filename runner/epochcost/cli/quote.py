@@ -79,7 +79,10 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """``price`` is None if the bill is at an hourly rate."""
+    """A bill (``quote``), the use of machines that it bills, and the plan or hourly rate in words.
+
+    ``price`` is None if the bill is at an hourly rate.
+    """
 
     quote: Quote
     usage: Usage

@@ -1,4 +1,4 @@
-"""`epochcost trust`: compute the prediction errors that the site quotes."""
+"""`epochcost trust`: compute how far predictions are from published rates, for the site's pages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from epochcost.errors import CapabilityError, InputError
 
 def trust() -> None:
     """Compute the errors of predictions that the site quotes.
+
+    Each error compares a published rate with a prediction that does not use this rate. The command
+    writes the errors to docs/data/prediction-trust.json, from which the site quotes them.
 
     Example: epochcost trust
     """

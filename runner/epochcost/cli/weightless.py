@@ -20,6 +20,9 @@ def weightless(
 ) -> None:
     """Write an ONNX file whose weights are drawn at random.
 
+    The new file stores no weights. Each trial draws weights when it starts, with the standard
+    deviation of the original weights.
+
     Example: epochcost weightless exported/model.onnx -o models/mine.onnx
     """
     if destination.suffix != ".onnx":

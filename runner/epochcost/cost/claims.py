@@ -1,4 +1,6 @@
-"""Recompute numbers that sources such as papers publish, and compare them as printed.
+"""Recompute numbers that sources such as papers publish, and compare the results with them.
+
+Before the comparison, a recomputed number is rounded to the digits that the source prints.
 
 Each source has one function. The function's docstring says how the source's numbers follow from the
 published times and prices.
@@ -50,7 +52,8 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 class Work:
     """A row of a published table, and the time ``seconds`` of the work in the row.
 
-    ``seconds`` is the time that the source states, or any other time that rounds to it.
+    ``seconds`` is the time that the source states. To find the effect of the source's rounding,
+    ``seconds`` may also be the shortest or the longest time that rounds to the stated time.
     """
 
     row: Timing

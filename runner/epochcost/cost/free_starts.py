@@ -1,9 +1,12 @@
-"""Expected number and time of a job's machine starts that the provider does not bill.
+"""Expected number and time of the machine runs of a job that the provider does not bill.
 
-A start is the run of a machine until an interruption or the job's end. Under some plans, a start is
-free if the provider takes the machine back within F seconds. Let r be the rate of interruptions and
-t the time from the start to the job's end. The start is free with the probability
-1 - exp(-r min(t, F)). Call the functions within `exact_arithmetic`.
+A machine's run lasts from its start until an interruption or the job's end. Under some plans, a run
+is free if the provider takes the machine back within F seconds after its start. The names in this
+module call such a run a free start.
+
+Let r be the rate of interruptions, and t the time from the machine's start to the job's end. Then
+the run is free with the probability 1 - exp(-r min(t, F)). Call the functions within
+`exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class FreeStarts:
-    """The expected number of starts that cost nothing, and their total seconds."""
+    """The expected number of machine runs that are not billed, and their total seconds."""
 
     number: Decimal
     seconds: Decimal
@@ -33,7 +36,7 @@ class FreeStarts:
 
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
-    """Expected number and time of a job's free starts, by a closed formula.
+    """Expected number and time of a job's machine runs that are not billed, by a closed formula.
 
     The plan must not limit the lifetime of a machine.
     """
@@ -53,9 +56,10 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
-    """``number`` is the probability that a start is free, ``seconds`` its expected free time.
+    """The probability that one run of a machine is free, as ``number``, and its expected free time.
 
-    ``seconds_to_end`` is the time from this start to the job's end if no interruption comes.
+    ``seconds_to_end`` is the time from the machine's start to the job's end if no interruption
+    comes.
     """
     until = minimum(seconds_to_end, job.free)
     chance = one_minus_exp(job.rate * until)

@@ -136,7 +136,11 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _FormulaWriter:
-    """Formulas that occur several times are written only once, under a name in ``values``."""
+    """Converter of formulas (see `cost.tracing`) to the JSON of a program.
+
+    A formula that occurs several times is written only once, under a new name in ``values``. The
+    other formulas then contain the name instead of the formula.
+    """
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}

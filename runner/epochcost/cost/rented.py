@@ -226,7 +226,8 @@ def job_lines(
 ) -> Iterator[Line]:
     """All lines of the bill of a job with a given schedule.
 
-    ``lay_out`` returns the job's schedule under the billing rule in its argument.
+    If a charge per gigabyte-month has its own billing rule, its line has the billed seconds of the
+    schedule that ``lay_out`` returns for this rule.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))

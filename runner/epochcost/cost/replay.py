@@ -141,8 +141,8 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and rent on demand before the deadline is at risk.
 
-    The deadline is at risk if a job would miss it after losing its next stretch or, in a zone
-    without machines, after waiting for the market's next change.
+    The deadline is at risk if a job would miss it after losing the work up to its next checkpoint
+    or, in a zone without machines, after waiting for the market's next change.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"

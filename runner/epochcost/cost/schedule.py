@@ -31,12 +31,13 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A job's use of a machine's time, in seconds, and its numbers of starts and failures.
+    """The machine time that a job takes, in seconds, with its numbers of starts and failed starts.
 
-    ``used_seconds`` is work. If interruptions are expected, ``starting_seconds`` is for the first
-    start and ``restarting_seconds`` for all others. ``free_seconds`` are not billed, because the
-    provider soon took the machine back. ``billed_seconds`` is rounded. ``elapsed_seconds`` includes
-    free time, unbilled start-ups and expected failures.
+    ``used_seconds`` is for work, ``saving_seconds`` for checkpoints, and ``rework_seconds`` for
+    work that is repeated after interruptions. If interruptions are expected, ``starting_seconds``
+    is for the first start and ``restarting_seconds`` for all others. ``free_seconds`` are not
+    billed, because the provider took the machine back shortly after its start. ``billed_seconds``
+    is rounded. ``elapsed_seconds`` includes free time, unbilled start-ups and expected failures.
     """
 
     used_seconds: Decimal
@@ -101,9 +102,10 @@ def _split_by_lifetime(
     overhead_seconds: Decimal,
     rule: Billing,
 ) -> tuple[Decimal, Decimal]:
-    """The number of starts after the first, and the billed seconds of all starts.
+    """The number of starts after the first, and the billed seconds of all machines together.
 
-    Each further start adds ``overhead_seconds`` to ``single_start_seconds``.
+    ``single_start_seconds`` is the time of the whole job if a single start sufficed. Each further
+    start adds ``overhead_seconds`` to this time.
     """
     room = room_to_work(price_id, lifetime, overhead_seconds)
     further = single_start_seconds - lifetime

@@ -1,7 +1,7 @@
-"""The uncertainty of a cost: its interval, and the input values that give another cost.
+"""The uncertainty of a job's cost: its interval, and the value of an input for a given cost.
 
-To find a changed cost, this module changes one input of a job and bills the job again. An input is
-a number of the price plan, named by its key path, or the machine's speed.
+This module changes an input of the job and bills the job again. An input is a number of the price
+plan, named by its key path, or the machine's speed.
 """
 
 from __future__ import annotations

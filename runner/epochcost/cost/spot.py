@@ -61,10 +61,11 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 class SpotJob:
     """A job on a machine that the provider may take back; all times are in seconds.
 
-    ``rate`` is the number of interruptions per second. ``first_start`` and ``later_start`` are
-    billed before work. ``save`` is the time of a checkpoint. ``interval`` is the work between
-    checkpoints, None if no work is lost. ``lifetime`` limits a machine's run. A start is free if
-    the machine is taken back within ``free`` seconds.
+    ``rate`` is the number of interruptions per second. ``first_start`` is the billed time before
+    the first machine works, ``later_start`` the billed time before each later machine works.
+    ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints, None if no
+    work is lost. ``lifetime`` is the longest time that a machine may run. A machine is not billed
+    if the provider takes it back within ``free`` seconds after its start.
     """
 
     work: Decimal
@@ -112,10 +113,10 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether `interrupted_at` may be called with the plan.
+    """Whether a rate of interruptions can be assumed for the plan, as `interrupted_at` does.
 
-    The plan's own rate of interruptions must be unknown, and a maximum lifetime must leave time to
-    work.
+    This requires that the provider may interrupt machines under the plan, and that the spec does
+    not state how often. A maximum lifetime must leave time to work.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -184,8 +185,8 @@ def _checkpoint_interval(terms: Interruptions, rate_per_second: Decimal) -> Deci
 def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, by a closed formula.
 
-    Daly's equation 20 (see `daly_interval_seconds`) is extended to interruptions of starts. Without
-    a lifetime the result is exact; with a lifetime, its error is less than one start.
+    Daly's equation 20 (see `daly_interval_seconds`) is extended to interruptions during start-up.
+    Without a lifetime the result is exact; with a lifetime, its error is less than one start.
     """
     time = _time_without_rework(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -237,7 +238,7 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 
 
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
-    """Billed seconds of a start: at least the minimum, then rounded up to whole increments.
+    """Billed seconds of a machine's run: the minimum, or a longer time rounded up to increments.
 
     With an increment of 0, use above the minimum is not rounded. Rounding billed seconds again does
     not change them.
@@ -250,9 +251,10 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
-    Each start is rounded separately. The time of an interrupted start is exponentially distributed.
-    A start that a lifetime ends lasts this lifetime. The last start lasts ``job.undisturbed``
-    seconds if nothing interrupts the job; else rounding adds half an increment on average.
+    The time of each machine is rounded separately. The time of an interrupted machine is
+    exponentially distributed. A machine that reaches its maximum lifetime runs for this lifetime.
+    If nothing interrupts the job, its machine runs for ``job.undisturbed`` seconds. Else rounding
+    adds half an increment to the last machine's time on average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -265,7 +267,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
 
 def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
-    """Mean seconds that rounding adds to a start that is billed."""
+    """Mean seconds that rounding adds to the time of an interrupted machine that is billed."""
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
     # With the rate r and the increment h, rounding increases the mean time of a start from 1/r to
@@ -278,10 +280,10 @@ def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """A simulated run of a job.
+    """The result of simulating a job once, with one machine after the other.
 
-    ``starts`` has the seconds of each start and whether the start was interrupted. ``saving`` is
-    the time of all checkpoints in seconds.
+    ``starts`` has two values for each started machine: the seconds that the machine ran, and
+    whether it was interrupted. ``saving`` is the time of all checkpoints in seconds.
     """
 
     starts: tuple[tuple[float, bool], ...]
@@ -289,12 +291,12 @@ class SimulatedRun:
 
     @property
     def running(self) -> float:
-        """Seconds of all starts together."""
+        """Seconds that all machines of the job ran together."""
         return math.fsum(seconds for seconds, _ in self.starts)
 
 
 def simulate(job: SpotJob, runs: int, seed: int) -> list[SimulatedRun]:
-    """Simulate a job ``runs`` times, start by start; equal seeds give equal runs."""
+    """Simulate a job ``runs`` times, machine by machine; equal seeds give equal results."""
     chance = random.Random(seed)  # noqa: S311 - repeatable, no secret
     rate = float(job.rate)
     use = _use_saved_on_notice(job) if job.interval is None else _use_in_stretches(job)

@@ -166,8 +166,8 @@ class RunContext:
     def resumed(self, trial: Trial) -> Result | None:
         """The stored result that a resumed run keeps instead of measuring the trial again.
 
-        None if no result is stored, or if a check refuses the stored result. Raises ResultError if
-        a newer version of epochcost wrote the stored result.
+        None if no result is stored, or if a check of `results.checks` finds a fault in the stored
+        result. Raises ResultError if a newer version of epochcost wrote the stored result.
         """
         result = self.stored(trial)
         if result is None:

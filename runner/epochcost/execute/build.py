@@ -102,7 +102,12 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _BoundTrial:
-    """``graph`` has fixed shapes. ``room_bytes`` limits all batches together, unless it is None."""
+    """A trial with its model's graph, in which all shapes are fixed to the sizes of the trial.
+
+    ``carried`` are the values that each execution of the graph passes to the next. ``folder`` is
+    for the job's files. ``room_bytes`` limits the memory of all batches together; None means no
+    limit.
+    """
 
     trial: Trial
     model: Model

@@ -46,8 +46,8 @@ def python_of(folder: Path) -> Path:
 def requirements(engine: str) -> tuple[str, ...]:
     """The packages of an engine's environment with their versions.
 
-    A worker's packages have the versions that are installed here. ONNX Runtime is the package for
-    CPUs, in the release that is installed here.
+    The packages are the engine, ONNX Runtime for CPUs, and those that the measuring process (the
+    worker) imports. All but the engine have the versions in the environment that runs epochcost.
     """
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 

@@ -202,8 +202,9 @@ def _memory_bytes(
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """Plan the trials of a run on this machine, without those that need too much memory.
 
-    Raises InputError for unknown names, for a spec that contradicts this machine, and for a model
-    without a chosen study. Raises CapabilityError if requested CUDA cannot be used.
+    Raises InputError for unknown names, for a spec that contradicts this machine, and for a
+    requested model that is in no chosen study. Raises CapabilityError if requested CUDA cannot be
+    used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -258,7 +259,11 @@ def _plan_measurable_trials(
     hosts: Sequence[HostCapabilities],
     room: Mapping[Provider, int] | None = None,
 ) -> Plan:
-    """``hosts`` has an entry for each study; if ``room`` is None, this machine's memory counts."""
+    """Plan the trials that a machine can measure and that fit into its memory.
+
+    ``hosts`` describes the machine once for each study, because only some studies may be able to
+    use CUDA. ``room`` has the bytes of memory by provider; None means the memory of this machine.
+    """
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
     whole = merge_plans(
