@@ -113,11 +113,12 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """Convert ``examples`` to millions of examples that have the length in the model's spec.
+        """The number of examples in millions, converted to examples of the spec's length.
 
-        The time of an example is assumed to be proportional to its number of tokens, although the
-        time of attention grows faster. Raises InputError if ``tokens`` is set but the model's
-        examples are not texts, or if ``tokens`` is more than the model reads.
+        An example with twice the tokens of the spec's counts as two, although the time of attention
+        grows faster. If ``tokens`` is None, examples have the spec's length. Raises InputError if
+        ``tokens`` is set but the model's examples are not texts, or if ``tokens`` is more than the
+        model reads.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -140,7 +141,8 @@ class Demand:
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
         """Probabilities that a candidate meets the deadline, the budget, and both together.
 
-        A limit that is not set has no entry. The values are None if the candidate's time is exact.
+        A limit that is not set has no entry. The values are None if the candidate's time is a
+        single number without an interval, because its uncertainty is unknown.
         """
         time, within = candidate.key.job.work.time, {}
         deadline, budget = self.limits.deadline_seconds, self.limits.budget
@@ -194,7 +196,11 @@ class CheapestAnswer:
 
     @property
     def odds(self) -> Odds[Machine]:
-        """The odds of ``choice`` against the best alternative on each other machine."""
+        """For each machine, the probability that its best candidate is the cheapest of all.
+
+        ``choice`` is the best candidate of its machine. If the demand is for speed, the
+        probabilities are those of being the fastest.
+        """
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
             draws = {_machine(each): _draw_values(each, self.demand.quantity) for each in best}
@@ -272,10 +278,11 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
 def _offers_by_stack(
     inputs: Inputs, demand: Demand
 ) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """Offers of each software stack for ``demand``, and the machines without a time.
+    """Priced times for ``demand`` by software stack, and the reasons for missing times.
 
-    The first stack is the one that ``demand`` names, or by default the one with the best evidence.
-    Raises InputError if this stack has no time.
+    The first stack is the one that ``demand`` names. By default, it is the first of ``by_stack``,
+    which prefers measured times to published times, and both to predicted times. Raises InputError
+    if the first stack has no time.
     """
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)

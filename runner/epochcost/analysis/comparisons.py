@@ -110,7 +110,7 @@ class VcpuPoint:
 
     ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If costs are
     unknown, vCPUs × seconds replace costs. ``efficiency`` is the speed-up divided by the ratio of
-    vCPUs. ``whole`` trials use all CPUs.
+    vCPUs. ``whole`` is True if the trial was not pinned to some vCPUs, so that it used all of them.
     """
 
     vcpus: int
@@ -198,7 +198,10 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 def _group_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield each job that has variants with its trials, the trial in default settings first."""
+    """For each job that has variants, yield the key of the job and the job's trials.
+
+    The trial in default settings, if any, is the first of the trials.
+    """
     keys = {_job_key(trial) for trial in variants}
     references = [
         trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys

@@ -116,10 +116,11 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    ``offers`` are sorted by cost; those with a ``reservation`` come last. ``memory`` lists what
-    fills the memory of a device of ``choice``. ``odds`` are by machine id. ``refused`` has the
-    machines that are left out, with reasons. ``published`` has the published trainings of this
-    model by this method. ``chips`` names every chip on which any training was published.
+    ``offers`` are sorted by cost; those whose price has a drawback (it is assumed, say) come last.
+    ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has, by machine id,
+    the probability that the machine is the cheapest. ``refused`` has the machines that are left
+    out, with reasons. ``published`` has the published trainings of this model by this method.
+    ``chips`` names every chip on which any training was published.
     """
 
     demand: TrainingDemand

@@ -113,7 +113,7 @@ def _weight_and_optimizer_parts(
 
 
 def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
-    """Return the bytes of one copy, and a text that says how they are counted."""
+    """The bytes of all weights, before they are split over devices, and how they are counted."""
     parameters = setting.form.parameters
     products = parameters - counts.embeddings
     if setting.method == "qlora":

@@ -47,8 +47,8 @@ class _RatiosFile(BaseModel):
     ``models`` has ratios for training on a CPU: by model, batch size, threads and PyTorch's mode
     ("eager" or "compile"). ``gpu`` has ratios for training on a GPU: by model, precision, batch
     size and PyTorch's mode. ``inference`` has ratios for inference on the CPU named ``cpu``: by
-    model, batch size, threads and runtime. If a model was compared with another length than its
-    spec states, such as 256 tokens, ``dimensions`` has this length: by model and graph dimension.
+    model, batch size, threads and runtime. If a model was timed at other sizes than its spec
+    states (256 tokens, say), ``dimensions`` has these sizes: by model and graph dimension.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -89,11 +89,11 @@ class SlowerInference:
 class StepRatios:
     """Ratios of our time for a training step to the time in PyTorch's fastest mode.
 
-    ``worst`` has ratios on a CPU: by model, batch size and threads. ``gpu`` has ratios on a GPU: by
-    model, precision and batch size. If a model was compared with another length than its spec
-    states, such as 256 tokens, ``dimensions`` has this length: by model and graph dimension.
-    ``slower_inference`` has the models whose inference takes over 5 % longer in our runtime than in
-    another.
+    ``worst`` has the ratios on a CPU: by model, batch size and threads. Among PyTorch's modes, the
+    fastest gives us the worst ratio. ``gpu`` has the ratios on a GPU: by model, precision and batch
+    size. If a model was timed at other sizes than its spec states (256 tokens, say), ``dimensions``
+    has these sizes: by model and graph dimension. ``slower_inference`` has the models whose
+    inference takes over 5 % longer in our runtime than in another.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)

@@ -51,9 +51,10 @@ class MeasurableCell:
 class CellsValue:
     """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
-    An answer is the cheapest machine for a model and mode. Only answers that gain at least a tenth
-    of the largest gain count: ``answers`` is their number, and ``saved`` is their mean gain. Cells
-    that were chosen earlier count as measured.
+    An answer is the choice of the cheapest machine for a model and mode. One measurement may save
+    regret in several answers. Savings under a tenth of the largest saving are ignored. ``answers``
+    is the number of the other savings, ``saved`` their mean. Both assume that the cells chosen
+    earlier have been measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -74,11 +75,12 @@ class CellsValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ways:
-    """Ways to do jobs (machines under price plans), as arrays of n ways.
+    """Ways to do jobs, as arrays of n ways; a way is a machine under a price plan.
 
-    ``jobs`` [n] numbers the job of each way. ``costs`` [n] are logarithms of costs, which are
-    proportional to times. ``times`` [n] are indices into ``covariance`` [t, t], of the errors in
-    the times' logarithms.
+    ``jobs`` [n] has the index of each way's job. ``costs`` [n] has the logarithm of each way's
+    cost, which is proportional to the way's time. Several ways may share one of the t times.
+    ``times`` [n] has the index of each way's time. ``covariance`` [t, t] is the covariance of the
+    errors in the logarithms of the times.
     """
 
     jobs: Labels
@@ -97,9 +99,10 @@ class Step(NamedTuple):
 class _RivalPairs:
     """Pairs of a job's cheapest way and a likely rival, as arrays of r pairs.
 
-    ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost.
-    ``revealed_variances`` [r] has the variance of the part of each gap's error that measurements
-    have revealed. ``first_pairs`` has the index of each job's first pair.
+    ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost. Each gap
+    has an error, because times are uncertain. ``revealed_variances`` [r] says by how much the
+    measurements chosen so far reduce the variance of each error. ``first_pairs`` has the index of
+    each job's first pair.
     """
 
     def __init__(self, ways: Ways) -> None:
@@ -129,10 +132,11 @@ class _RivalPairs:
 
 
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """The regret that measurements save by correcting predicted cost ratios.
+    """The regret that measurements are expected to save by correcting predicted cost ratios.
 
-    ``gaps`` are logarithms of these ratios, ``variances`` are those of the revealed errors. The
-    errors have a logistic distribution, for which the expectation has a closed form.
+    ``gaps`` has the logarithms of the ratios of a rival's cost to the cheapest cost. Measuring adds
+    a random correction to each gap; ``variances`` has the variances of the corrections. Their
+    distribution is assumed to be logistic, so that the expected saving has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)
@@ -171,7 +175,11 @@ def steps(
 
 
 def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
-    """Regret [jobs, k] that k sets of measurements save by revealing ``new_variances`` [r, k]."""
+    """Regret [jobs, k] that earlier measurements save together with each of k further sets.
+
+    ``new_variances`` [r, k] says by how much each set reduces the variance of the error of each of
+    r gaps. A job saves the regret of the pair that saves most.
+    """
     saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
     values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)
     return values
@@ -180,9 +188,9 @@ def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
 def _revealed_variances(
     rivals: _RivalPairs, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
 ) -> Matrix:
-    """Variance [r, k] of the part of each gap's error that each of k ``sets`` of times reveals.
+    """Reduction [r, k] of the variance of each gap's error by measuring each of k ``sets``.
 
-    A set with two equal times is the measurement of one time.
+    A set has two times; if they are equal, the set is the measurement of one time.
     """
     firsts, seconds = np.array(sets).T
     difference = covariance[rivals.rival_times] - covariance[rivals.cheapest_times]
@@ -199,9 +207,9 @@ def order_by_value(
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
-    An answer is the cheapest machine for a model and mode of ``cells``. Cells that save nothing are
-    not chosen, nor are cells without a predicted time, such as cells whose time has been measured.
-    Raises InputError for a table of published rates that cannot be read.
+    The regret is that of choosing the cheapest machine for each model and mode of ``cells``. Cells
+    that save nothing are not chosen, nor are cells without a predicted time, such as cells whose
+    time has been measured. Raises InputError for a table of published rates that cannot be read.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))

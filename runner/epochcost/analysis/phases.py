@@ -111,7 +111,8 @@ def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decim
 def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
     """Interpolate the seconds for the length ``tokens`` between ``points`` (length, seconds).
 
-    ``tokens`` may be an `Expression` (see `cost.tracing`).
+    ``tokens`` may also be an `Expression`, in spite of its annotation. The result is then a formula
+    instead of a number (see `cost.tracing`).
     """
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):

@@ -1,8 +1,8 @@
 """Predict the times of unmeasured workloads from published rates, as observations.
 
-A rate is the number of examples a second. Machines without published rates for their GPUs or CPUs
-get a reason. For GPUs that the pinned ONNX Runtime does not support, the observation names other
-software.
+A rate is the number of examples a second. For a machine whose GPUs or CPUs have no published rates,
+`NoTime` states why nothing is predicted. For GPUs that the pinned ONNX Runtime does not support,
+the observation names other software.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 class NoTime:
     """The reason why the model or the machine with this ``id`` has no predicted time.
 
-    If the reason applies to some machines only, ``machines`` has their names, or ``device`` is
-    their kind.
+    If the reason applies to some machines only, ``machines`` has their names. If it applies only to
+    GPUs or only to CPUs, ``device`` is "cuda" or "cpu".
     """
 
     id: str
@@ -107,7 +107,10 @@ class _PredictionTask:
 
 @dataclass(frozen=True, slots=True)
 class _TasksOfDevice:
-    """Tasks on GPUs or on CPUs, and the models and machines without a prediction."""
+    """Predictions to make for GPUs or for CPUs (``tasks``), and the forecaster that makes them.
+
+    ``without`` has the models and machines that get no prediction, with reasons.
+    """
 
     tasks: Sequence[_PredictionTask]
     forecaster: Forecaster
@@ -169,7 +172,11 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield tasks on GPUs, then tasks on CPUs; nothing without tables of published rates."""
+    """Yield the predictions to make for GPUs, then the predictions to make for CPUs.
+
+    Without tables of published rates, there are none. If ``with_programs`` is False, only ONNX
+    Runtime gets predictions, and the frameworks of published benchmarks get none.
+    """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return
@@ -303,9 +310,11 @@ def _tasks_and_missing_times(
 def _tasks_by_software(
     model: Model, place: Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_PredictionTask]:
-    """Yield the tasks for ONNX Runtime, if it runs on the machine, and one for ``program``, if any.
+    """Yield the predictions to make for ONNX Runtime and for the framework of ``program``.
 
-    Inference in ONNX Runtime on a CPU has a second task, for the batch size ``least_batch``.
+    ``program`` is a published benchmark of a similar model, or None. If ONNX Runtime does not run
+    on the machine, it gets no prediction. Inference in ONNX Runtime on a CPU is predicted for two
+    batch sizes: ``least_batch`` and the batch size of ``work``.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:

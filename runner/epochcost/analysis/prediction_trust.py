@@ -107,7 +107,11 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """Summarize the errors over all rows, each predicted without the row's ``withheld``."""
+    """Summarize the errors over all published rows; None if there are none.
+
+    By default, each row was predicted without the rates of its own accelerator. ``withheld`` can
+    name other rates that were left out instead: those of the row's generation, model or source.
+    """
     errors = trust.all.get(withheld)
     if errors is None:
         return None

@@ -103,9 +103,11 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our rates on one GPU of ``hardware``, for models with graphs like ``published`` ones.
+    """Yield our rates on one GPU of ``hardware``.
 
-    Trials on a machine that contradicts its spec are omitted.
+    A model's rates are omitted unless the graph of a ``published`` rate needs nearly as many
+    operations and bytes as the model's graph. Recurrent models are omitted, as are trials on a
+    machine that contradicts its spec.
     """
     for result in _usable_results(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)

@@ -1,7 +1,8 @@
 """Compare the operations a second of a workload with the peak rates of its machine.
 
 Peak rates (roofs; Williams, Waterman and Patterson 2009, "Roofline") are the maker's, or those of
-the fastest matrix product and memory copy on the host. Bytes are the least that a step moves.
+the fastest matrix product and memory copy on the host. The bytes of a step are a lower bound of
+what the step reads and writes.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class MeasuredRoof:
 
 @dataclass(frozen=True)
 class AchievedRate:
-    """Operations and bytes a second of a timed workload.
+    """Operations a second of a timed workload, and a lower bound of its bytes a second.
 
     ``measured`` are the roofs of the workload's host, fewest threads first; empty if the time is
     published.
@@ -88,13 +89,13 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """At least this share of the measured bandwidth is used; None without measurements."""
+        """Lower bound of the used share of the measured bandwidth; None without measurements."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """At least this share of the spec's bandwidth is used; None if the spec states none."""
+        """Lower bound of the used share of the spec's bandwidth; None if the spec states none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -171,7 +172,10 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 def _step_flops_and_bytes(
     model: Model, counted: Arithmetic, observed: Observation
 ) -> tuple[float, float] | None:
-    """None without counts, and for training with frozen parameters."""
+    """Operations of a step, and a lower bound of the bytes that the step reads and writes.
+
+    None if either count is 0, and for training with frozen parameters.
+    """
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):

@@ -151,10 +151,10 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group the rows with a time by software stack, the stack with the best evidence first.
 
-    Stacks are compared by their first rows in ``ranking``. A row without a drawback
-    (``reservation``) comes first. If this does not decide, a row with a stated precision comes
-    first. Next, a measured row comes before a published row, and that before a predicted row. Ties
-    go to published software.
+    Stacks are compared by their first rows in ``ranking``. A row without a drawback (an assumed
+    price, say) comes first. If this does not decide, a row with a stated precision comes first.
+    Next, a measured row comes before a published row, and that before a predicted row. If two
+    stacks still tie, the programs of published times come before ONNX Runtime.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -175,10 +175,10 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The first row in ``ranking`` of each machine, from the first stack of ``by_stack``.
+    """The cheapest row of each machine in the software stack that ``by_stack`` puts first.
 
-    Rows with a drawback (``reservation``) are left out unless all rows have one. Empty if no row
-    has a cost.
+    Rows with a drawback (an assumed price, say) are left out unless all rows have one. Empty if no
+    row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if not row.reservation) or ranked
@@ -196,8 +196,9 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine; rows with a drawback (``reservation``) come last.
+    """Sort machines by cost and return a row for each; rows with a drawback come last.
 
+    A machine's row is its cheapest without a drawback (an assumed price, say), else its cheapest.
     All rows must belong to one stack. Only rows in the most frequent currency are ranked.
     """
     ranked = (
@@ -265,8 +266,8 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -
     """Make offers from those rows of one software stack that may be answers (``Row.answers``).
 
     Each job repeats the goal ``repetitions`` times. All offers have the most frequent currency.
-    Rows with a drawback (``reservation``) are left out unless all have one. The time of an offer
-    includes starting the machine and expected interruptions.
+    Rows with a drawback (an assumed price, say) are left out unless all have one. The time of an
+    offer includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

@@ -75,7 +75,7 @@ class ServingRow:
 
     @property
     def mark(self) -> str:
-        """The word for measured evidence, with a note if the price is assumed."""
+        """The text "measured", with a note if the price is assumed."""
         return mark_of("measured", self.price)
 
 
@@ -161,11 +161,17 @@ class ServedRate:
     seconds: float
 
     def first_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the time to the first token; None for too few requests."""
+        """A percentile, over all answers, of the time to the first token, in seconds.
+
+        None if fewer than three answers lie beyond the percentile.
+        """
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the answers' mean times per further token; None for few requests."""
+        """A percentile, over all answers, of an answer's mean time of a token after the first.
+
+        The time is in seconds. None if fewer than three answers lie beyond the percentile.
+        """
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:

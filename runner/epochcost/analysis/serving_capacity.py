@@ -273,7 +273,11 @@ class _LayoutForecast:
 
 
 def at_full_load(end: float) -> float:
-    """Move ``end`` (end of an interval / mean) away from 1, because full load adds uncertainty."""
+    """Widen an interval, because full load adds uncertainty to a predicted time.
+
+    ``end`` is the interval's low or high end, divided by the mean. The result is the end of the
+    wider interval, also divided by the mean.
+    """
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))
 

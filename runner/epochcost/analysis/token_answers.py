@@ -1,7 +1,7 @@
 """Find the machines and APIs that answer requests for tokens at the lowest cost.
 
-The times of prefill and decoding were measured with our runtime, or are predicted. Prices with a
-drawback (``reservation``), such as assumed prices, rank last.
+The times of prefill and decoding were measured with our runtime, or are predicted. Machines and
+APIs whose price has a drawback come last. Examples are an assumed price and an implausible price.
 """
 
 from __future__ import annotations
@@ -112,17 +112,26 @@ class TokenAnswer:
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
-        """The cheapest offer of each machine; prices with a ``reservation`` come last."""
+        """The cheapest offer of each machine, the cheapest machine first.
+
+        Offers whose price has a drawback (it is assumed, say) come last.
+        """
         return first_by(self.offers, name_of)
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """Machines and APIs, cheapest first; prices with a ``reservation`` come last."""
+        """Machines and APIs, cheapest first.
+
+        Those whose price has a drawback (it is assumed, say) come last.
+        """
         return in_order((*self.machines, *self.apis))
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The cheapest machine, if possible without a ``reservation``; None without machines."""
+        """The cheapest machine whose price has no drawback, such as being assumed.
+
+        If every price has a drawback, this is the cheapest machine of all. None without machines.
+        """
         return next(iter(self.machines), None)
 
     @property
@@ -133,18 +142,19 @@ class TokenAnswer:
 
     @property
     def cheapest_api(self) -> ApiOffer | None:
-        """The cheapest API without a ``reservation``; None without such an API."""
+        """The cheapest API whose price is still offered and plausible; None without such an API."""
         return next((offer for offer in self.apis if not offer.price.reservation), None)
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """The odds that the first of ``ways`` is the cheapest (see ``odds_of``)."""
+        """For each of ``ways``, the probability that it is the cheapest (see ``odds_of``)."""
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The odds that the first competing way in ``ways`` is the cheapest; None without ``ways``.
+        """For each machine or API in ``ways``, the probability that it is the cheapest.
 
-        Only ways without a ``reservation`` compete; if there are none, all ``ways`` compete.
+        Machines and APIs whose price has a drawback (it is assumed, say) are left out, unless all
+        have one. The choice of the result is the first that is not left out. None without ``ways``.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -179,7 +189,10 @@ def name_of(way: Way) -> str:
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Sort machines and APIs by cost; prices with a ``reservation`` come last."""
+    """Sort machines and APIs by cost.
+
+    Those whose price has a drawback (it is assumed, say) come last.
+    """
     return tuple(sorted(ways, key=_cheapest_first))
 
 

@@ -41,13 +41,17 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 class DeviceTiming:
     """Seconds of a decoder's phases on some devices of one kind, with one serving software.
 
-    ``step`` has the seconds to decode one token of each of 1, 2, 4, ... sequences with empty
-    caches. Each cached token adds ``cached`` seconds.
+    ``layouts`` says for which machines these times hold, and how many devices a copy of the model
+    uses.
 
-    With several sequences, the software also reads a new prompt for each of them during an answer.
-    This adds ``once`` seconds to the answer, and for each prompt a polynomial of the prompt's
-    length. ``read`` has the polynomial's coefficients of the powers 0, 1 and 2. The first token
-    takes ``first[0]`` seconds plus ``first[1]`` times the polynomial.
+    ``step`` has the seconds of a step that decodes one token of each of 1, 2, 4, ... sequences with
+    empty caches. Each cached token of any sequence adds ``cached`` seconds to the step.
+
+    With several sequences, the software also reads a new prompt for each sequence during an answer.
+    Reading c prompts of n tokens adds ``once`` + c p(n) seconds to the answer, where p is a
+    polynomial. ``read`` has its three coefficients: p(n) = ``read[0]`` + ``read[1]`` n +
+    ``read[2]`` n². The first token after such a prompt takes ``first[0]`` + ``first[1]`` p(n)
+    seconds.
 
     ``spread`` has the low and the high end of three intervals, each divided by the mean. The
     intervals are for the first token, a token of one sequence, and a token of several sequences.

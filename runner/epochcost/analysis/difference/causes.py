@@ -51,8 +51,8 @@ class ChangedCost:
     """A job's cost under a price plan in two revisions.
 
     ``before`` and ``after`` are the figures in the two revisions, None where one is missing. If the
-    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if only this
-    time changed, and not significantly.
+    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if nothing
+    else changed and the difference between these times is not significant.
     """
 
     before: Figure | None

@@ -235,7 +235,11 @@ class Publication:
 
 
 def publication(project: Path, since: str) -> Publication:
-    """Describe a site of the current commit; ``since`` is the revision published before."""
+    """Find the id of the current commit, and the day of the revision ``since``.
+
+    ``since`` was published before the current commit. If git does not find the current commit,
+    ``reason`` of the returned object says why.
+    """
     try:
         head = commit_id(project, "HEAD")
     except EpochcostError as error:

@@ -130,7 +130,10 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
 
 
 def _git_output(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
-    """Raises CapabilityError without git, and InputError if the command fails."""
+    """Run git with ``arguments`` in ``folder``, and return its standard output.
+
+    Raises CapabilityError without git, and InputError if the command fails.
+    """
     # Nothing is locked, refreshed or fetched, whatever else runs in the repository.
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     command = ["git", "-c", "core.quotePath=false", *arguments]
@@ -176,7 +179,10 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _blob_ids_by_path(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Links, huge files and paths that would leave the project are left out."""
+    """Yield the path and the blob id of each file that epochcost reads in a commit.
+
+    Links and files of more than ``MAX_FILE_BYTES`` are left out, as are paths with a part "..".
+    """
     listed = _git_output(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

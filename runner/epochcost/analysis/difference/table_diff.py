@@ -108,8 +108,9 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    If a price plan exists in only one revision, the pair's other figure is the same job's figure
-    without a price. This figure is None if the other revision has no figure without a price.
+    A pair has the figures of one job under one price plan, before and after. If one revision lacks
+    the plan, the pair has that revision's figure of the job without a price. If there is no such
+    figure, the pair has None.
     """
 
     changed: tuple[Pair, ...]
@@ -185,9 +186,12 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    A figure whose plan only one revision has is paired with the other revision's figure without a
-    price, or with None. A newer price of the same plan counts as the same plan. A figure at a price
-    that its own revision has superseded is paired by the price's id, or else left out.
+    A newer price of the same plan counts as the same plan. If only one revision has a plan, its
+    figure is paired with the other revision's figure without a price, or with None.
+
+    A revision may also have figures at an outdated price, together with a newer price of the same
+    plan. Such a figure is paired with the other revision's outdated figure at the same price id.
+    The figure is left out if there is none.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,7 +1,10 @@
-"""Price a million tokens of each decoder in two revisions, on machines whose costs may differ.
+"""Compute the cost of a million tokens of each decoder in two revisions.
 
-Only predicted times are compared. A measured time changes only if a result file changes, and the
-list of changed results names that file.
+Machines whose costs cannot have changed between the revisions are left out. If the data behind the
+predictions are the same, only machines whose specs or prices changed remain.
+
+Only predicted times are used. A measured time changes only if a result file changes, and the list
+of changed results names that file.
 """
 
 from __future__ import annotations
