@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,25 @@ def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Foreca
     ]
     assert sum(in_range) >= len(MODELS) - 1
     assert all(forecast.low < forecast.per_second < forecast.high for forecast in forecasts)
+
+
+def test_errors_at_small_batches_do_not_widen_ranges_at_large_ones(tmp_path: Path):
+    """Rates at a batch of 1, off by a factor of 1.6, hardly change ranges at a batch of 1,000."""
+    noisy = random.Random(0)
+    small = [
+        entry | {"batch": "1", "value": repr(float(entry["value"]) * 1.6 ** noisy.choice((-1, 1)))}
+        for entry in rows()
+    ]
+    widths = []
+    for table in (rows(), rows() + small):
+        known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+        ranges = Forecaster(known, KNOWN).forecasts(
+            [question("dense", "C1", batch=batch) for batch in (1, 1000)]
+        )
+        widths.append([math.log(each.high / each.low) for each in ranges])
+    (_, before), (of_host, after) = widths
+    assert after < 1.5 * before
+    assert of_host > 2 * after
 
 
 def test_training_takes_three_forward_passes(forecaster: Forecaster):

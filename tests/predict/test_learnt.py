@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.learnt import doubted_rows, framework_of, placed
+from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_tables
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -69,6 +69,27 @@ def test_a_compiled_model_is_another_framework_than_an_eager_one(
 def test_no_row_is_no_doubt(all_devices: Devices) -> None:
     """An empty table has no doubted rows."""
     assert doubted_rows([], all_devices) == {}
+
+
+def test_eight_devices_are_not_eighteen_times_as_fast_as_one(
+    sound: list[Placed], all_devices: Devices
+) -> None:
+    """Both rates are doubted, since the table does not say which of them is wrong."""
+    row = sound[0]
+    eight = replace(row, rate=replace(row.rate, count=8, per_second=18 * row.rate.per_second))
+    doubts = doubted_rows([*sound, eight], all_devices)
+    assert "8 are 18.0 times as fast as 1" in doubts[0].reason
+    assert doubts[len(sound)].reason == doubts[0].reason
+
+
+def test_hosts_limit_small_batches_without_a_doubt(
+    catalogue: Catalogue, all_devices: Devices
+) -> None:
+    """V100 is as fast as T4 at a batch of 1 and twice as fast at 256: both are believed."""
+    table = catalogue.observations["nvidia-deeplearningexamples"]
+    rows = placed_tables(catalogue, [table], all_devices)
+    doubted = [rows[at].rate for at in doubted_rows(rows, all_devices)]
+    assert not [rate for rate in doubted if rate.mode == "inference"]
 
 
 def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> None:

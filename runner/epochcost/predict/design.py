@@ -33,6 +33,9 @@ _FIELDS = attrgetter(*(field.name for field in fields(Rate) if field.name != "pa
 _PEAK_SHARE, _BANDWIDTH_SHARE = 0.65, 0.75
 # ResNet-50 and a batch, for workloads whose graph or batch is unknown.
 _USUAL_PROFILE, _USUAL_BATCH = Profile(8.2e9, 4e6, 22e6, 0, 18e6, 25_500_000, 54), 64.0
+# A host's time to start the kernels of one matrix product: about four kernels of 5 us. In NVIDIA's
+# tables, ResNet-50 at a batch of 1 takes 13 us a product (MXNet on A100) to 240 us (PyTorch, V100).
+_HOST_SECONDS = 20e-6
 _ACCURACY = re.compile(r"-99(\.9)?$")
 
 
@@ -150,6 +153,8 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
         count=np.log([float(rate.count) for rate in rates]),
         batch=np.log([rate.batch or _USUAL_BATCH for rate in rates]),
         uncertainty=np.array([row.uncertainty for row in placed]),
+        is_mixed=np.array([precision_of(rate.precision) == "mixed" for rate in rates]),
+        is_host_bound=np.array([_is_host_bound(row) for row in placed]),
     )
 
 
@@ -167,6 +172,13 @@ def _log_roofline_rate(row: Placed) -> float:
         # The geometric mean of both times, since the bandwidth is unknown.
         return -math.log(computing * moving) / 2
     return -math.log(computing / _PEAK_SHARE + moving / _BANDWIDTH_SHARE)
+
+
+def _is_host_bound(row: Placed) -> bool:
+    """Whether the host may take longer to start a batch's kernels than the device to run them."""
+    products = (row.profile or _USUAL_PROFILE).products
+    seconds = math.exp(-_log_roofline_rate(row)) * (row.rate.batch or _USUAL_BATCH)
+    return row.device.generation != "CPU" and seconds < _HOST_SECONDS * _passes(row) * products
 
 
 def seconds_at_peak(row: Placed, profile: Profile) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
@@ -45,6 +46,7 @@ from epochcost.predict.process import (
     inverted,
     members,
     numbered,
+    relative_errors,
     with_noise,
 )
 from epochcost.predict.rates import Rate
@@ -58,6 +60,9 @@ FARTHEST_KIN = 3.0
 # Distance within which two graphs are one network, written by two exporters.
 _SAME = 0.1
 _IMAGES = "image"
+# By left-out device (first for rates that the device limits, then for rates that the host limits)
+# and, if graphs are known, by left-out model.
+_Calibrations = tuple[tuple[Calibration, ...], tuple[Calibration, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,7 @@ class Forecaster:
         return *self.published, *self.measured
 
     @cached_property
-    def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
+    def _calibrations_and_inverse(self) -> tuple[_Calibrations, Matrix | None]:
         """Calibrations of intervals on published rates, and these rates' inverse covariance.
 
         The inverse is None if there are ``measured`` rates.
@@ -128,7 +133,7 @@ class Forecaster:
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
-        calibrations = _device_and_model_calibrations(design, covariances, inverse)
+        calibrations = _calibrations(design, covariances, inverse)
         # With measured rates, forecasts need the inverse for all rates.
         return calibrations, inverse if len(self._placed) == len(self.published) else None
 
@@ -207,12 +212,13 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _interval_factors(self, rows: Design) -> Vector:
-        devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
+        kinds = np.column_stack((rows.is_host_bound, rows.device_features))
+        distinct, places = np.unique(kinds, axis=0, return_inverse=True)
+        calibrations = self._calibrations_and_inverse[0]
         factors = [
-            max(each.factor(device) for each in self._calibrations_and_inverse[0])
-            for device in devices
+            max(each.factor(kind[1:]) for each in calibrations[int(kind[0])]) for kind in distinct
         ]
-        return np.array(factors)[places.ravel()]
+        return np.array(factors)[places.ravel()] * relative_errors(rows)
 
 
 def _bounded_forecast(
@@ -257,18 +263,22 @@ def _rate_at_peak(row: Placed) -> float:
     return row.rate.count / seconds_at_peak(row, row.profile) if row.profile else math.inf
 
 
-def _device_and_model_calibrations(
-    design: Design, covariances: Matrix, inverse: Matrix
-) -> tuple[Calibration, ...]:
+def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> _Calibrations:
+    by_hosts = design.is_host_bound
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
-    by_device = calibrate(design, inverse, design.group)
-    # Without known graphs, no question has one either.
-    return (
-        by_device,
-        *([calibrate(with_graphs, within, with_graphs.model)] if any(graphs) else ()),
-    )
+
+    def of(bound: NDArray[np.bool_], bound_of_models: NDArray[np.bool_]) -> tuple[Calibration, ...]:
+        by_device = calibrate(design, inverse, design.group, bound)
+        # Without known graphs, no question has one either.
+        if not any(graphs):
+            return (by_device,)
+        by_model = calibrate(with_graphs, within, with_graphs.model, bound_of_models[graphs])
+        return by_device, by_model
+
+    # Hosts limit the rates of too few models for a calibration of their own.
+    return of(~by_hosts, ~by_hosts), of(by_hosts, np.ones_like(by_hosts))
 
 
 def _row_indices_by_workload(design: Design, rows: Sequence[Placed]) -> list[Labels]:

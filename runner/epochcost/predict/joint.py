@@ -24,8 +24,8 @@ DRAWS = 256
 # Nine of ten normal draws lie within this number of standard deviations.
 NINE_OF_TEN = 1.645
 # Spread of ratios between two accelerators, relative to the spread that the process predicts. With
-# this value, `epochcost trust` of 2026-11-27 had 93, 90 and 90 % of the published ratios in their
-# 90 % ranges, without two accelerators, two generations or one source; with 0.95, 92, 89 and 88 %.
+# this value, `epochcost trust` of 2026-11-28 had 93, 91 and 87 % of the published ratios in their
+# 90 % ranges, without two accelerators, two generations or one source.
 RATIO_SCALE = 1.0
 # Added to the diagonal, relative to it, so that equal rows still have a Cholesky root.
 _JITTER = 1e-9

@@ -7,6 +7,7 @@ predictions do not learn from them. No figure is corrected.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +48,11 @@ _LEAST_FACTOR = 2.0
 _LEAST_DEVIATIONS = 4.5
 # This number of equal figures under two names is no coincidence.
 _EQUAL_FIGURES = 3
+# n devices are no more than this many times n times as fast as one.
+_MOST_SPEED_UP = 1.5
+# At small batch sizes the host limits a rate, so a larger device gains less. Without the last two
+# terms, the rows of one program at batch sizes from 1 to 256 contradicted each other.
+_SCREENING = Scales(batch_linear=0.02, setting_batch_linear=0.063)
 
 
 def learnt_rates(
@@ -165,7 +171,8 @@ class Doubt:
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
     """Implausible rows, by their index in ``placed``, with the reasons."""
     doubts = dict(_repeated_rows(placed))
-    doubts |= {at: doubt for at, doubt in _figures_of_other_devices(placed) if at not in doubts}
+    for find in (_figures_of_other_devices, _impossible_speed_ups):
+        doubts |= {at: doubt for at, doubt in find(placed) if at not in doubts}
     sound = [at for at in range(len(placed)) if at not in doubts]
     if not sound:
         return doubts
@@ -205,10 +212,23 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
                     yield at, Doubt(placed[at].rate.where, f"the figure of {earlier} under {name}")
 
 
+def _impossible_speed_ups(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
+    by_work: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for at, row in enumerate(placed):
+        by_work[row.rate.work, row.device.id].append(at)
+    for places in by_work.values():
+        for few, many in itertools.permutations(places, 2):
+            one, other = placed[few].rate, placed[many].rate
+            speed_up, counts = other.per_second / one.per_second, other.count / one.count
+            if counts > 1 and speed_up > _MOST_SPEED_UP * counts:
+                reason = f"{other.count} are {speed_up:.1f} times as fast as {one.count}"
+                yield from ((at, Doubt(placed[at].rate.where, reason)) for at in (few, many))
+
+
 def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
     """Yield each row that others contradict, the worst first, and its rate / predicted rate."""
     departures, _ = centred_departures(design)
-    inverse = inverted(with_noise(design, Scales()))
+    inverse = inverted(with_noise(design, _SCREENING))
     sound = np.ones(len(departures), bool)
     # One row at a time, because an outlier distorts the predictions of similar rows.
     while sound.sum() > _EQUAL_FIGURES:
