@@ -12,10 +12,10 @@ import pytest
 
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices
-from epochcost.predict.forecast import Forecaster, Question, as_rate
+from epochcost.predict.forecast import Forecaster, Question, as_rate, nearest_program
 from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
-from predict.tables import MODELS, devices, rows, true_rate, write
+from predict.tables import MODELS, devices, row, rows, true_rate, write
 
 KNOWN = Devices(devices())
 # Larger works have lower rates, like the levels of the synthetic law.
@@ -151,3 +151,29 @@ def test_errors_of_one_workload_are_those_of_its_draws(forecaster: Forecaster):
         np.testing.assert_allclose(block, expected, atol=5e-3)
     assert errors[1, 3] > errors[0, 3] >= 0
     np.testing.assert_allclose(errors, errors.T, atol=1e-12)
+
+
+def test_a_text_model_runs_in_a_program_for_texts(tmp_path: Path):
+    """An image classifier is not the program of a text model, even if its graph is more similar."""
+    names = ("PyTorch Classification ConvNets resnet50v1.5", "PyTorch LanguageModeling BERT base")
+    profiles = {(name, ""): PROFILES[model, ""] for name, model in zip(names, MODELS, strict=False)}
+    table = [
+        row(name, "Maker A1", 100.0, task="Mixed Precision Inference Latency") for name in names
+    ]
+    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, profiles)
+    for task, expected in (("language modelling", names[1]), ("image classification", names[0])):
+        program = nearest_program(task, profiles[names[0], ""], known, "inference", "fp32")
+        assert program is not None
+        assert program.rate.model == expected
+
+
+def test_the_program_with_rates_on_most_devices_is_preferred(tmp_path: Path):
+    """Rates on two devices say more about a third than rates at three batch sizes on one."""
+    table = [
+        row("dense", "Maker A1", 100.0, batch=str(size), software="old") for size in (64, 65, 66)
+    ]
+    table += [row("dense", f"Maker {chip}", 100.0, software="new") for chip in ("A1", "B1")]
+    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+    program = nearest_program("", PROFILES["dense", ""], known, "inference", "fp32")
+    assert program is not None
+    assert program.rate.software == "new"

@@ -60,6 +60,8 @@ FARTHEST_KIN = 3.0
 # Distance within which two graphs are one network, written by two exporters.
 _SAME = 0.1
 _IMAGES = "image"
+# In the names that NVIDIA gives to image classifiers, whose tasks do not mention images.
+_IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 # By left-out device (first for rates that the device limits, then for rates that the host limits)
 # and, if graphs are known, by left-out model.
 _Calibrations = tuple[tuple[Calibration, ...], tuple[Calibration, ...]]
@@ -380,7 +382,7 @@ def nearest_program(
 
     Return None if no program is near. Programs for images come last if ``task`` has no images.
     Among equally similar programs, the order of ``FRAMEWORKS`` decides, then the larger number of
-    rates. Recurrent workloads need recurrent programs.
+    devices with rates. Recurrent workloads need recurrent programs.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {
@@ -393,13 +395,16 @@ def nearest_program(
     near = [row for row in published if distances.get(id(row), FARTHEST_KIN) < FARTHEST_KIN]
     if not near:
         return None
-    rates = Counter(row.rate.setting for row in near)
+    devices = Counter(setting for setting, _ in {(row.rate.setting, row.device.id) for row in near})
 
     def order(row: Placed) -> tuple[bool, float, int, int]:
         framework = row.rate.software
-        stranger = _IMAGES in row.rate.task and _IMAGES not in task
+        of_images = _IMAGES in row.rate.task or any(
+            name in row.rate.model for name in _IMAGE_CLASSIFIERS
+        )
+        stranger = of_images and _IMAGES not in task
         rank = FRAMEWORKS.index(framework) if framework in FRAMEWORKS else len(FRAMEWORKS)
-        return stranger, max(distances[id(row)], _SAME), rank, -rates[row.rate.setting]
+        return stranger, max(distances[id(row)], _SAME), rank, -devices[row.rate.setting]
 
     ordered = sorted(near, key=order)
     same = tuple(row for row in ordered if distances[id(row)] <= _SAME)
