@@ -41,10 +41,11 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate, its device, and the profile of its model's graph (None if unknown).
+    """A rate in examples a second, with the device and the model that have this rate.
 
+    ``profile`` has the operations and the memory traffic of the model's graph; None if unknown.
     ``uncertainty`` is the standard deviation of a measured rate's logarithm, estimated from
-    repeated measurements. It is 0 for published rates.
+    repeated measurements; 0 for published rates.
     """
 
     rate: Rate
