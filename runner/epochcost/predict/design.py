@@ -73,7 +73,11 @@ class Devices:
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """Logarithms [4] of a device's peak rate (at ``precision``), bandwidth, cache and power."""
+        """An array of four logarithms: of a device's peak rate, bandwidth, cache and power.
+
+        The peak rate is that at ``precision``. An unknown cache size or power is replaced by a
+        median over other devices, of the same generation if possible.
+        """
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
         power = float(device.power_watts) if device.power_watts else typical[1]
