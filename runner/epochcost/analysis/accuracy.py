@@ -42,7 +42,10 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all its epochs: it had no target, or missed the target."""
+        """Whether every repeat ran all its epochs, so that none ended early by meeting a target.
+
+        A target is an accuracy or a loss.
+        """
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property

@@ -32,11 +32,12 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A limit in a study's budget, and whether the cost is within the limit.
+    """A limit in a study's budget, and whether the cost is within the limit (``state``).
 
-    ``place`` has the limit's file and line, and a message with the allowed and the actual cost.
-    ``cost``, ``hardware`` and ``price`` belong to the cheapest row that meets the limit's
-    conditions; they are None if there is no such row.
+    ``hardware`` and ``price`` are the ids of the machine and the price plan with the lowest cost
+    under the limit's conditions, such as an accuracy. ``cost`` is this lowest cost. All three are
+    None if no cost is known under these conditions; ``state`` is then "unknown". ``place`` has the
+    limit's file and line, and a message with the allowed and the actual cost.
     """
 
     study: str

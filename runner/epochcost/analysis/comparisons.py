@@ -222,7 +222,8 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 def _trials_by_vcpus(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
     """Pairs of a number of vCPUs and the trial on them, the fewest vCPUs first.
 
-    An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all.
+    A trial that is not pinned counts as a trial on all vCPUs. If another trial is pinned to all
+    vCPUs, only the pinned trial is listed.
     """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {

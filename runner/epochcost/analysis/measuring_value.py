@@ -146,10 +146,15 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def steps(
     ways: Ways, dollars: Mapping[int, float], most: int, noise: float = _NOISE**2
 ) -> Iterator[Step]:
-    """Choose at most ``most`` of the times in ``ways`` to measure, one or two in each step.
+    """Choose the times to measure first, because measuring them saves most regret per dollar.
 
-    The iteration ends when no measurement saves regret. ``dollars`` has the price of measuring each
-    time, by index. ``noise`` is the variance of a measurement's error.
+    Regret is the extra cost of the machine that the current times suggest, compared with the
+    machine that is truly the cheapest. Each step has the indices of one or two times in ``ways``;
+    all steps together have at most ``most``. The iteration ends when no further measurement is
+    expected to save noticeable regret.
+
+    ``dollars`` maps the index of each time that can be measured to the price of its measurement.
+    ``noise`` is the variance of a measured time's relative error.
     """
     rivals, covariance = _RivalPairs(ways), ways.covariance + 0.0
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show

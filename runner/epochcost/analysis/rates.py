@@ -1,7 +1,8 @@
-"""Collect rates on CPUs and our own rates on GPUs, from which predictions learn.
+"""Collect rates from which predictions learn: rates on CPUs, and rates that we measured on GPUs.
 
-A rate is the number of examples a second. A CPU's name is called its make. Rates on CPUs come from
-our results, published timings and tables. Results that other programs disturbed are left out.
+A rate is a number of examples a second. Rates on CPUs come from our results, from published timings
+and from tables of published rates. Results that other programs disturbed are left out. In this
+module, "make" means the name of a CPU, such as "Intel Xeon (Cascade Lake)".
 """
 
 from __future__ import annotations

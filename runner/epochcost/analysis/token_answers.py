@@ -202,10 +202,11 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 
 
 class TokenMarket:
-    """The machines and APIs of a project, which can answer requests to its decoders.
+    """The machines and APIs of a project that can serve the project's decoders.
 
-    Inputs that several answers need are read only once. If the argument ``forecaster`` is None, the
-    forecaster learns from the project's tables of published rates.
+    ``answer`` compares their costs for given requests to a decoder. Data that all calls of
+    ``answer`` need is read only once. ``forecaster`` predicts times; by default, it is a
+    `ServingForecaster` that learns from the project's published token rates.
     """
 
     def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
@@ -216,7 +217,11 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """The forecaster of prefill and decode times; reads the tables of published rates."""
+        """The forecaster of prefill and decode times that the constructor received.
+
+        If it received none, a `ServingForecaster` that learns from published token rates. The first
+        access reads the project's tables of these rates.
+        """
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 

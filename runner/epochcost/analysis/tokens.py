@@ -200,7 +200,7 @@ class ServingOffer:
 
     @property
     def load_words(self) -> str:
-        """Describe the share of busy time."""
+        """The share of the time in which the machines are busy, as text such as "37 % busy"."""
         return f"{share(self.busy)} busy"
 
 

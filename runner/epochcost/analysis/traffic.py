@@ -39,22 +39,22 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 
 @dataclass(frozen=True, slots=True)
 class DeviceTiming:
-    """Seconds of a decoder's phases on some devices of one kind, with one serving software.
+    """Predicted times of serving a decoder on devices of one kind, with one serving software.
 
     ``layouts`` says for which machines these times hold, and how many devices a copy of the model
-    uses.
+    uses. All times are in seconds.
 
-    ``step`` has the seconds of a step that decodes one token of each of 1, 2, 4, ... sequences with
-    empty caches. Each cached token of any sequence adds ``cached`` seconds to the step.
+    ``step`` has the times of a step that decodes one token of each of 1, 2, 4, ... sequences with
+    empty caches. Each cached token of any sequence adds ``cached`` to the step.
 
-    With several sequences, the software also reads a new prompt for each sequence during an answer.
-    Reading c prompts of n tokens adds ``once`` + c p(n) seconds to the answer, where p is a
-    polynomial. ``read`` has its three coefficients: p(n) = ``read[0]`` + ``read[1]`` n +
-    ``read[2]`` n². The first token after such a prompt takes ``first[0]`` + ``first[1]`` p(n)
-    seconds.
+    A server that answers c > 1 requests at once also reads new prompts, because a new request
+    replaces each request that ends. While one answer is written, the server reads c new prompts. If
+    they have n tokens each, this prolongs the answer by ``once`` + c p(n), where p(n) = ``read[0]``
+    + ``read[1]`` n + ``read[2]`` n². A request with such a prompt waits ``first[0]`` + ``first[1]``
+    p(n) for its first token.
 
     ``spread`` has the low and the high end of three intervals, each divided by the mean. The
-    intervals are for the first token, a token of one sequence, and a token of several sequences.
+    intervals are for the first token, for a token if c = 1, and for a token if c > 1.
     """
 
     layouts: tuple[Layout, ...]

@@ -67,9 +67,10 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 
 
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
-    """Free restarts of a job that loses the work since its last checkpoint.
+    """Expected number and time of the unbilled restarts of a job with checkpoints at intervals.
 
-    The sum is over stretches, the parts of the work between two checkpoints.
+    An interruption loses the work since the last checkpoint. A stretch is the work between two
+    checkpoints. The result is a sum over all stretches.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -91,7 +92,10 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
-    """Free restarts of a job that loses no work: an integral over all seconds of the work."""
+    """Expected number and time of the unbilled restarts of a job that loses no work.
+
+    The result is an integral over all seconds of the work.
+    """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -87,8 +87,9 @@ def _rated_quantities(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decima
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
     """Number of units to bill for a machine: its vCPUs if the plan is per vCPU, else 1.
 
-    Raises InputError for a plan per vCPU if ``vcpus`` is None. Also raises InputError if the work
-    is ``accelerated``, because such a plan has no price for accelerators.
+    Raises InputError for a plan per vCPU if ``vcpus`` is None. Also raises InputError if the plan
+    is per vCPU and the work is ``accelerated``, because the plan has no price for accelerators.
+    The message begins with ``price_id``, the id of the plan.
     """
     if not plan.per_vcpu:
         return 1

@@ -1,8 +1,14 @@
 """Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
-The hourly charges are the plan's amount, its commitment, its components and their premiums. A month
-for a sustained-use discount has 730 hours and begins with the job. Call the functions within
-`exact_arithmetic`.
+A price plan may have these hourly charges:
+
+- the price of the machine (the plan's ``amount``),
+- the payments of a commitment to rent machines for a whole term, used or not,
+- the prices of components, which are charged in addition, such as a GPU,
+- premiums, which are percentages of the other charges.
+
+For the discount for sustained use, a month has 730 hours and begins with the job. Call the
+functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations

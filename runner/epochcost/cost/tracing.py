@@ -106,7 +106,7 @@ def is_certain(condition: bool | Condition) -> bool:
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
     """Return ``then`` if the condition holds, else ``otherwise``.
 
-    A condition on symbols gives an expression with the operator ``if``.
+    If the condition compares symbols or formulas, the result is the formula "if" of all three.
     """
     if isinstance(condition, bool):
         return then if condition else otherwise
@@ -140,12 +140,18 @@ def _either(condition: Condition, then: Any, otherwise: Any) -> Any:
 
 
 def maximum(first: Decimal, second: Decimal) -> Decimal:
-    """The larger of two numbers; for symbols, an expression with the operator ``max``."""
+    """The larger of two numbers.
+
+    If one of them is a symbol or a formula, the result is the formula "max" of both.
+    """
     return _extreme("max", first >= second, first, second)
 
 
 def minimum(first: Decimal, second: Decimal) -> Decimal:
-    """The smaller of two numbers; for symbols, an expression with the operator ``min``."""
+    """The smaller of two numbers.
+
+    If one of them is a symbol or a formula, the result is the formula "min" of both.
+    """
     return _extreme("min", first <= second, first, second)
 
 

@@ -119,9 +119,11 @@ class Engine:
         self._run_job_script(_WRITE + self.submit_script, job, script=script)
 
     def poll(self, job: str) -> JobState:
-        """The state of a job.
+        """Ask the target for the state of a job.
 
-        ``state_script`` prints "running", "lost", the job's exit code, or Slurm's state and reason.
+        This method runs the shell script ``state_script`` on the target. The script prints
+        "running", the exit code of an ended job, or Slurm's state and reason. If the job neither
+        runs nor has left an exit code, the script prints "lost".
         """
         word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
         if word == "PENDING":

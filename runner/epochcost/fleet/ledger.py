@@ -129,7 +129,11 @@ class Ledger:
             return True
 
     def settle(self, station: str, bill: Decimal) -> None:
-        """Add a lease's ``bill`` to the bills of its target, and remove the lease."""
+        """Remove the lease of ``station``, and add ``bill`` to the sum of its target's bills.
+
+        A lease reserves money for the machine on which a station measures. A target is the spec of
+        such a machine. ``bill`` is the actual cost of the machine.
+        """
         with self._lock:
             leases = dict(self.entries.leases)
             target = leases.pop(station).target.id

@@ -1,9 +1,9 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor's memory is in use until the last node has run that reads the tensor, a view of the tensor,
-or a result written over the tensor. The peak of this memory is multiplied by a factor, because ONNX
-Runtime's arena allocator holds more than the tensors need. Weights, inputs and outputs do not
-count.
+A tensor's memory is in use until no later node reads it. A node reads it through the tensor itself,
+through a view of the tensor, or through a result that was written over the tensor. The estimate is
+the peak of the memory in use, times a factor, because ONNX Runtime's arena allocator holds more
+than the tensors need. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations

@@ -165,9 +165,10 @@ class Requests(spec.Requests):
 
     @property
     def usual_seconds(self) -> Decimal:
-        """Usual duration in seconds of all runs of LoadGen together.
+        """Usual duration in seconds of a whole measurement, which consists of many LoadGen runs.
 
-        Runs at low rates of requests take longer than this.
+        If the machine sustains only a low request rate, the measurement takes longer, because each
+        run also needs a minimum number of requests.
         """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())

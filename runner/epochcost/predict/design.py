@@ -41,10 +41,11 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate, its device, and the profile of its model's graph (None if unknown).
+    """A rate in examples a second, with the device and the model that have this rate.
 
+    ``profile`` has the operations and the memory traffic of the model's graph; None if unknown.
     ``uncertainty`` is the standard deviation of a measured rate's logarithm, estimated from
-    repeated measurements. It is 0 for published rates.
+    repeated measurements; 0 for published rates.
     """
 
     rate: Rate
@@ -72,7 +73,11 @@ class Devices:
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """Logarithms [4] of a device's peak rate (at ``precision``), bandwidth, cache and power."""
+        """An array of four logarithms: of a device's peak rate, bandwidth, cache and power.
+
+        The peak rate is that at ``precision``. An unknown cache size or power is replaced by a
+        median over other devices, of the same generation if possible.
+        """
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
         power = float(device.power_watts) if device.power_watts else typical[1]

@@ -380,9 +380,14 @@ def nearest_program(
 ) -> Program | None:
     """Find the published program with the operations and bytes most similar to ``profile``.
 
-    Return None if no program is near. Programs for images come last if ``task`` has no images.
-    Among equally similar programs, the order of ``FRAMEWORKS`` decides, then the larger number of
-    devices with rates. Recurrent workloads need recurrent programs.
+    A program is a model in a framework; a source has published its rates on one or more devices.
+    Only rates in ``mode`` and ``precision`` count. If ``profile`` has recurrent layers, the
+    program's model must have recurrent layers, and vice versa. Return None if no program is similar
+    enough.
+
+    Programs that process images come last, unless ``task`` mentions images. Among equally similar
+    programs, the order in ``FRAMEWORKS`` decides. If the frameworks are equal too, the program with
+    published rates on more devices wins.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

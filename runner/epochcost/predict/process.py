@@ -351,7 +351,11 @@ def calibrate(
 
 
 def relative_errors(design: Design) -> Vector:
-    """Each row's usual error, in predicted standard deviations, relative to mixed precision [n]."""
+    """Factors [n] that compare each row's usual error with the errors in mixed precision.
+
+    Errors are counted in predicted standard deviations. The factor is 1 for rows in mixed
+    precision, and larger for other rows, whose errors are usually larger.
+    """
     return np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
 
 

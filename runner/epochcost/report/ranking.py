@@ -284,7 +284,10 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
-    """Rank the machines with an estimated full training; None if no machine has one."""
+    """Rank machines by the estimated cost of a full training; None without ``rows``.
+
+    ``rows`` must be sorted, best first. Each machine is ranked by its first row.
+    """
     machines = tuple(
         Contender(
             hardware=row.hardware.id,

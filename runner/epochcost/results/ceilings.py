@@ -61,9 +61,11 @@ class Ceiling(Record):
 
 
 class Ceilings(HostSidecar):
-    """Peak rates of the host in ``environment``, in ascending order of the number of threads.
+    """Peak rates of a host in multiplying matrices and copying memory, as measured there.
 
-    ``contradictions`` are differences between the host and the spec of ``hardware``.
+    ``ceilings`` has the rates for each precision, in ascending order of the number of threads.
+    ``environment`` describes the host. ``hardware`` is the id of the machine's spec, and
+    ``contradictions`` are differences between the host and this spec.
     """
 
     folder: ClassVar[str] = "ceilings"

@@ -96,9 +96,9 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """A message if the host in ``environment`` is not the machine ``hardware``, else None.
+    """A message if the host in ``environment`` differs from the spec ``hardware``, else None.
 
-    Differences that the result itself states (``stated``) are accepted.
+    ``stated`` are differences that the stored record lists itself; these differences are accepted.
     """
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None

@@ -1,8 +1,9 @@
-"""A run that a person measured with another tool: its record and its file.
+"""Runs that a person measured with another tool, and imported from the tool's output.
 
-There is a file for each run: ``<hardware>/reported/<model>-<digest>-<position>.json``. The digest
-is a hash of the tool's file. So a second import of that file, for instance with another price,
-replaces the runs of the first import.
+Each run is stored as ``<hardware>/reported/<model>-<digest>-<position>.json``. ``<digest>`` is the
+beginning of a hash of the tool's output file, and ``<position>`` is the run's place in this output
+file. If a person imports the same output file again, for instance with another price, the new
+records replace the old ones.
 
 History of ``reported_version``:
 1  first form.

@@ -74,7 +74,10 @@ class Repeat(Record):
 
     @property
     def seconds(self) -> float:
-        """The billed time in seconds: steps with their waiting for data, evaluations, saving."""
+        """The billed time in seconds: training steps, evaluations and saving of the state.
+
+        The time of the steps includes the time in which they wait for data.
+        """
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
 
     @model_validator(mode="after")

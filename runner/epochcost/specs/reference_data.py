@@ -114,7 +114,10 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """A ``DataFile`` for each part of the data set that this file contains."""
+        """Split an archive into one ``DataFile`` for training and one for held-out examples.
+
+        A file without ``held_out_members`` is not split: the result has only this file.
+        """
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}

@@ -49,7 +49,7 @@ class Slurm(Spec):
 
 
 class Sky(Spec):
-    """A machine that SkyPilot rents or finds."""
+    """A machine that SkyPilot rents from a cloud or a Kubernetes cluster."""
 
     name: Literal["sky"] = key("SkyPilot.")
     infra: Text = key("Cloud, region and zone in which SkyPilot rents.", "aws/us-east-1")

@@ -45,12 +45,13 @@ def mean_interval(
 ) -> Interval:
     """The confidence interval of the mean of an ordered series of positive numbers.
 
-    The block bootstrap's percentile interval (Politis & Romano 1992; quantiles by Cornish & Fisher
-    1938) is scaled to the width of ``correlated_noise.half_width``. ``rounds`` has the number of
-    consecutive samples of each process, empty for one process. With several processes, the interval
-    also covers the differences between processes. An assumed variation between processes and
-    between hours (``_BETWEEN_ROUNDS``) widens the interval further. The interval of a single sample
-    is [0, inf].
+    ``correlated_noise.half_width`` gives the width of the interval. The circular block bootstrap
+    (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides this width into the part
+    below the mean and the part above the mean. The interval of a single sample is [0, inf].
+
+    If several processes measured the samples one after the other, ``rounds`` has the number of
+    samples of each process. The interval then also covers the differences between the processes. It
+    is widened further for an assumed variation between processes and hours (``_BETWEEN_ROUNDS``).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

@@ -128,11 +128,12 @@ def zero_after(trigger: Value) -> Value:
 
 
 def late(x: Value, zero: Value) -> Value:
-    """Reshape x to its own shape, which ONNX Runtime learns only when it has computed ``zero``.
+    """Delay x: return a tensor equal to x that is available only after ``zero`` is computed.
 
-    The result shares memory with x. A node that reads the result cannot be merged with an equal
-    node that reads x, and cannot run before ``zero`` is computed. ``allowzero`` keeps ONNX Runtime
-    from removing the Reshape.
+    ``zero`` is a result of ``zero_after``. A Reshape node gives x its own shape plus ``zero``, so
+    the result shares memory with x. ONNX Runtime runs nodes that read the result only after
+    ``zero`` is computed. It cannot merge such a node with an equal node that reads x. ``allowzero``
+    keeps ONNX Runtime from removing the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

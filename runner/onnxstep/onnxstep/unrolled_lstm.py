@@ -65,9 +65,10 @@ def _is_unrollable(node: Node) -> bool:
 
 
 def unroll(node: Node) -> Sequence[Value | None]:
-    """Outputs of an LSTM, computed step by step, with the gates saved for the backward pass.
+    """Emit separate operators for each time step of an LSTM; return its outputs Y, Y_h and Y_c.
 
-    Empty unless the provider is the CPU and the LSTM can be unrolled.
+    The gates are saved for ``lstm_backward``. If the provider is not the CPU, or if the LSTM cannot
+    be unrolled, nothing is emitted and the result is empty. No output is None.
     """
     if node.op.provider != "cpu" or not _is_unrollable(node):
         return ()

@@ -166,7 +166,10 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def names_of(catalogue: Catalogue) -> Names:
-    """Read a project's devices, model dimensions and processors, by the names that sources use."""
+    """Look-up tables of a project's devices, decoder dimensions and processors.
+
+    The keys are the names that tables of published token rates use.
+    """
     return Names(
         Devices(catalogue.devices.values()),
         catalogue_forms(catalogue),

@@ -61,7 +61,10 @@ def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
 
 
 def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
-    """Yield the published trainings among the lines of a table."""
+    """Yield a row for each line of a table that states the speed or the memory of a training.
+
+    Other lines are omitted, such as lines about serving or about models with unknown dimensions.
+    """
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
             continue

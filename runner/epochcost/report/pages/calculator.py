@@ -1,8 +1,8 @@
 """Make the page "Calculator", on which the browser computes the cost of a job of any size.
 
-The site publishes scripts with the times of each workload, in seconds of an epoch or of a batch of
-inferences. Another script computes the bill under each price plan. The browser does the rest
-(`calculator.js` with `bill.js` and `odds.js`).
+The site publishes a data script for each workload. This script states how many seconds an epoch of
+training, or a batch of inferences, takes on each machine. Another data script has formulas for the
+bill under each price plan. `calculator.js`, `bill.js` and `odds.js` compute costs from these data.
 """
 
 from __future__ import annotations

@@ -89,7 +89,10 @@ class Report:
 
     @cached_property
     def currency(self) -> str | None:
-        """The currency of most prices; the browser compares only prices in this currency."""
+        """The currency of most prices in the project; None if the project has no prices.
+
+        The site's calculators compare only prices in this currency.
+        """
         return usual_currency(price.currency for price in self.catalogue.prices.values())
 
     @cached_property
@@ -126,7 +129,11 @@ class Report:
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """Every measured or published time, and predicted times where there is none."""
+        """All measured and published times, and predicted times that fill the gaps.
+
+        A predicted time is left out if a time of the same workload, machine, mode and kind of
+        software was measured or published.
+        """
         timed = observe(self.inputs)
         return (*timed, *self.predictions.missing_from(timed))
 
@@ -168,12 +175,16 @@ class Report:
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """Answers to the usual requests, by the id of each decoder that has an answer."""
+        """Machines and APIs that can serve requests of a typical length, by decoder id.
+
+        Each value also has their costs and the measurements of serving. A decoder has no entry if
+        no such machine, API or measurement is known.
+        """
         return usual_answers(self.market)
 
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
-        """Answers about the cost of a typical fine-tuning, by decoder id and method."""
+        """Machines for a typical fine-tuning, with their costs, by decoder id and method."""
         market, models = TuningMarket(self.inputs), self.catalogue.models.values()
         return {model.id: dict(_by_method(market, model.id)) for model in models if model.decoder}
 

@@ -84,7 +84,10 @@ class _Row:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read the trace of a CSV file; raises InputError with the line of the first bad row."""
+    """Read past prices and availability of spot machines from a CSV file.
+
+    Raises InputError for an invalid file. If a row is invalid, the message names its line.
+    """
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)

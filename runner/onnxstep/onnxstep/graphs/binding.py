@@ -202,10 +202,11 @@ def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
 def _infer_without_declared_shapes(
     model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
-    """Infer shapes anew, without the declared shapes, and warn if declared shapes differ.
+    """Infer shapes without the declared shapes, and warn if declared and inferred shapes differ.
 
-    ONNX Runtime also ignores wrong declared shapes with a warning. Raises ``error`` if inference
-    fails again.
+    The caller has tried to infer shapes with the declared shapes, which raised ``error``. Raises
+    ``error`` if inference fails without the declared shapes, too. ONNX Runtime also ignores wrong
+    declared shapes with a warning.
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:

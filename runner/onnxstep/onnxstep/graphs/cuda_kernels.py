@@ -121,8 +121,9 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
     """Whether the operator of ``schema`` has a CUDA kernel for the type ``elem_type``.
 
-    If ``schema`` does not allow the type, or if the operator has no CUDA kernel at all (a constant,
-    or a function that its body replaces), the result is also True.
+    The result is also True if ``schema`` does not allow the type, or if the operator has no CUDA
+    kernel for any type. Examples are Constant, which needs no kernel, and operators that ONNX
+    Runtime replaces by the nodes of their function bodies.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

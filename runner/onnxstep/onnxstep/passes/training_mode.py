@@ -32,8 +32,8 @@ _TRUE = "epochcost/training_mode"
 def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.ModelProto:
     """Copy of a model with active Dropout, which draws a new mask in each run.
 
-    BatchNormalization gets its inference form, which ``train_on_batches`` expects. ``seed`` makes
-    the sequence of masks repeatable.
+    ``seed`` makes the sequence of masks repeatable. BatchNormalization nodes are still in inference
+    form; ``train_on_batches`` expects this form and converts it to training form.
     """
     trained = copied(model)
     dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]

@@ -30,7 +30,11 @@ from onnxstep.unrolled_lstm import LstmActivations, lstm_backward
 
 @gradient("RNN", versions=(7, 14, 22))
 def rnn(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
-    """Gradient of h' = f(z), with z = x Wᵀ + h Rᵀ + b: dz = f'(z) dh' and dh = dz R."""
+    """Gradient of h' = f(z), with z = x Wᵀ + h Rᵀ + b.
+
+    h and h' are the hidden states before and after a step, and Df is the derivative of f. Then
+    dz = Df(z) dh' and dh = dz R.
+    """
     return through_time(node, _sweep_rnn, dy, dy_h)
 
 
@@ -49,13 +53,22 @@ def _sweep_rnn(run: Direction) -> DirectionCotangents:
 def lstm(
     op: Builder, node: Node, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
 ) -> Cotangents:
-    """Gradient of C' = f C + i c and h' = o ψ(C'), with gates i, o, f and a candidate c.
+    """Gradient of an LSTM with the activations σ, φ and ψ, by default sigmoid, tanh and tanh.
 
-    C' and h' are the states after a step. z = x Wᵀ + h Rᵀ + b has the parts (z_i, z_o, z_f, z_c).
-    The gates are σ of their parts, and c = φ(z_c). The path through h' adds dh' o ψ'(C') to dC'.
-    Then dC = dC' f, dh = dz R, and
+    A step computes the new cell state C' and the new hidden state h' from the old states C and h:
 
-    dz = (dC' c σ'(z_i), dh' ψ(C') σ'(z_o), dC' C σ'(z_f), dC' i φ'(z_c)).
+        z = x Wᵀ + h Rᵀ + b, with the parts z_i, z_o, z_f and z_c
+        i = σ(z_i), o = σ(z_o), f = σ(z_f), c = φ(z_c)
+        C' = f C + i c
+        h' = o ψ(C')
+
+    Here i, o and f are the input, output and forget gates, and c is the candidate. Let dv be the
+    gradient of the loss with respect to v, and Dσ, Dφ, Dψ the derivatives of the activations. First
+    dh' o Dψ(C') is added to dC', because h' depends on C'. Then
+
+        dz = (dC' c Dσ(z_i), dh' ψ(C') Dσ(z_o), dC' C Dσ(z_f), dC' i Dφ(z_c))
+        dC = dC' f
+        dh = dz R
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -82,11 +95,12 @@ def _sweep_lstm_backwards(
     dh_by_dc: Sequence[Value],
     forget_gates: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] in all steps (see ``lstm``), and of the initial states h0 and C0.
+    """Gradients of z [T·B, 4·H] in all steps, of the initial hidden state, and of the initial C.
 
-    ``dz_factors`` [B, 4·H], ``dh_by_dc`` and ``forget_gates`` [B, H] have one tensor for each step.
-    The product of ``dz_factors`` and (dC', dh', dC', dC') is dz. ``dh_by_dc`` is the derivative of
-    h' with respect to C'.
+    ``lstm`` defines z, C, C', h' and the gradients dz, dC' and dh'. Each argument has one tensor
+    for each step. A step concatenates dC', dh', dC' and dC', and multiplies the result elementwise
+    by the step's tensor [B, 4·H] in ``dz_factors``; the product is dz. ``dh_by_dc`` has the
+    derivatives [B, H] of h' with respect to C'. ``forget_gates`` has tensors [B, H].
     """
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -145,9 +159,9 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
     """Gradients of a direction's inputs; the equations of the forward pass are in ``gru``.
 
-    Let n = g(a_n), r = f(a_r), z = f(a_z) and q = h Rᵀ + b'. Then da_n = dh' (1 - z) g'(a_n),
-    da_r = da_n q f'(a_r), da_z = dh' (h - n) f'(a_z) and dq = da_n r. The gradient of h is
-    dh = dh' z + (da_z, da_r, dq) R.
+    Let n = g(a_n), r = f(a_r), z = f(a_z) and q = h Rᵀ + b'. Df and Dg are the derivatives of f and
+    g. Then da_n = dh' (1 - z) Dg(a_n), da_r = da_n q Df(a_r), da_z = dh' (h - n) Df(a_z) and
+    dq = da_n r. The gradient of h is dh = dh' z + (da_z, da_r, dq) R.
     """
     f, g = run.activations
     parts = _GruWeights(run)

@@ -62,7 +62,10 @@ def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> N
 
 
 def test_a_statistic_that_is_an_output_is_none() -> None:
-    """A tensor that is a graph output is not a statistic, because the caller reads it."""
+    """A stored mean that is also a graph output does not count as a running statistic.
+
+    Only BatchNormalization nodes may read a running statistic, but the caller reads an output, too.
+    """
     model = stored(LAYER, "float[8,3] y, float[3] m")
     assert running_statistics(model) == {"v"}
 

@@ -1,4 +1,7 @@
-"""The page docs/operators.md: whether each operator has a gradient, and ONNX's test results."""
+"""Render the page docs/operators.md, which says for each operator whether it has a gradient.
+
+The page also counts the tests of ONNX's backend test suite whose gradients were checked.
+"""
 
 from __future__ import annotations
 
