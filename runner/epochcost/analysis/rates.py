@@ -7,13 +7,17 @@ module, "make" means the name of a CPU, such as "Intel Xeon (Cascade Lake)".
 
 from __future__ import annotations
 
-import math
+import hashlib
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from statistics import NormalDist
+
+import numpy as np
+from pydantic import TypeAdapter
 
 from epochcost.analysis.arithmetic import is_whole_pass
 from epochcost.analysis.inputs import Inputs
@@ -23,9 +27,10 @@ from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed, precision_of
 from epochcost.predict.forecast import Question, as_rate, has_kin
 from epochcost.predict.learnt import placed_tables
+from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.stability import DISTURBANCES, causes_of
+from epochcost.results.stability import DISTURBANCES, causes_of, watched_cpus
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
@@ -36,6 +41,11 @@ from epochcost.statistics import LEVEL
 _MOST_TFLOPS = Decimal("0.256")
 # Ends of a confidence interval, in standard deviations of a normal distribution.
 _INTERVAL_ENDS = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_KEPT = Keep(
+    "half-widths",
+    TypeAdapter(tuple[str, tuple[float, ...]]),
+    ("analysis/rates.py", "results", "statistics"),
+)
 # With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3
 
@@ -110,15 +120,17 @@ def gpu_rates(
     operations and bytes as the model's graph. Recurrent models are omitted, as are trials on a
     machine that contradicts its spec.
     """
-    for result in _usable_results(inputs, "cuda"):
+    measured = _usable_results(inputs, "cuda")
+    results = [result for result in measured if result.hardware == hardware.id]
+    for result, half_width in zip(results, _half_widths(results, inputs.cache), strict=True):
         trial, profile = result.trial, profiles.get(result.trial.model)
         plain = trial.variant in ("", trial.precision) and trial.session.threads == 0
         kin = profile is not None and not profile.recurrent_flops and has_kin(profile, published)
-        if result.hardware == hardware.id and plain and kin and profile is not None:
+        if plain and kin and profile is not None:
             seconds = statistics.median(result.measurement.samples_seconds)
             work = _work(trial.model, profile, trial.mode, trial.batch_size, software, device)
             precise = replace(work, precision=precision_of(trial.precision))
-            yield _measured_rate(precise, seconds, result)
+            yield _measured_rate(precise, seconds, half_width)
 
 
 def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
@@ -132,7 +144,9 @@ def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
         valid = is_of_steps(result) and not result.contradictions and whole
         if trial.provider != provider or not valid:
             continue
-        if math.isfinite(_half_width(result)) and not causes_of(result) & DISTURBANCES:
+        # A single sample has no interval.
+        several = len(result.measurement.samples_seconds) > 1
+        if several and not causes_of(result) & DISTURBANCES:
             yield result
 
 
@@ -146,7 +160,8 @@ def _default_cpu_results(inputs: Inputs) -> Iterator[Result]:
 
 
 def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
-    for result in _default_cpu_results(inputs):
+    results = tuple(_default_cpu_results(inputs))
+    for result, half_width in zip(results, _half_widths(results, inputs.cache), strict=True):
         trial, hardware = result.trial, inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
         if trial.model in profiles and vcpus:
@@ -154,16 +169,29 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             seconds = statistics.fmean(result.measurement.samples_seconds)
             profile, batch = profiles[trial.model], trial.batch_size
             work = _work(trial.model, profile, trial.mode, batch, software, device)
-            yield _measured_rate(work, seconds, result)
+            yield _measured_rate(work, seconds, half_width)
 
 
-def _measured_rate(work: Question, step_seconds: float, result: Result) -> Placed:
-    uncertainty = _half_width(result) / _INTERVAL_ENDS
+def _measured_rate(work: Question, step_seconds: float, half_width: float) -> Placed:
+    uncertainty = half_width / _INTERVAL_ENDS
     return replace(as_rate(work, work.batch / step_seconds), uncertainty=uncertainty)
 
 
-def _half_width(result: Result) -> float:
-    return summary_of(result).relative_half_width
+def _half_widths(results: Sequence[Result], cache: Path | None) -> tuple[float, ...]:
+    """Half the width of each mean's interval, relative to the mean; one takes milliseconds."""
+    content = [_summarised_content(result) for result in results] if cache else None
+
+    def compute() -> tuple[float, ...]:
+        return tuple(summary_of(result).relative_half_width for result in results)
+
+    return _KEPT.value(cache, content, compute)
+
+
+def _summarised_content(result: Result) -> tuple[object, ...]:
+    measured = result.measurement
+    samples = hashlib.sha256(np.array(measured.samples_seconds).tobytes()).hexdigest()
+    cpus = watched_cpus(measured, result.environment)
+    return samples, measured.samples_by_round, measured.conditions, cpus
 
 
 def _published_cpu_timings(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:

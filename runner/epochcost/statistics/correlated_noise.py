@@ -188,14 +188,10 @@ def _remove_component(whitening: Series, unit: Series) -> Series:
 @lru_cache(maxsize=32)
 def _round_matrices(blocks: int, total: int, rounds: int) -> _RoundMatrices:
     lags = np.abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
-    covariances = np.array(
-        [
-            share * np.exp(-lags / memory) + between + (1 - share) * np.eye(blocks)
-            for ((share, memory), _), (between, _) in product(
-                _drifts_to_try(total), _round_variances_to_try(rounds)
-            )
-        ]
-    )
+    shares, memories = np.array([drift for drift, _ in _drifts_to_try(total)]).T[..., None, None]
+    drifts = shares * np.exp(-lags / memories) + (1 - shares) * np.eye(blocks)
+    variances = np.array([variance for variance, _ in _round_variances_to_try(rounds)])
+    covariances = (drifts[:, None] + variances[:, None, None]).reshape(-1, blocks, blocks)
     factors = np.linalg.cholesky(covariances)
     whitening = np.linalg.inv(factors)
     return _RoundMatrices(
