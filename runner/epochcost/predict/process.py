@@ -336,7 +336,8 @@ def calibrate(
     tested = tested if tested.any() else ~tested
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)
-    for group, errors, spread in held_out(inverse, departures, members(groups)):
+    chosen = [group for group in members(groups) if tested[group].any()]
+    for group, errors, spread in held_out(inverse, departures, chosen):
         places = [at for at in predictable(design, group) if tested[group[at]]]
         if not places:
             continue
