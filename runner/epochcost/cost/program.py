@@ -64,8 +64,9 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program for the bill of a separate job, which ``cost.quote`` computes without credit.
+    """The formulas of the bill of a whole job, from its first start to its end.
 
+    They give the same bill as ``cost.quote`` with ``credited=False``, that is without free credit.
     Raises InputError if the plan can never be billed.
     """
     with exact_arithmetic():
@@ -87,7 +88,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program for the bill of a part of a longer job, which ``cost.share`` computes.
+    """The formulas of the bill of a part of a longer job; they give the same as ``cost.share``.
 
     Raises InputError if the plan has no hourly charge.
     """

@@ -217,9 +217,10 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Seconds at full price that a run saves on average by the discount for sustained use.
+    """The discount for sustained use that a run gets, as seconds whose full price it equals.
 
-    A job has ``runs`` successive runs of ``seconds`` each. ``shares`` are as in `full_price_time`.
+    A job has ``runs`` successive runs of ``seconds`` each. The discount of the whole job is divided
+    equally among the runs. ``shares`` are as in `full_price_time`; 0 if they are empty.
     """
     if not shares:
         return _ZERO
@@ -230,10 +231,10 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of the bill of a job with a given schedule.
+    """All lines of the bill of a job; ``schedule`` has its times under the plan's billing rule.
 
-    If a charge per gigabyte-month has its own billing rule, its line has the billed seconds of the
-    schedule that ``lay_out`` returns for this rule.
+    A charge per gigabyte-month (of a disk, say) may have a billing rule of its own. ``lay_out``
+    computes the job's schedule under that rule, and the charge is for this schedule's billed time.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))

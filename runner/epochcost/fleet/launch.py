@@ -29,11 +29,15 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the trials and sweeps of a launch on all targets at once.
 
-    Returns the stations, which have counts of measured trials and reasons of failures. First, this
-    function gives back the machines that a killed launch left running. ``reach`` makes the engine
-    for such a machine if its target is not in ``engines``, or was edited after the killed launch.
-    If a machine cannot be given back, its station measures nothing. ``run`` gets an iterator for
-    each machine and runs it.
+    Returns the stations, which have counts of measured trials and reasons of failures.
+
+    First, this function gives back the machines that a killed launch left running. To give a
+    machine back, it needs an engine for the machine's target. If ``engines`` has none for this
+    target in its present form, ``reach`` makes the engine. If a machine cannot be given back, its
+    station measures nothing.
+
+    Then ``run`` gets a list with an iterator for each machine. Each step of an iterator does a part
+    of the work on its machine, and ``run`` must exhaust or close all iterators.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

@@ -329,9 +329,10 @@ def calibrate(
 ) -> Calibration:
     """Predict the ``tested`` rows of each group from all other groups, and collect the errors.
 
-    ``groups`` [n] has the group of each row. ``inverse`` is the inverse of the matrix from
-    ``with_noise``. Rows that are not ``predictable`` are skipped. If no row is ``tested``, all are.
-    The deviations are divided by ``relative_errors`` too.
+    ``groups`` [n] has the group of each row. ``tested`` [n] is true for the rows to predict; if it
+    is false for all rows, all rows are predicted. Rows that are not ``predictable`` are skipped.
+    ``inverse`` is the inverse of the matrix from ``with_noise``. A row's deviation is its absolute
+    error, divided by its predicted standard deviation and by its factor from ``relative_errors``.
     """
     tested = tested if tested.any() else ~tested
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
