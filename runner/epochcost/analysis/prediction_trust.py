@@ -75,14 +75,14 @@ class Trust:
     To find the errors, the published rates of one accelerator are withheld and predicted from all
     other rates. This is repeated for each accelerator, generation, model and source.
 
-    - ``all``: errors of all predictions made with accelerators withheld, with generations withheld,
-      with models withheld, and with sources withheld.
+    - ``all``: errors of all predictions, by what was withheld: accelerators, generations, models or
+      sources.
     - ``groups``: errors for each single accelerator, generation, model and source that was
       withheld.
     - ``classes``: errors with accelerators withheld. There is a group for each source in each mode,
       and a group for each precision in each mode.
-    - ``ratios``: errors of predicted ratios between the rates of two accelerators, for each kind of
-      withheld rates.
+    - ``ratios``: errors of predicted ratios between the rates of two accelerators, by what was
+      withheld: two accelerators, two generations or one source.
     - ``shown``: rows for a chart.
     - ``prices_of``: the day of the newest price.
     """

@@ -2,7 +2,7 @@
 
 LoadGen sends requests in a scenario. In the scenario "server", requests arrive at random times and
 their latency may have a bound. In the scenario "offline", all requests are there at the start.
-`ServingRow` has the price in a scenario.
+`ServingRow` has the cost of a million samples in a scenario.
 
 For a decoder (a language model), LoadGen sends the requests to a serving engine. `ServedDecoder`
 has these measurements and the cost of tokens.

@@ -49,12 +49,13 @@ class DeviceTiming:
     - ``step``: times of a step with empty caches, for c = 1, 2, 4, ... sequences.
     - ``cached``: time that each token in the cache, of any sequence, adds to a step.
 
-    Prompts of n tokens take time, too. Let p(n) = ``read[0]`` + ``read[1]`` n + ``read[2]`` n².
+    While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
+    ``read[0]`` + ``read[1]`` n + ``read[2]`` n². Two times depend on p(n):
 
-    - A request waits ``first[0]`` + ``first[1]`` p(n) for its first token.
-    - If c > 1, an answer takes ``once`` + c p(n) longer than its decoding steps. The reason is that
-      the server reads c new prompts in the meantime: a new request replaces each that ends.
-      ``once`` is the part of this delay that does not depend on c and n.
+    - The request with this prompt waits ``first[0]`` + ``first[1]`` p(n) for its first token.
+    - If c > 1, an answer takes ``once`` + c p(n) longer than its decoding steps. The server reads c
+      new prompts in the meantime, because a new request replaces each request that ends. ``once``
+      is the part of this delay that does not depend on c and n.
 
     ``spread`` has the low and the high end of three intervals, each divided by the mean. The
     intervals are for the first token, for a token if c = 1, and for a token if c > 1.

@@ -22,10 +22,10 @@ Flags = NDArray[np.bool_]
 class Market:
     """Prices and availability of all zones over time, in seconds from the trace's start.
 
-    Each column is a period with constant prices. It lasts from ``times`` [times] to ``change``
-    [times], which is infinite for the last column. ``rate`` [zones, times] is the hourly price,
-    infinite without machines. ``until`` [zones, times] is the time at which the provider takes an
-    available machine back, infinite if never.
+    Column j of the arrays is the period from ``times[j]`` to ``change[j]``, which is infinite for
+    the last column. ``rate`` [zones, columns] is the hourly price, infinite without machines.
+    ``until`` [zones, columns] is the time at which the provider takes an available machine back,
+    infinite if never.
     """
 
     def __init__(self, trace: Trace) -> None:

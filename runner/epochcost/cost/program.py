@@ -64,10 +64,10 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The formulas of the bill of a whole job, from its first start to its end.
+    """The formulas of the bill of a whole job, with its starts and interruptions.
 
-    They give the same bill as ``cost.quote`` with ``credited=False``, that is without free credit.
-    Raises InputError if the plan can never be billed.
+    They give the same bill as ``cost.quote`` without free credit. Raises InputError if the plan can
+    never be billed.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -88,9 +88,9 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The formulas of the bill of a part of a longer job; they give the same as ``cost.share``.
+    """The formulas of the bill of a part of a longer job.
 
-    Raises InputError if the plan has no hourly charge.
+    They give the same bill as ``cost.share``. Raises InputError if the plan has no hourly charge.
     """
     with exact_arithmetic():
         if price.owned is not None:

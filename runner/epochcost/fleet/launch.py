@@ -31,13 +31,14 @@ def measure_all(
 
     Returns the stations, which have counts of measured trials and reasons of failures.
 
-    First, this function gives back the machines that a killed launch left running. To give a
-    machine back, it needs an engine for the machine's target. If ``engines`` has none for this
-    target in its present form, ``reach`` makes the engine. If a machine cannot be given back, its
-    station measures nothing.
+    First, this function gives back the machines that a killed launch left running. It uses the
+    engine in ``engines`` that accesses the machine's target. If there is none, or if the target was
+    edited since, ``reach`` makes an engine for the target as it was. If a machine cannot be given
+    back, its station measures nothing.
 
-    Then ``run`` gets a list with an iterator for each machine. Each step of an iterator does a part
-    of the work on its machine, and ``run`` must exhaust or close all iterators.
+    Then ``run`` gets a list with an iterator for each machine. An iterator measures on its machine
+    and yields the seconds to wait before its next step. ``run`` must exhaust or close all
+    iterators.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

@@ -354,10 +354,10 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 class Program:
     """The published program whose graph is most similar to a workload's.
 
-    ``rate`` is one of the program's published rates. ``same`` has the rates of this and other
-    programs whose graphs need practically the same operations and bytes as the workload's graph.
-    These programs run the workload's network, in its mode and precision. ``same`` is empty if no
-    program does. Its order follows the preferences of ``nearest_program``.
+    ``rate`` is one of the program's published rates. ``same`` has the rates of all programs that
+    run the workload's network in its mode and precision; it is empty if no program does. A network
+    counts as the workload's if it needs practically the same operations and bytes. ``same`` is
+    sorted by the preferences of ``nearest_program``, the preferred program first.
     """
 
     rate: Rate

@@ -297,8 +297,9 @@ class Calibration:
     """Errors of n rows, each predicted without the rows of its own group.
 
     ``deviations`` [n] are the absolute errors, each divided by its predicted standard deviation.
-    ``weights`` [n] are the rows' weights, ``features`` [n, k] the rows' device features, and
-    ``groups`` is the number of groups.
+    `calibrate` also divides them by the factors from ``relative_errors``. ``weights`` [n] are
+    the rows' weights, ``features`` [n, k] the rows' device features, and ``groups`` is the number
+    of groups.
     """
 
     deviations: Vector

@@ -60,10 +60,10 @@ class Efficiencies(NamedTuple):
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
     - ``attention``: attention runs at ``attention`` · ``products`` · √(150 · bandwidth · peak rate
-      in 16 bits) operations a second. The root is the geometric mean of the peak rate and of the
-      rate at which memory allows 150 operations a byte.
+      in 16 bits) operations a second. The root is the geometric mean of two rates: the peak rate,
+      and 150 operations for each byte that the memory can move.
     - ``link``: reached share of a link's rate.
-    - ``traffic``: bytes that each activation moves; ``numbers`` of ``Amounts`` counts activations.
+    - ``traffic``: bytes moved for each activation; ``numbers`` in ``Amounts`` says how many count.
     - ``balance``: an exponent. The time of matrix products is proportional to (peak rate /
       bandwidth) to this power.
     """
@@ -206,7 +206,8 @@ class Amounts(NamedTuple):
     - ``read``: reading the weights from memory.
     - ``unpacked``: reading one byte for each quantised weight.
     - ``numbers``: reading one byte for each activation from memory. A token has passes · layers ·
-      hidden size activations. Its vocabulary scores count as vocabulary size / 3 more.
+      hidden size activations. All its vocabulary scores together count as vocabulary size / 3
+      activations.
     - ``moved``: sending the weights over the link between devices.
 
     Other numbers:

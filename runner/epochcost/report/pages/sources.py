@@ -44,7 +44,7 @@ class SourceTable:
 
     @property
     def timed(self) -> list[RowChecks]:
-        """For each row of the table, the checks of its figures.
+        """The checks of the figures in each row of the table.
 
         Figures that the source states outside the rows are left out.
         """
