@@ -221,7 +221,11 @@ def _reason_why_unpredicted(device_kind: str, profile: Profile | None) -> str:
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of the graphs of models, by id; models that cannot be counted are left out."""
+    """Profiles of the graphs of models, by model id; a profile has operations and memory traffic.
+
+    A model is left out if it is not in the catalogue or has no graph. It is also left out if the
+    operations in its graph cannot be counted, or if its graph has no matrix product.
+    """
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
     counted = arithmetic_of_models(catalogue, models, inputs.cache)

@@ -72,14 +72,19 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
-    To find the errors, all published rates of an accelerator, generation, model or source are
-    withheld and predicted from the other rates. ``all`` has the errors over all rates, by what was
-    withheld: an accelerator, generation, model or source.
-    ``groups`` has the errors for each withheld accelerator, generation, model and source.
-    ``classes`` has those for withheld accelerators by source and mode, and by precision and mode.
+    To find the errors, the published rates of one accelerator are withheld and predicted from all
+    other rates. This is repeated for each accelerator, generation, model and source.
 
-    ``ratios`` has the errors of ratios between two accelerators, by what was withheld. ``shown``
-    has rows for a chart. ``prices_of`` is the day of the newest price.
+    - ``all``: errors of all predictions, by what was withheld: accelerators, generations, models or
+      sources.
+    - ``groups``: errors for each single accelerator, generation, model and source that was
+      withheld.
+    - ``classes``: errors with accelerators withheld. There is a group for each source in each mode,
+      and a group for each precision in each mode.
+    - ``ratios``: errors of predicted ratios between the rates of two accelerators, by what was
+      withheld: two accelerators, two generations or one source.
+    - ``shown``: rows for a chart.
+    - ``prices_of``: the day of the newest price.
     """
 
     digest: str

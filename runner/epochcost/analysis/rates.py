@@ -114,11 +114,11 @@ def gpu_rates(
     software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our rates on one GPU of ``hardware``.
+    """Yield our measured rates on one GPU of ``hardware``, for models similar to published models.
 
-    A model's rates are omitted unless the graph of a ``published`` rate needs nearly as many
-    operations and bytes as the model's graph. Recurrent models are omitted, as are trials on a
-    machine that contradicts its spec.
+    A model is similar if its graph needs nearly as many operations and bytes as the graph of a
+    model in ``published``. Recurrent models are left out. Trials are left out if their settings are
+    not the defaults, or if their machine contradicts its spec.
     """
     measured = _usable_results(inputs, "cuda")
     results = [result for result in measured if result.hardware == hardware.id]

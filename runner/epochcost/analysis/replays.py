@@ -136,7 +136,8 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
 def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
     """Gigabytes of a model's parameters and optimizer states in fp32.
 
-    Raises InputError if the model has no graph that can be counted, or no training in its spec.
+    Raises InputError if the model has no graph in which the parameters can be counted, or if its
+    spec has no training.
     """
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:

@@ -149,12 +149,17 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group the rows with a time by software stack, the stack with the best evidence first.
+    """Group rows by software stack, and sort the stacks: the stack with the best evidence is first.
 
-    Stacks are compared by their first rows in ``ranking``. A row without a drawback (an assumed
-    price, say) comes first. If this does not decide, a row with a stated precision comes first.
-    Next, a measured row comes before a published row, and that before a predicted row. If two
-    stacks still tie, the programs of published times come before ONNX Runtime.
+    Rows without a time are left out. Each stack is judged by its best row, the first in
+    ``ranking``. Two stacks are compared by these criteria; the first that differs decides:
+
+    1. A best row without a drawback (an assumed price, say) wins.
+    2. A best row with a known precision wins.
+    3. A measured row wins over a published row, and a published row over a predicted row.
+    4. The programs of published times win over ONNX Runtime.
+
+    A stack without a row in ``ranking`` comes last.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))

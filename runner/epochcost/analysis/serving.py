@@ -1,8 +1,13 @@
-"""Price inference at the rate that LoadGen, MLPerf's load generator, measured in a scenario.
+"""Price inference at the rates that were measured under LoadGen, MLPerf's load generator.
 
-In the scenario "server", requests arrive at random times and their latency may have a bound. In
-the scenario "offline", all requests are there at the start. Module ``rows`` prices inference that
-was timed in full batches, without requests. Requests to decoders are answered by a serving engine.
+LoadGen sends requests in a scenario. In the scenario "server", requests arrive at random times and
+their latency may have a bound. In the scenario "offline", all requests are there at the start.
+`ServingRow` has the cost of a million samples in a scenario.
+
+For a decoder (a language model), LoadGen sends the requests to a serving engine. `ServedDecoder`
+has these measurements and the cost of tokens.
+
+Module ``rows`` prices inference that was timed in full batches, without requests.
 """
 
 from __future__ import annotations
@@ -168,9 +173,10 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over all answers, of an answer's mean time of a token after the first.
+        """A percentile, over all answers, of the time per output token, in seconds.
 
-        The time is in seconds. None if fewer than three answers lie beyond the percentile.
+        An answer's time per output token is the mean time of its tokens after the first token. None
+        if fewer than three answers lie beyond the percentile.
         """
         return self._seconds(percent, self.tokens.further.percentile(percent))
 

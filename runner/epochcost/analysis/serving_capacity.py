@@ -190,10 +190,11 @@ class Layout:
         return powers_of_two(int(most))
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
-        """Number of tokens of each prompt that an earlier request has left in the cache.
+        """Number of tokens of each prompt that need no computation, because the cache has them.
 
-        For each served sequence, the cache also stores a prompt for a later request if there is
-        room.
+        This is the share ``requests.cached_share`` of the prompt, if the cache is large enough. The
+        cache first holds the requests that are being served, ``sequences`` at once. Only the space
+        that is left keeps the prompts of earlier requests, and each sequence has an equal part.
         """
         spare = max(0.0, self.room / sequences - requests.tokens)
         return min(float(requests.cached_share) * requests.prompt, spare)

@@ -154,7 +154,8 @@ class TokenAnswer:
         """For each machine or API in ``ways``, the probability that it is the cheapest.
 
         Machines and APIs whose price has a drawback (it is assumed, say) are left out, unless all
-        have one. The choice of the result is the first that is not left out. None without ``ways``.
+        have one. The first of ``ways`` that is not left out is the result's ``choice``, with which
+        the others are compared. None if ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}

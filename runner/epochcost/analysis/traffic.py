@@ -44,14 +44,18 @@ class DeviceTiming:
     ``layouts`` says for which machines these times hold, and how many devices a copy of the model
     uses. All times are in seconds.
 
-    ``step`` has the times of a step that decodes one token of each of 1, 2, 4, ... sequences with
-    empty caches. Each cached token of any sequence adds ``cached`` to the step.
+    A decoding step adds a token to each of c sequences:
 
-    A server that answers c > 1 requests at once also reads new prompts, because a new request
-    replaces each request that ends. While one answer is written, the server reads c new prompts. If
-    they have n tokens each, this prolongs the answer by ``once`` + c p(n), where p(n) = ``read[0]``
-    + ``read[1]`` n + ``read[2]`` n². A request with such a prompt waits ``first[0]`` + ``first[1]``
-    p(n) for its first token.
+    - ``step``: times of a step with empty caches, for c = 1, 2, 4, ... sequences.
+    - ``cached``: time that each token in the cache, of any sequence, adds to a step.
+
+    While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
+    ``read[0]`` + ``read[1]`` n + ``read[2]`` n². Two times depend on p(n):
+
+    - The request with this prompt waits ``first[0]`` + ``first[1]`` p(n) for its first token.
+    - If c > 1, an answer takes ``once`` + c p(n) longer than its decoding steps. The server reads c
+      new prompts in the meantime, because a new request replaces each request that ends. ``once``
+      is the part of this delay that does not depend on c and n.
 
     ``spread`` has the low and the high end of three intervals, each divided by the mean. The
     intervals are for the first token, for a token if c = 1, and for a token if c > 1.

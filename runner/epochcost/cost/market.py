@@ -22,9 +22,10 @@ Flags = NDArray[np.bool_]
 class Market:
     """Prices and availability of all zones over time, in seconds from the trace's start.
 
-    ``rate`` [zones, times] is the hourly price, infinite without machines. ``until`` [zones, times]
-    is when an available machine is taken back, infinite if never. ``change`` [times] is the next
-    column's start.
+    Column j of the arrays is the period from ``times[j]`` to ``change[j]``, which is infinite for
+    the last column. ``rate`` [zones, columns] is the hourly price, infinite without machines.
+    ``until`` [zones, columns] is the time at which the provider takes an available machine back,
+    infinite if never.
     """
 
     def __init__(self, trace: Trace) -> None:

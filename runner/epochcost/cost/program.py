@@ -64,9 +64,10 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The program for the bill of a separate job, which ``cost.quote`` computes without credit.
+    """The formulas of the bill of a whole job, with its starts and interruptions.
 
-    Raises InputError if the plan can never be billed.
+    They give the same bill as ``cost.quote`` without free credit. Raises InputError if the plan can
+    never be billed.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -87,9 +88,9 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The program for the bill of a part of a longer job, which ``cost.share`` computes.
+    """The formulas of the bill of a part of a longer job.
 
-    Raises InputError if the plan has no hourly charge.
+    They give the same bill as ``cost.share``. Raises InputError if the plan has no hourly charge.
     """
     with exact_arithmetic():
         if price.owned is not None:

@@ -217,9 +217,11 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Seconds at full price that a run saves on average by the discount for sustained use.
+    """How many seconds at full price the discount for sustained use takes off the bill of a run.
 
-    A job has ``runs`` successive runs of ``seconds`` each. ``shares`` are as in `full_price_time`.
+    A job has ``runs`` successive runs of ``seconds`` each. The discount of the whole job is divided
+    equally among the runs. ``shares`` are as in `full_price_time`. Without ``shares``, the result
+    is 0.
     """
     if not shares:
         return _ZERO
@@ -230,10 +232,11 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of the bill of a job with a given schedule.
+    """All lines of the bill of a job whose used and billed times are in ``schedule``.
 
-    If a charge per gigabyte-month has its own billing rule, its line has the billed seconds of the
-    schedule that ``lay_out`` returns for this rule.
+    A charge per gigabyte-month (of a disk, say) may have a billing rule of its own. ``lay_out``
+    computes the job's schedule under that rule, and the charge is for the billed time of that
+    schedule.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))

@@ -156,9 +156,10 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
 
-    For a quantile, ``restart_factor`` multiplies the time of restarts and of free starts. If the
-    job saves checkpoints only when an interruption is announced, the factor also multiplies the
-    time of these checkpoints.
+    To get a quantile instead of the mean, the caller scales the rework and interruptions in
+    ``time``. ``restart_factor`` then scales the time of restarts and the time that is not billed,
+    because the provider took a machine back shortly after its start. If the job saves checkpoints
+    only when an interruption is announced, the factor also scales the time of checkpoints.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

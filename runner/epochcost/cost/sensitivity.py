@@ -1,7 +1,8 @@
-"""The uncertainty of a job's cost: its interval, and the value of an input for a given cost.
+"""How uncertain a job's cost is, and how far an input must change until the cost is a given amount.
 
-This module changes an input of the job and bills the job again. An input is a number of the price
-plan, named by its key path, or the machine's speed.
+`cost_interval` answers the first question, `switching_value` the second. Both change an input of
+the job and bill the job again. An input is a number of the price plan, named by its key path, or
+the machine's speed.
 """
 
 from __future__ import annotations

@@ -116,8 +116,10 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    For a condition on symbols, call both functions. Where their results differ, even in an item of
-    a tuple or a field of a dataclass, put an expression with the operator ``if``.
+    A condition on symbols is neither true nor false yet. In this case, both functions are called,
+    and the result is what they agree on. Each number on which they do not agree becomes the formula
+    "if" of the condition and both numbers. Items of tuples and fields of dataclasses are compared
+    one by one.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()

@@ -29,11 +29,16 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the trials and sweeps of a launch on all targets at once.
 
-    Returns the stations, which have counts of measured trials and reasons of failures. First, this
-    function gives back the machines that a killed launch left running. ``reach`` makes the engine
-    for such a machine if its target is not in ``engines``, or was edited after the killed launch.
-    If a machine cannot be given back, its station measures nothing. ``run`` gets an iterator for
-    each machine and runs it.
+    Returns the stations, which have counts of measured trials and reasons of failures.
+
+    First, this function gives back the machines that a killed launch left running. It uses the
+    engine in ``engines`` that accesses the machine's target. If there is none, or if the target was
+    edited since, ``reach`` makes an engine for the target as it was. If a machine cannot be given
+    back, its station measures nothing.
+
+    Then ``run`` gets a list with an iterator for each machine. An iterator measures on its machine
+    and yields the seconds to wait before its next step. ``run`` must exhaust or close all
+    iterators.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)

@@ -1,7 +1,9 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
-Parameters become graph inputs. Trials draw their values with the standard deviation of the removed
-values. If these were all equal, trials use that number. Other constants stay.
+Each parameter becomes a graph input. The file keeps the standard deviation of the parameter's
+values, and trials draw random values with this standard deviation. If all values of a parameter are
+equal, the file keeps this value, and trials set the whole parameter to it. Constants that are not
+parameters stay in the file.
 """
 
 from __future__ import annotations

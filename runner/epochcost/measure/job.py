@@ -132,8 +132,9 @@ class JobFiles(_Frozen):
     a value is an error. ``outputs`` are the outputs to read, without carried values. ``reference``
     is the same work in fp32; None if the trial is in fp32 or an engine runs ``graph``.
 
-    ``serving`` is None for trials that time steps. If it has a load, ``batches`` has arrays
-    ``[examples, ...]``, and ``graph`` is for the largest batch.
+    ``serving`` is None for trials that time steps. If it is a `ServingFiles`, LoadGen asks for
+    single examples: the arrays in ``batches`` are ``[examples, ...]``, and ``graph`` takes the
+    largest batch. If it is an `AskedDecoder`, that class describes ``graph`` and ``batches``.
     """
 
     graph: Path

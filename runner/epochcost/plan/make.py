@@ -292,8 +292,8 @@ def _trials(
 def _batch_sizes_of_steps(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
     """The batch sizes of a study's training or inference steps; for a sweep, only the smallest.
 
-    Empty if the model's spec has no table for ``mode``, or if ``mode`` is inference, which the
-    study measures only under LoadGen.
+    Empty if the model's spec has no table for ``mode``. Also empty for inference if the study
+    measures inference only in LoadGen's scenarios, not in full batches.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):

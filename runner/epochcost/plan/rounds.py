@@ -77,8 +77,8 @@ def visits(
     """Yield the measurements of a run, round by round, in the order in which they are taken.
 
     ``rounds_asked`` gives numbers of rounds by trial id. ``rounds_stored`` returns how many rounds
-    of a trial need no new measurement. If all rounds of a trial are stored, only the last is
-    yielded.
+    of a trial are stored already; these are not yielded. If all rounds of a trial are stored, its
+    last round is yielded nevertheless. The run does not measure it again, but reports the trial.
     """
     rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
     most = max(rounds.values(), default=1)

@@ -16,13 +16,17 @@ PROCESS_BYTES = 104 * 2**20
 
 @dataclass(frozen=True)
 class Footprint:
-    """Memory of a run of a graph at a batch size; each tensor counts once.
+    """Memory that a run of a graph needs at a batch size.
 
-    ``weight_bytes`` counts parameters and running statistics, ``fixed_bytes`` those that never
-    change. ``carried_bytes`` counts all values that a step changes, ``in_place_bytes`` those
-    written over the old values. ``activation_bytes`` includes gradients. ``exchanged_bytes`` counts
-    a batch's inputs, targets and outputs, ``pool_bytes`` the batches that wait on the host.
-    ``folded_bytes`` counts constants that a session computes beforehand.
+    - ``weight_bytes``: parameters and running statistics.
+    - ``fixed_bytes``: the part of ``weight_bytes`` that no step changes.
+    - ``carried_bytes``: values that a step changes and passes to the next step, such as trained
+      weights and the optimizer's states.
+    - ``in_place_bytes``: the part of ``carried_bytes`` whose new values overwrite the old values.
+    - ``activation_bytes``: peak of the intermediate results and gradients.
+    - ``exchanged_bytes``: inputs, targets and outputs of a batch.
+    - ``pool_bytes``: batches that wait on the host.
+    - ``folded_bytes``: constants that a session computes when it opens.
     """
 
     mode: Mode

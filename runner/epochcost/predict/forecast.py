@@ -185,9 +185,9 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        If two rows have the same workload, their entry is the covariance of the draws that ``of``
-        makes for them, before the peak rate limits the draws. If the workloads differ, the entry is
-        the covariance of the errors, although ``of`` draws each workload independently.
+        The forecasts are those of ``of``, but without the limit by the peak rate. The matrix also
+        has the covariance between rows of different models or modes. The draws of ``of`` lack this
+        covariance, since they are independent for different models or modes.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -354,9 +354,10 @@ def _own_rate(question: Question, per_second: float) -> Rate:
 class Program:
     """The published program whose graph is most similar to a workload's.
 
-    ``rate`` is one of the program's published rates. ``same`` has all published rates of the
-    workload's own network, in the workload's mode and precision. In ``same``, rates from the
-    preferred framework come first, then rates from programs with many rates.
+    ``rate`` is one of the program's published rates. ``same`` has the rates of all programs that
+    run the workload's network in its mode and precision; it is empty if no program does. A network
+    counts as the workload's if it needs practically the same operations and bytes. ``same`` is
+    sorted by the preferences of ``nearest_program``, the preferred program first.
     """
 
     rate: Rate

@@ -297,8 +297,9 @@ class Calibration:
     """Errors of n rows, each predicted without the rows of its own group.
 
     ``deviations`` [n] are the absolute errors, each divided by its predicted standard deviation.
-    ``weights`` [n] are the rows' weights, ``features`` [n, k] the rows' device features, and
-    ``groups`` is the number of groups.
+    `calibrate` also divides them by the factors from ``relative_errors``. ``weights`` [n] are
+    the rows' weights, ``features`` [n, k] the rows' device features, and ``groups`` is the number
+    of groups.
     """
 
     deviations: Vector
@@ -329,9 +330,10 @@ def calibrate(
 ) -> Calibration:
     """Predict the ``tested`` rows of each group from all other groups, and collect the errors.
 
-    ``groups`` [n] has the group of each row. ``inverse`` is the inverse of the matrix from
-    ``with_noise``. Rows that are not ``predictable`` are skipped. If no row is ``tested``, all are.
-    The deviations are divided by ``relative_errors`` too.
+    ``groups`` [n] has the group of each row. ``tested`` [n] is true for the rows to predict; if it
+    is false for all rows, all rows are predicted. Rows that are not ``predictable`` are skipped.
+    ``inverse`` is the inverse of the matrix from ``with_noise``. A row's deviation is its absolute
+    error, divided by its predicted standard deviation and by its factor from ``relative_errors``.
     """
     tested = tested if tested.any() else ~tested
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0

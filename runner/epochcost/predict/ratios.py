@@ -121,9 +121,11 @@ def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Ite
     """Yield an array [k, 2] for each pair of accelerators, with a row for each shared workload.
 
     Each row of the array has two indices into ``design``: the workload on the first accelerator,
-    and the same workload on the second. ``labels`` [n] are the withheld accelerators, generations
-    or sources, and ``withheld_at_once`` (1 or 2) is how many are withheld together. Two
-    accelerators form a pair only if they have this many different labels.
+    and the same workload on the second.
+
+    ``labels`` [n] are the withheld accelerators, generations or sources. If ``withheld_at_once`` is
+    2, two labels are withheld together, and the accelerators of a pair have different labels. If
+    it is 1, a single label is withheld, and both accelerators of a pair have it.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

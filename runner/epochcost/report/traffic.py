@@ -47,7 +47,8 @@ _SHARE = symbol("share")
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield the scripts of each decoder and a script that all decoders share, by address.
 
-    ``names`` are the decoders' ids; None means all decoders with measured times or an answer.
+    ``names`` are the decoders' ids. None means all decoders with measured times, and all decoders
+    in ``report.tokens``, which some machine or API can serve.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}

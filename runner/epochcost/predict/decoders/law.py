@@ -55,8 +55,8 @@ class Efficiencies(NamedTuple):
     - ``read``: reached share of the memory's bandwidth.
     - ``products``: reached share of the matrix units' peak rate.
     - ``link``: reached share of a link's rate.
-    - ``ordinary``: number of operations of the matrix units for each operation of the vector units,
-      in tens (3 means 30).
+    - ``ordinary``: the software needs one operation of the vector units (for normalisation, say)
+      for every 10 · ``ordinary`` operations of the matrix units.
     - ``weights``: vector operations to unpack a quantised weight.
     - ``layer``: seconds that each layer adds to a decoding step.
     - ``sequence``: seconds that each sequence adds to a decoding step.

@@ -52,17 +52,18 @@ class Efficiencies(NamedTuple):
     """Positive parameters of the formula for training times; the fit is of their logarithms.
 
     - ``products``: share of the peak rate in 16 bits that matrix products reach.
-    - ``eight``: share of the peak rate in fp8 or fp4 that matrix products reach, divided by
-      ``products``.
+    - ``eight``: in fp8 or fp4, matrix products reach the share ``eight`` · ``products`` of the peak
+      rate.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
-    - ``attention``: share that attention reaches of √(150 · bandwidth · peak rate in 16 bits),
-      divided by ``products``.
+    - ``attention``: attention runs at ``attention`` · ``products`` · √(150 · bandwidth · peak rate
+      in 16 bits) operations a second. The root is the geometric mean of two rates: the peak rate,
+      and 150 operations for each byte that the memory can move.
     - ``link``: reached share of a link's rate.
-    - ``traffic``: bytes moved for each number of the residual stream and each vocabulary score.
+    - ``traffic``: bytes moved for each activation; ``numbers`` in ``Amounts`` says how many count.
     - ``balance``: an exponent. The time of matrix products is proportional to (peak rate /
       bandwidth) to this power.
     """
@@ -201,11 +202,12 @@ class Amounts(NamedTuple):
     Seconds per token that one device takes at its full rates:
 
     - ``products``: matrix products with the weights.
-    - ``attention``: attention, at the rate √(150 · bandwidth · peak rate in 16 bits).
+    - ``attention``: attention at √(150 · bandwidth · peak rate in 16 bits) operations a second.
     - ``read``: reading the weights from memory.
     - ``unpacked``: reading one byte for each quantised weight.
-    - ``numbers``: reading one byte for each number of the residual stream in each pass, and for a
-      third of the vocabulary scores.
+    - ``numbers``: reading one byte for each activation from memory. A token has passes · layers ·
+      hidden size activations. All its vocabulary scores together count as vocabulary size / 3
+      activations.
     - ``moved``: sending the weights over the link between devices.
 
     Other numbers:

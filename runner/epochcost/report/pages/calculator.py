@@ -258,9 +258,11 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 
 
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
-    """Add the weights of ``draws`` to ``rows_by_seed``; return the seed and the weights' index.
+    """Store the numbers from which the browser computes ``draws``; return where they are stored.
 
-    Equal weights of one seed are stored only once.
+    The browser makes random numbers from a seed, and a row of weights turns them into draws.
+    ``rows_by_seed`` has the rows of each seed, each with its position. The result has the seed and
+    the row's position. Equal rows of a seed are stored only once.
     """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})

@@ -44,7 +44,10 @@ class SourceTable:
 
     @property
     def timed(self) -> list[RowChecks]:
-        """The checks of the table's rows, without the checks of figures that belong to no row."""
+        """The checks of the figures in each row of the table.
+
+        Figures that the source states outside the rows are left out.
+        """
         return [row for row in self.rows if row.timing]
 
     @property
