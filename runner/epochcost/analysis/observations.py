@@ -219,7 +219,10 @@ def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[O
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Make an observation of every measured time of a variant, in the order of the files."""
+    """Make an observation of every time measured in non-default settings, such as fp16.
+
+    Observations are in the order of the files.
+    """
     return tuple(_measured(inputs, None, variants=True))
 
 
