@@ -99,9 +99,9 @@ class MatchedPrice:
 
     ``previous`` is the amount in the catalogue with which ``amount`` is compared. It is the latest
     amount that is dated on or before the table's day. If all amounts are dated later, it is the
-    earliest amount.
-    ``previous_id`` is the id of the price with this amount. ``previous`` and ``previous_id`` are
-    None if the catalogue has no amount for the machine, plan and region of ``key``.
+    earliest amount. ``previous_id`` is the id of the price with this amount. ``previous`` and
+    ``previous_id`` are None if the catalogue has no amount for the machine, plan and region of
+    ``key``.
     """
 
     key: Key
