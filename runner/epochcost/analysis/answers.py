@@ -115,10 +115,10 @@ class Demand:
     def millions(self, model: Model | None) -> Decimal:
         """The number of examples in millions, converted to examples of the spec's length.
 
-        An example with twice the tokens of the spec's counts as two, although the time of attention
-        grows faster. If ``tokens`` is None, examples have the spec's length. Raises InputError if
-        ``tokens`` is set but the model's examples are not texts, or if ``tokens`` is more than the
-        model reads.
+        An example with twice as many tokens as an example of the spec counts as two examples,
+        although attention takes more than twice the time. If ``tokens`` is None, examples have the
+        spec's length. Raises InputError if ``tokens`` is set but the model's examples are not
+        texts, or if ``tokens`` is more than the model reads.
         """
         if self.tokens is None:
             return self.examples / MILLION

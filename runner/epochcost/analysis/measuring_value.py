@@ -52,9 +52,9 @@ class CellsValue:
     """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
     An answer is the choice of the cheapest machine for a model and mode. One measurement may save
-    regret in several answers. Savings under a tenth of the largest saving are ignored. ``answers``
-    is the number of the other savings, ``saved`` their mean. Both assume that the cells chosen
-    earlier have been measured.
+    regret in several answers. ``answers`` is the number of answers whose saving is at least a tenth
+    of the largest saving. ``saved`` is the mean saving of these answers. Both numbers assume that
+    the cells chosen earlier have been measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -180,10 +180,11 @@ def steps(
 
 
 def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
-    """Regret [jobs, k] that earlier measurements save together with each of k further sets.
+    """The regret that each job saves if one of k sets of times is measured, as an array [jobs, k].
 
-    ``new_variances`` [r, k] says by how much each set reduces the variance of the error of each of
-    r gaps. A job saves the regret of the pair that saves most.
+    The regret that the measurements chosen earlier save is included. ``new_variances`` [r, k] says
+    by how much each set reduces the variance of the error of each of r gaps. Of the pairs of a job,
+    only the pair that saves most regret counts.
     """
     saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
     values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)

@@ -210,8 +210,9 @@ _KEPT = Keep(
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
     """Make an observation of every published time, and of every time measured in default settings.
 
-    Observations are in the order of the files. Variants, such as trials pinned to some CPUs, come
-    from ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
+    Observations are in the order of the files. If a trial was repeated on a host, only one result
+    counts, in general the latest. Variants, such as trials pinned to some CPUs, come from
+    ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
     means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
@@ -219,7 +220,10 @@ def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[O
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Make an observation of every measured time of a variant, in the order of the files."""
+    """Make an observation of every time measured in non-default settings, such as fp16.
+
+    Observations are in the order of the files. Repeated measurements count once, as in ``observe``.
+    """
     return tuple(_measured(inputs, None, variants=True))
 
 

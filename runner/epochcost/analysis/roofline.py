@@ -89,13 +89,19 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the measured bandwidth; None without measurements."""
+        """Share of the host's measured memory bandwidth that the workload uses at least.
+
+        None without measurements.
+        """
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the spec's bandwidth; None if the spec states none."""
+        """Share of the spec's memory bandwidth that the workload uses at least.
+
+        None if the spec states no bandwidth.
+        """
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 

@@ -144,7 +144,10 @@ class Station:
         return None
 
     def _reserve_money(self, cell: Cell) -> bool:
-        """Store the lease of a job for ``cell``; returns False if too little money is left."""
+        """Reserve money for a job that measures ``cell``; returns False if too little is left.
+
+        The reservation is the job's highest possible cost, stored in the ledger as a lease.
+        """
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(

@@ -129,12 +129,19 @@ class JobFiles(_Frozen):
     trial. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs that follow a schedule;
     after the end, the last value stays. ``initial`` is an .npz with some parameters. Others are
     drawn with the job's seed, as the metadata of ``graph`` says. In inference, a parameter without
-    a value is an error. ``outputs`` are the outputs to read, without carried values. ``reference``
-    is the same work in fp32; None if the trial is in fp32 or an engine runs ``graph``.
+    a value is an error. ``carried`` are the values that each step passes to the next. ``outputs``
+    are other outputs to read, such as the loss. ``reference`` is the same work in fp32, to check
+    the outputs; None if the trial is in fp32, or if a serving engine runs ``graph``.
 
+<<<<<<< HEAD
     ``serving`` is None for trials that time steps. If it is a `ServingFiles`, LoadGen asks for
     single examples: the arrays in ``batches`` are ``[examples, ...]``, and ``graph`` takes the
     largest batch. If it is an `AskedDecoder`, that class describes ``graph`` and ``batches``.
+=======
+    ``serving`` is None for trials that time steps. If it is a ``ServingFiles``, ``batches`` has
+    arrays ``[examples, ...]``, and ``graph`` is for the largest batch size. If it is an
+    ``AskedDecoder``, a serving engine runs ``graph``.
+>>>>>>> q4
     """
 
     graph: Path

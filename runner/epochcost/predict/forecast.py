@@ -364,7 +364,11 @@ class Program:
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int) -> Rate | None:
-        """The first rate in ``same`` on ``count`` devices of the type ``device``, or None."""
+        """A published rate of the workload's network on ``count`` devices of the type ``device``.
+
+        If there are several such rates, the result is the first in the order of ``same``. It is
+        None if there is no such rate.
+        """
         for row in self.same:
             if row.device.id == device.id and row.rate.count == count:
                 return row.rate

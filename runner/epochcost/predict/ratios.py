@@ -50,17 +50,18 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class RatioErrors:
-    """Calibration of predicted ratios between two accelerators.
+    """How well predictions say how much faster a workload runs on one accelerator than on another.
 
-    ``ratios`` is the number of ratios. ``coverage`` is the share of 90 % ranges that contain the
-    published ratio. ``priced`` is the number of ratios between two accelerators with prices. The
-    other fields cover only these ratios.
+    A ratio is the rate of a workload on one accelerator, divided by its rate on another. ``ratios``
+    is the number of predicted ratios. ``coverage`` is the share of predicted 90 % ranges that
+    contain the published ratio. ``priced`` is the number of ratios between two accelerators with
+    prices. The other fields cover only these ratios.
 
     For such a ratio, the choice is the accelerator with the lower predicted cost. ``brier`` is the
     mean squared error of the predicted probabilities that the choice is right. ``base_rate_brier``
     is the error of a simpler prediction: every probability equals the share of right choices. The
     regret is how much more the chosen accelerator costs than the cheaper one. ``reliability``
-    groups the choices by probability.
+    groups the choices by the predicted probability.
     """
 
     ratios: int

@@ -111,7 +111,7 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 def as_parquet(table: Table) -> bytes:
     """Make a Parquet file of the table; the metadata contain the dictionary of columns as JSON.
 
-    DuckDB reads the table from a CSV file.
+    DuckDB makes the Parquet file from a temporary CSV file of the table.
     """
     import duckdb  # noqa: PLC0415  only a build needs it
 

@@ -228,10 +228,10 @@ class Model(NamedSpec):
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The inputs to which the program feeds values in a graph with the inputs ``names``.
+        """The graph inputs that the program feeds; ``names`` are all inputs of the graph.
 
-        If a decoder's graph reads the tokens' positions, the program feeds random positions,
-        because positions do not change the time.
+        If a decoder's graph has an input for the tokens' positions, the result includes this input.
+        The program feeds random positions, because positions do not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed

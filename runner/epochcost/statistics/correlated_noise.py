@@ -60,11 +60,12 @@ class _NoiseModels:
 
     Axis 0 of each array is the choice. ``whitening`` has an array
     (choices, b, b) for each round of b blocks: the inverse Cholesky factor of the round's part of
-    V. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. For a single round,
-    the projection on ``unit`` is already subtracted from ``whitening``, so that the residuals are
-    faster to compute. ``log_weight`` (choices,) is the logarithm of the prior times the
-    likelihood's first two factors. ``mean_variance`` (choices,) is the variance of the plain mean
-    for s = 1.
+    V. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. ``log_weight``
+    (choices,) is the logarithm of the prior times the likelihood's first two factors.
+    ``mean_variance`` (choices,) is the variance of the plain mean for s = 1.
+
+    If there is only one round, the columns of ``whitening`` are already made orthogonal to
+    ``unit``. The product of ``whitening`` and the block means is then directly their residuals.
     """
 
     whitening: tuple[Series, ...]
@@ -223,11 +224,12 @@ def _round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
 def _quantile_of_student_mixture(
     weights: Series, spreads: Series, degrees: int, level: float
 ) -> float:
-    """Two-sided quantile of a mixture of Student's t at ``level``, by Newton's method.
+    """Find the x for which a draw from a mixture lies within ±x with the probability ``level``.
 
-    A tail of Student's t is approximated by a normal tail, stretched to have the same quantile at
-    ``level``. Newton's method is applied to the square root of minus the logarithm of the mixture's
-    tail, which is almost linear in the quantile.
+    The mixture has Student's t distributions with these ``spreads`` and ``weights``. The result is
+    approximate: a normal distribution with the same quantile at ``level`` replaces each t
+    distribution. Newton's method solves √(-log p) = √(-log(1 - level)) for x, where p is the
+    probability of a draw outside ±x. The left side is almost linear in x.
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     widening = student_quantile((1 + level) / 2, degrees) / z

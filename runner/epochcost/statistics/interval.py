@@ -98,9 +98,10 @@ def autocorrelation_time(times: Series) -> float:
 
 
 def _positive_pair_sums(times: Series) -> Series | None:
-    """Autocorrelations summed in pairs of adjacent lags, before the first sum that is not positive.
+    """Sums of the autocorrelations at lags 0 and 1, 2 and 3, and so on, while they are positive.
 
-    None if the first ``_FIRST_PAIRS`` sums are all positive.
+    The result ends before the first sum that is zero or negative. It is None if the first
+    ``_FIRST_PAIRS`` sums are all positive.
     """
     deviations = times - times.sum() / len(times)
     variance = float(deviations @ deviations)

@@ -140,8 +140,8 @@ def refusal(folder: Path, error: OSError) -> CapabilityError:
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
     """Copy a model with ``values`` as the initializers of its parameters and running statistics.
 
-    ``values`` has an array for each of these tensors, by name. The copy's metadata no longer lists
-    the distributions of first values.
+    ``values`` has an array for each of these tensors, by name. The copy's metadata no longer says
+    how to draw initial values of the tensors.
     """
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}

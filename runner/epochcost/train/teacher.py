@@ -48,8 +48,8 @@ class TargetField:
 
     Integer targets are class indices. Float targets are 0 or 1 if ``classes`` is set, and otherwise
     numbers in ``low <= value < high``. A share ``ignored_share`` of the labels has the value
-    ``IGNORED``. If ``merged``, the graph's input has one axis for the examples of a batch and the
-    first axis of ``shape`` together.
+    ``IGNORED``. The graph's input has the shape [batch size, *shape]. If ``merged``, its shape is
+    [batch size · shape[0], *shape[1:]] instead.
     """
 
     name: str
@@ -110,9 +110,9 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of a latent factor of the example.
 
-    Each token of the vocabulary stands for a latent factor and a sign. About three quarters of the
-    tokens stand for a random factor and for the sign of this factor in the example. The others are
-    random tokens.
+    Each entry of the vocabulary belongs to a latent factor and a sign. About three quarters of a
+    text's tokens are entries of a random factor, with the sign of this factor in the example. The
+    other tokens are drawn from the whole vocabulary.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))

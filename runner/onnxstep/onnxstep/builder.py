@@ -116,8 +116,8 @@ class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
     The graph may contain operators that only ``provider`` has. None means portable operators only.
-    ``blocked_convolutions`` says that the CPU provider has convolution kernels for blocks of
-    channels, as in ONNX Runtime's x86-64 builds.
+    ``blocked_convolutions`` says that the CPU provider has convolution kernels for the blocked
+    layout (NCHWc), as in ONNX Runtime's x86-64 builds.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Sums of cotangents: over broadcast axes, over a value's readers, and over the rows of a table.
 
-A cotangent is the gradient of the loss with respect to a value. Looking up rows of a table gives it
-a cotangent that is zero in all other rows. ScatterND can add only from opset 16 on.
+A cotangent is the gradient of the loss with respect to a value. If a node looks up some rows of a
+table, the table's cotangent is zero in all other rows. ScatterND sums the gradients of the rows, so
+the graph's opset must be at least 16: older versions of ScatterND cannot add.
 """
 
 from __future__ import annotations

@@ -91,8 +91,9 @@ class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
     ``weights`` has a factor for each target class. A target ``ignore_index`` does not count.
-    ``label_smoothing`` is the share of the target spread over all classes. Without it, the gradient
-    is ``softmax(z) - onehot`` times the position's share of the weights.
+    ``label_smoothing`` is the share of the target spread over all classes. Without label smoothing,
+    a position's gradient is (softmax(z) - onehot(t)) · w / W. Here, w is the weight of the
+    position's target, and W the sum of w over all positions.
     """
 
     weights: tuple[float, ...] | None = None

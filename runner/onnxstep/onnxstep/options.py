@@ -33,10 +33,11 @@ class StepOptions:
     feeds it in the next step. The input starts at zeros, and no gradient flows between steps.
 
     The graph may use operators that only ``provider`` has; None means portable operators only. With
-    ``blocked_convolutions``, the CPU provider's kernels for blocks of channels compute
-    convolutions; ONNX Runtime's x86-64 builds have these kernels. With ``resumable``, a step for
-    the CPU uses ONNX Runtime's Dropout instead of a faster one. A training that is resumed in a new
-    session can then draw the same Dropout masks as an uninterrupted training.
+    ``blocked_convolutions``, a step for the CPU may compute convolutions with faster kernels, which
+    use the blocked layout NCHWc. ONNX Runtime's x86-64 builds have these kernels. With
+    ``resumable``, a step for the CPU uses ONNX Runtime's Dropout instead of a faster one. A
+    training that is resumed in a new session can then draw the same Dropout masks as an
+    uninterrupted training.
 
     With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
     update are float32. For fp16, ``loss_scaling`` defaults to the settings of PyTorch's GradScaler.

@@ -68,7 +68,7 @@ def unroll(node: Node) -> Sequence[Value | None]:
     """Emit separate operators for each time step of an LSTM; return its outputs Y, Y_h and Y_c.
 
     The gates are saved for ``lstm_backward``. If the provider is not the CPU, or if the LSTM cannot
-    be unrolled, nothing is emitted and the result is empty. No output is None.
+    be unrolled, nothing is emitted and the result is empty.
     """
     if node.op.provider != "cpu" or not _is_unrollable(node):
         return ()

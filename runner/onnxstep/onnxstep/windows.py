@@ -46,9 +46,10 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """Copy with the end padding at which exactly ``out`` windows fit on ``into`` elements.
+        """Copy whose end padding is set so that ``out`` windows fit on ``into`` elements.
 
-        The end padding is negative on an axis whose last elements no window contains.
+        ``into`` and ``out`` have a number for each spatial axis. On an axis whose last elements no
+        window contains, the end padding is negative.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]
@@ -150,10 +151,11 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window that a transposed convolution slides over y, once for each element of x.
+    """The window of a transposed convolution from x to y.
 
-    With ``output_shape`` or ``auto_pad`` SAME, the shapes determine the total padding. If the total
-    is odd, the padding before the axis is larger, except for SAME_UPPER.
+    The window slides over y and has one position for each element of x. With ``output_shape`` or
+    ``auto_pad`` SAME, the shapes determine the total padding. If the total is odd, the padding
+    before the axis is larger, except for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

@@ -230,7 +230,7 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
     """--wrt and --freeze take patterns.
 
-    If the exporter stored equal tensors of two layers once, a warning is printed to stderr.
+    If the exporter stored one tensor for equal tensors of two layers, a warning goes to stderr.
     """
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)

@@ -47,7 +47,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """If the exporter stored equal scales of two layers once, a step trains each scale separately.
+    """If the exporter stored one tensor for equal scales of two layers, a step trains two scales.
 
     The evaluation graph takes both scales.
     """

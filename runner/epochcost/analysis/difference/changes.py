@@ -42,9 +42,13 @@ PUBLICATION_URI = "data/publication.json"
 class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
-    ``before`` and ``after`` are None without a known cost. ``wins`` is the probability that
-    ``after`` is the cheapest; None for an estimate or without an alternative. If ``after`` was not
-    measured, ``measured`` has the cheapest measured figure and its probability.
+    ``before`` and ``after`` are the cheapest figures, or None without a known cost. ``wins`` is the
+    probability that the machine of ``after`` costs least. ``wins`` is None if ``after`` is an
+    estimate or if there is no second machine.
+
+    ``measured`` is the cheapest measured figure and the probability that its machine costs least.
+    ``measured`` is None if this machine is the machine of ``after``, if no figure is measured, or
+    if ``wins`` is None.
     """
 
     workload: str

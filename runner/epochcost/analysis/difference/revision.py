@@ -118,7 +118,11 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
-    """Find and price all times of a project; raises InputError for invalid observation tables."""
+    """Collect the measured, published and predicted times of a project, and compute their costs.
+
+    Trainings of large models without such a time get an estimate from the number of operations.
+    Raises InputError for a table of published rates that cannot be read.
+    """
     catalogue, timed = inputs.catalogue, observe(inputs)
     predicted = predict_times(inputs, catalogue.models.values()).missing_from(timed)
     rows = price_rows(catalogue, (*timed, *predicted))

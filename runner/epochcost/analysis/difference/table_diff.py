@@ -186,12 +186,14 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    A newer price of the same plan counts as the same plan. If only one revision has a plan, its
-    figure is paired with the other revision's figure without a price, or with None.
+    A plan may have several dated prices, each with its own id. The figure at the newest price of a
+    plan is paired with the other revision's figure at the newest price of this plan. If the other
+    revision lacks the plan, the figure is paired with that revision's unpriced figure, or with
+    None if there is no unpriced figure.
 
-    A revision may also have figures at an outdated price, together with a newer price of the same
-    plan. Such a figure is paired with the other revision's outdated figure at the same price id.
-    The figure is left out if there is none.
+    A revision may also have figures at outdated prices. Such a figure is paired with the other
+    revision's outdated figure at the price with the same id. If there is no such figure, the
+    outdated figure is left out.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

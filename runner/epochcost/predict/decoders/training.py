@@ -243,7 +243,10 @@ class Law:
         self._columns = np.array(amounts, dtype=np.float64).T
 
     def __call__(self, logarithms: Vector) -> Vector:
-        """Logarithms of seconds per token [n], from logarithms of efficiencies [11]."""
+        """Compute the logarithm of the seconds per token for each question.
+
+        ``logarithms`` has the logarithm of each of the 11 fields of ``Efficiencies``.
+        """
         share, amounts = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
         products = amounts.products * amounts.balance**share.balance / share.eight**amounts.few_bits
         computed = (products + amounts.attention / share.attention) / share.products

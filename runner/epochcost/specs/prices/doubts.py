@@ -50,10 +50,12 @@ def rented_doubts(
 ) -> dict[str, str]:
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
-    ``judged`` are the ids of the prices to judge, or None for all prices. If two prices contradict
-    each other, the price with more contradictions is wrong. If the two prices have equally many
-    contradictions, the newer price is wrong. If the two prices also have the same date, both are
-    wrong. The remaining prices are then compared again.
+    ``judged`` are the ids of the prices that may be reported; None means all prices. A price has a
+    contradiction if, for example, it is many times the machine's previous price.
+
+    The prices with the most contradictions are reported and removed. If several of these belong to
+    one machine, only the newest is reported, or all with the newest date. The remaining prices are
+    then compared again, until no price that may be reported has a contradiction.
     """
     listed = {
         price.id: rent

@@ -95,10 +95,13 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    ``model`` is the price in the catalogue whose spec is the template of the new spec. ``previous``
-    is the amount with which the new amount is compared. It is the catalogue's newest amount up to
-    the table's day, or the oldest amount if all are later. ``previous_id`` is the id of the price
-    with this amount. Both are None if the catalogue has no amount.
+    ``model`` is the price in the catalogue whose spec is the template of the new spec.
+
+    ``previous`` is the amount in the catalogue with which ``amount`` is compared. It is the latest
+    amount that is dated on or before the table's day. If all amounts are dated later, it is the
+    earliest amount. ``previous_id`` is the id of the price with this amount. ``previous`` and
+    ``previous_id`` are None if the catalogue has no amount for the machine, plan and region of
+    ``key``.
     """
 
     key: Key

@@ -166,12 +166,15 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield each use of the tensor ``name``, or a reason why the tensor is not a weight.
+        """Yield the uses of the tensor ``name``, and reasons why the tensor is not a weight.
 
-        A use is a graph output, or a node that reads both the tensor and data (values that depend
-        on graph inputs). Arithmetic on a single number (``is_scalar``), such as Mul or Exp, is a
-        use even without data. Bounds, sizes and similar inputs are not uses. Any other node, such
-        as Transpose, only converts the tensor: the uses of the node's outputs count instead.
+        A use is a graph output, or a node that combines the tensor with data. Data are values that
+        depend on graph inputs. If the tensor is a single number (``is_scalar``), arithmetic without
+        data, such as Mul or Exp, is also a use.
+
+        A reason is a text, for example that the tensor has angles. Nodes that read the tensor as a
+        bound or a size are ignored. All other nodes, such as Transpose, only convert the tensor;
+        the uses of their outputs are yielded instead.
         """
         waiting, visited = [name], {name}
         while waiting:

@@ -119,11 +119,11 @@ def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> on
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
-    """Whether the operator of ``schema`` has a CUDA kernel for the type ``elem_type``.
+    """Whether CUDA can compute an operator in the type ``elem_type``, judged by its CUDA kernels.
 
-    The result is also True if ``schema`` does not allow the type, or if the operator has no CUDA
-    kernel for any type. Examples are Constant, which needs no kernel, and operators that ONNX
-    Runtime replaces by the nodes of their function bodies.
+    The result is False only if ``schema`` allows the type and the operator has CUDA kernels, but
+    none for this type and the version of ``schema``. An operator without any CUDA kernel counts as
+    True: Constant needs no kernel, and ONNX Runtime replaces others by their function bodies.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

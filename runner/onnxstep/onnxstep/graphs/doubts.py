@@ -56,12 +56,14 @@ def doubts(
 def _layers_per_merged_tensor(
     model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
 ) -> dict[str, int]:
-    """Names of the trained tensors that probably replace equal tensors of several layers.
+    """For each trained tensor that the exporter probably merged, the number of layers that read it.
 
-    The result maps each name to the number of layers that read the tensor. A tensor is included if
-    several layers read it and all its numbers are equal. If the exporter computed tensors
-    (``computed``), it may also have merged tensors whose numbers differ. The result then includes
-    each trained tensor that several layers read with the same operator, except Gather.
+    If tensors of several layers are equal, an exporter may store only one of them for all layers.
+    A tensor that repeats one number, such as a scale of ones, counts if several layers read it.
+
+    If ``computed`` is not empty, the exporter's optimizer ran, which merges any equal tensors. Then
+    a tensor with different numbers also counts if several layers read it with the same operator,
+    except Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:

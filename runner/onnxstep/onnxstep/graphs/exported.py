@@ -72,9 +72,10 @@ def _sort_origins(
 ) -> Folded:
     """Sort the names from which a tensor was computed into parameters, buffers and operators.
 
-    A name in ``origins`` is a parameter or buffer if it has a dot or is the only name. Each other
-    name, and ``tensor_name``, is an operator's name, often with a number, as in ``permute_3``. The
-    function omits ``node_outputs`` and names such as ``val_3``.
+    The form of a name decides. A name with a dot, or the only name in ``origins``, is a parameter,
+    or a buffer if it ends like ``attn_mask`` or ``position_ids``. All other names, and
+    ``tensor_name`` itself, are operators, often with a number, as in ``permute_3``. Names in
+    ``node_outputs`` and names like ``val_3`` are ignored.
     """
     steps = {
         step

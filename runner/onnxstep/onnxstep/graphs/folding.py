@@ -128,12 +128,14 @@ def _folded_nodes(
 def _replacement_nodes(
     node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The nodes that replace an If with a constant condition, or a node that uses a sequence.
+    """The nodes that replace ``node``; None if ``node`` is not of a kind that is replaced.
 
-    The nodes of a branch replace an If. If ``values.plain_sequences`` is set and the tensors of a
-    sequence are known, new nodes read the tensors instead of the sequence. The node that creates
-    the sequence stays, followed by nodes that compute the tensors. Returns None for other nodes.
-    ``outputs`` has the names of the graph's outputs.
+    - An If with a constant condition becomes the nodes of its chosen branch.
+    - A node that reads a sequence of known tensors becomes nodes that read these tensors.
+    - A node that creates such a sequence stays, and nodes that compute the tensors follow it.
+
+    The nodes of sequences are replaced only if ``values.plain_sequences`` is set. ``outputs`` has
+    the names of the graph's outputs.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

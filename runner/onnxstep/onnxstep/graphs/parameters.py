@@ -148,10 +148,11 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """First values by name: parameters, then running statistics; equal seeds give equal values.
+    """Initial values of the parameters and running statistics, by name.
 
-    Tensors that the exporter merged and ``exported.separated`` splits come last. Stored values are
-    returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64 - 1. Raises
+    Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to
+    2**64 - 1; equal seeds give equal values. Parameters come first, then running statistics, then
+    the tensors that the exporter had merged and ``exported.separated`` restores. Raises
     CapabilityError if memory is insufficient.
     """
     separate = separated(model)

@@ -211,11 +211,11 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, the value that must exist before recomputation for the node starts.
+    """For each backward node, the value that delays the recomputation for this node.
 
-    The value is the newest float output of an earlier backward node that this node or a later node
-    reads; None if there is no such output. Without this condition, ONNX Runtime would recompute too
-    early.
+    The recomputation starts after ONNX Runtime has computed this value; otherwise, it would start
+    too early. The value is a float output of an earlier backward node, and this node or a later one
+    reads it. The newest such output is chosen; None if there is none.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -242,9 +242,10 @@ _FINER = 1.2
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
     """Indices of the nodes before which to cut, in order; empty if no cut saves memory.
 
-    A cut before node p stores ``alive[p]`` bytes. The backward pass reads ``inside[p]`` bytes that
-    node p writes. The cuts minimise the stored bytes plus the largest segment's (Chen et al.,
-    "Training deep nets with sublinear memory cost", 2016).
+    Cuts divide the nodes into segments. A cut before node p stores ``alive[p]`` bytes. Node p
+    writes ``inside[p]`` bytes that the backward pass reads. The cuts minimise the sum of ``alive``
+    over all cuts, plus the largest sum of ``inside`` in any segment (Chen et al., "Training deep
+    nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _cheapest_cut_per_part(alive, before)

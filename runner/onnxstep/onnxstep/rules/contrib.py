@@ -70,11 +70,13 @@ def _gradients_of_skip_normalization(
     d_more_outputs: tuple[Value | None, ...],
     bias_index: int,
 ) -> tuple[Value, Value]:
-    """Gradients of the sum s and of the scale γ.
+    """Gradients of s and of the scale γ in y = γ x̂ (+ β), where x̂ = (s - mean) · r in each row.
 
-    ``d_more_outputs`` are the gradients of mean, r (inverse deviation) and s. ``bias_index`` is the
-    input index of an optional term of s. With x̂ = (s - mean) · r and n elements in a row, dr/ds is
-    -r² x̂ / n.
+    s is the sum of input, skip and an optional bias with the input index ``bias_index``. r is the
+    inverse standard deviation of a row. SkipSimplifiedLayerNormalization takes 0 as the mean.
+
+    ``d_more_outputs`` are the gradients of the node's other outputs: mean, r and s. The gradient of
+    r contributes to the gradient of s by dr/ds = -r² x̂ / n, for n elements in a row.
     """
     total, added = node.x + node.input(1), node.optional_input(bias_index)
     total = total if added is None else total + added
@@ -108,8 +110,8 @@ def group_query_attention(
 ) -> Cotangents:
     """Gradient of causal attention in which groups of query heads share keys and values.
 
-    The loss must ignore positions beyond a sequence's end, whose results ONNX Runtime leaves
-    undefined, so that their gradients are zero.
+    ONNX Runtime leaves the results at positions beyond a sequence's end undefined. The loss must
+    ignore these results, because this rule assumes that their gradients are zero.
     """
     _require_differentiable_options(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))

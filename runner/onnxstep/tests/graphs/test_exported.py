@@ -1,4 +1,8 @@
-"""Metadata of PyTorch's exporters reveals merged tensors, tensors' origins and nodes' layers."""
+"""From PyTorch's notes in a file, the module `exported` reads how the exporter changed the tensors.
+
+The notes say which tensors the exporter merged, and from which tensors it computed others. They
+also say to which layer each node belongs.
+"""
 
 from __future__ import annotations
 
