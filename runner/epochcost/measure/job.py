@@ -133,15 +133,9 @@ class JobFiles(_Frozen):
     are other outputs to read, such as the loss. ``reference`` is the same work in fp32, to check
     the outputs; None if the trial is in fp32, or if a serving engine runs ``graph``.
 
-<<<<<<< HEAD
     ``serving`` is None for trials that time steps. If it is a `ServingFiles`, LoadGen asks for
     single examples: the arrays in ``batches`` are ``[examples, ...]``, and ``graph`` takes the
     largest batch. If it is an `AskedDecoder`, that class describes ``graph`` and ``batches``.
-=======
-    ``serving`` is None for trials that time steps. If it is a ``ServingFiles``, ``batches`` has
-    arrays ``[examples, ...]``, and ``graph`` is for the largest batch size. If it is an
-    ``AskedDecoder``, a serving engine runs ``graph``.
->>>>>>> q4
     """
 
     graph: Path
