@@ -126,10 +126,10 @@ class StepRatios:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """Read the file of ratios; no ratios without a file. Raises ResultError for an invalid file.
+    """Read the ratios of our times to PyTorch's; no ratios if there is no file.
 
-    The file has a ratio for each mode of PyTorch. Only the largest is used, which belongs to the
-    fastest mode.
+    Of the ratios to PyTorch's modes (such as eager), the largest is used: that of the fastest mode.
+    Raises ResultError for an invalid file.
     """
     if not path.is_file():
         return StepRatios()

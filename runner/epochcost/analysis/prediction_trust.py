@@ -137,7 +137,7 @@ def read_trust(docs: Path) -> Trust | None:
 
 
 def as_text(trust: Trust) -> str:
-    """Render the errors of predictions as the text of their file."""
+    """Render the errors of predictions as the text of ``TRUST_FILE``."""
     return _FILE.dump_json(trust, indent=1).decode() + "\n"
 
 

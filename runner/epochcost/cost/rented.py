@@ -58,7 +58,7 @@ class HourlyCharge:
         return self.rate if self.units == 1 else quantized(self.rate * self.units)
 
     def amount(self, seconds: Decimal) -> Decimal:
-        """The charge for ``seconds``, which never falls as time grows, even in the last decimal."""
+        """The charge for ``seconds``; a longer time never costs less, even in the last decimal."""
         return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
 
 

@@ -157,8 +157,8 @@ def _spot_schedule(
     """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
 
     To get a quantile instead of the mean, the caller scales the rework and interruptions in
-    ``time``. ``restart_factor`` then scales the time of restarts and the time that is not billed,
-    because the provider took a machine back shortly after its start. If the job saves checkpoints
+    ``time``. ``restart_factor`` then scales the time of restarts. It also scales the time that is
+    free if the provider takes a machine back shortly after its start. If the job saves checkpoints
     only when an interruption is announced, the factor also scales the time of checkpoints.
     """
     start = price.start

@@ -54,7 +54,8 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str, Path]]:
     """Remarks for a reviewer about records of peak rates, each with the path of the record.
 
-    ``hosts`` has the machine and the environment's fingerprint of each host with results.
+    A record gets a remark if it differs from the machine's spec, or if its host has no result.
+    ``hosts`` are the hosts with results, each as (machine, fingerprint of the environment).
     """
     for path, record in load_sidecars(root, Ceilings).records.items():
         yield from ((f"differs from the spec: {each}", path) for each in record.contradictions)

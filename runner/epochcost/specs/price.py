@@ -268,7 +268,7 @@ class Price(PricedSpec):
 
     @property
     def kind(self) -> PlanKind:
-        """Properties of the plan's kind."""
+        """What all plans of this kind have in common, such as whether they can be interrupted."""
         return PLAN_KINDS[self.plan]
 
     @property

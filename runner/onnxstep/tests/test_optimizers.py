@@ -107,7 +107,7 @@ def adamw(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The weights after one Adam update without weight decay, which Adam and AdamW share.
+    """The weights after one update without weight decay; Adam and AdamW share this update.
 
     ``step`` counts from 1, for the bias correction. Updates ``states`` in place.
     """

@@ -97,7 +97,7 @@ class Figure:
         return self.text("figure").endswith("price assumed")
 
     def text(self, column: str) -> str:
-        """The cell of a column; empty if the line has no such cell."""
+        """The text in a column of this figure's line; empty if the line has no such column."""
         return str(self.values.get(column) or "")
 
 

@@ -190,7 +190,7 @@ def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the only node with the operator that onnx's message ``error`` names.
+    """Label of the node that onnx's message ``error`` is about, found by the operator it names.
 
     None if the message names no operator, or if not exactly one node has this operator.
     """
