@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute import planning
-from epochcost.execute.planning import plan_elsewhere, plan_run
+from epochcost.execute.planning import plan_elsewhere, plan_run, without_oversized
+from epochcost.execute.sizes import footprints
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.make import RunRequest
 from epochcost.specs.loader import load_catalogue
@@ -77,3 +79,15 @@ def test_plan_and_run_name_the_arm_cpu_of_a_module(
     plan = plan_elsewhere(catalogue, request)
     assert {each.reason for each in plan.left_out} == {str(refused.value)}
     assert not plan.trials
+
+
+def test_a_smaller_batch_in_a_larger_precision_may_not_fit(tmp_path: Path) -> None:
+    """A trial in fp16, which is compared with fp32, needs more memory than a larger fp32 batch."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path))
+    plan = plan_run(catalogue, RunRequest(providers=("cpu",)))
+    fp32 = max(plan.trials, key=lambda trial: (trial.mode, trial.batch_size))
+    fp16 = fp32.model_copy(update={"batch_size": fp32.batch_size - 1, "precision": "fp16"})
+    both = replace(plan, trials=(fp32, fp16))
+    sizes = footprints(catalogue, fp32.model, fp32.mode, "cpu", {fp32.batch_size})
+    room = {"cpu": sizes[fp32.batch_size].memory_bytes("cpu")}
+    assert without_oversized(catalogue, both, room).trials == (fp32,)

@@ -155,10 +155,8 @@ def _needed_bytes_by_trial(
     decoded = [trial for trial in trials if trial.work.decodes]
     yield from _decoder_bytes_by_trial(catalogue, decoded)
     steps = [trial for trial in trials if trial not in decoded]
-    ordered = sorted(
-        steps, key=lambda trial: (*_work(trial), trial.batch_size, _TIMES_FP32[trial.precision])
-    )
-    for (model, mode, provider), swept in groupby(ordered, key=_work):
+    ordered = sorted(steps, key=lambda trial: (*_sweep(trial), trial.batch_size))
+    for (model, mode, provider, _), swept in groupby(ordered, key=_sweep):
         sweep = list(swept)
         # If the largest batch size fits, smaller ones are taken to fit and are not counted.
         counted = _memory_bytes(catalogue, model, mode, provider, sweep[-1:])
@@ -184,6 +182,10 @@ def _decoder_bytes_by_trial(
 
 def _work(trial: Trial) -> tuple[str, Mode, Provider]:
     return trial.model, trial.mode, trial.provider
+
+
+def _sweep(trial: Trial) -> tuple[str, Mode, Provider, Precision]:
+    return *_work(trial), trial.precision
 
 
 def _memory_bytes(
