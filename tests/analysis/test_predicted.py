@@ -169,10 +169,10 @@ def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
 def test_estimates_do_not_contradict_predictions_of_their_family(
     inputs: Inputs, predictions: Predictions
 ) -> None:
-    """For language models, the estimated and the predicted range overlap on 98 % of the machines.
+    """For language models, the estimated and the predicted range overlap on 95 % of the machines.
 
-    Elsewhere they are apart by at most a factor of 1.25: on four and eight L40S, whose bandwidth is
-    low for their peak rate. Estimates do not know the bandwidth.
+    Elsewhere they are apart by less than a factor of 1.3, most on L40S, whose bandwidth is low for
+    its peak rate. Estimates do not know the bandwidth.
     """
     gaps = []
     for row in (row for row in predictions.observations if row.workload.id in _LANGUAGE):
@@ -189,5 +189,5 @@ def test_estimates_do_not_contradict_predictions_of_their_family(
             time = time_of_large_models(flops, peak)
             gaps.append(max(row.full.low / time.high, time.low / row.full.high))
     assert len(gaps) > 100
-    assert sum(gap <= 1 for gap in gaps) >= 0.98 * len(gaps)
-    assert max(gaps) < 1.25
+    assert sum(gap <= 1 for gap in gaps) >= 0.95 * len(gaps)
+    assert max(gaps) < 1.3
