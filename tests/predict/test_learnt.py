@@ -82,6 +82,22 @@ def test_eight_devices_are_not_eighteen_times_as_fast_as_one(
     assert doubts[len(sound)].reason == doubts[0].reason
 
 
+def test_a_rate_that_contradicts_three_others_is_the_wrong_one(
+    sound: list[Placed], all_devices: Devices
+) -> None:
+    """The rates of one, two and four devices agree, so only the rate of eight is doubted."""
+    row = sound[0]
+    rates = {2: 2.0, 4: 4.0, 8: 18.0}
+    more = [
+        replace(row, rate=replace(row.rate, count=count, per_second=times * row.rate.per_second))
+        for count, times in rates.items()
+    ]
+    doubts = doubted_rows([*sound, *more], all_devices)
+    assert {at for at in doubts if at in (0, *range(len(sound), len(sound) + 3))} == {
+        len(sound) + 2
+    }
+
+
 def test_hosts_limit_small_batches_without_a_doubt(
     catalogue: Catalogue, all_devices: Devices
 ) -> None:

@@ -325,7 +325,7 @@ def _tasks_by_software(
             yield _PredictionTask(model, place, replace(work, batch=least_batch))
         yield _PredictionTask(model, place, work)
     if program:
-        rate = program.published_on(place.device, place.count)
+        rate = program.published_on(place.device, place.count, work.batch / place.count)
         run = rate or program.rate
         name = run.model if program.same else model.id
         yield _PredictionTask(

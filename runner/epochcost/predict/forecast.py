@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from epochcost.graphs.profile import Profile
@@ -59,12 +58,11 @@ _OURS = "epochcost"
 FARTHEST_KIN = 3.0
 # Distance within which two graphs are one network, written by two exporters.
 _SAME = 0.1
+# Distance of the logarithms of two batch sizes within which a published rate is the workload's.
+_SAME_BATCH = math.log(2)
 _IMAGES = "image"
 # In the names that NVIDIA gives to image classifiers, whose tasks do not mention images.
 _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
-# By left-out device (first for rates that the device limits, then for rates that the host limits)
-# and, if graphs are known, by left-out model.
-_Calibrations = tuple[tuple[Calibration, ...], tuple[Calibration, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ class Forecaster:
         return *self.published, *self.measured
 
     @cached_property
-    def _calibrations_and_inverse(self) -> tuple[_Calibrations, Matrix | None]:
+    def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
         """Calibrations of intervals on published rates, and these rates' inverse covariance.
 
         The inverse is None if there are ``measured`` rates.
@@ -135,7 +133,7 @@ class Forecaster:
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
-        calibrations = _calibrations(design, covariances, inverse)
+        calibrations = _device_and_model_calibrations(design, covariances, inverse)
         # With measured rates, forecasts need the inverse for all rates.
         return calibrations, inverse if len(self._placed) == len(self.published) else None
 
@@ -214,11 +212,10 @@ class Forecaster:
         return learnt, design.rows(~learning), inverse
 
     def _interval_factors(self, rows: Design) -> Vector:
-        kinds = np.column_stack((rows.is_host_bound, rows.device_features))
-        distinct, places = np.unique(kinds, axis=0, return_inverse=True)
-        calibrations = self._calibrations_and_inverse[0]
+        devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)
         factors = [
-            max(each.factor(kind[1:]) for each in calibrations[int(kind[0])]) for kind in distinct
+            max(each.factor(device) for each in self._calibrations_and_inverse[0])
+            for device in devices
         ]
         return np.array(factors)[places.ravel()] * relative_errors(rows)
 
@@ -265,27 +262,24 @@ def _rate_at_peak(row: Placed) -> float:
     return row.rate.count / seconds_at_peak(row, row.profile) if row.profile else math.inf
 
 
-def _calibrations(design: Design, covariances: Matrix, inverse: Matrix) -> _Calibrations:
-    by_hosts = design.is_host_bound
+def _device_and_model_calibrations(
+    design: Design, covariances: Matrix, inverse: Matrix
+) -> tuple[Calibration, ...]:
     graphs = np.isfinite(design.work_features[:, 0])
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
-
-    def of(bound: NDArray[np.bool_], bound_of_models: NDArray[np.bool_]) -> tuple[Calibration, ...]:
-        by_device = calibrate(design, inverse, design.group, bound)
-        # Without known graphs, no question has one either.
-        if not any(graphs):
-            return (by_device,)
-        by_model = calibrate(with_graphs, within, with_graphs.model, bound_of_models[graphs])
-        return by_device, by_model
-
-    # Hosts limit the rates of too few models for a calibration of their own.
-    return of(~by_hosts, ~by_hosts), of(by_hosts, np.ones_like(by_hosts))
+    by_device = calibrate(design, inverse, design.group)
+    # Without known graphs, no question has one either.
+    return (
+        by_device,
+        *([calibrate(with_graphs, within, with_graphs.model)] if any(graphs) else ()),
+    )
 
 
 def _row_indices_by_workload(design: Design, rows: Sequence[Placed]) -> list[Labels]:
-    works = numbered((mode, row.profile) for mode, row in zip(design.model_mode, rows, strict=True))
-    return list(members(works))
+    # Draws are scaled within a block, so rows with other ``relative_errors`` are another block.
+    facts = zip(design.model_mode, relative_errors(design), rows, strict=True)
+    return list(members(numbered((mode, error, row.profile) for mode, error, row in facts)))
 
 
 def _posterior_by_workload(
@@ -363,16 +357,26 @@ class Program:
     rate: Rate
     same: tuple[Placed, ...]
 
-    def published_on(self, device: Device, count: int) -> Rate | None:
+    def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
         """A published rate of the workload's network on ``count`` devices of the type ``device``.
 
-        If there are several such rates, the result is the first in the order of ``same``. It is
-        None if there is no such rate.
+        ``batch`` is the workload's batch size on one device. The rate's batch size is unknown, or
+        differs by at most a factor of two. Of several such rates, the result is that of the first
+        program in ``same``, at the most similar batch size. It is None if there is no such rate.
         """
-        for row in self.same:
-            if row.device.id == device.id and row.rate.count == count:
-                return row.rate
-        return None
+        rates = [
+            row.rate
+            for row in self.same
+            if (row.device.id, row.rate.count) == (device.id, count)
+            if _batch_distance(row.rate, batch) <= _SAME_BATCH
+        ]
+        first = [rate for rate in rates if rate.setting == rates[0].setting]
+        return min(first, key=lambda rate: _batch_distance(rate, batch), default=None)
+
+
+def _batch_distance(rate: Rate, batch: float) -> float:
+    """Distance of the logarithms of two batch sizes; ``_SAME_BATCH`` if the rate's is unknown."""
+    return abs(math.log(rate.batch / batch)) if rate.batch else _SAME_BATCH
 
 
 def software_of(rate: Rate) -> str:
@@ -407,15 +411,15 @@ def nearest_program(
         return None
     devices = Counter(setting for setting, _ in {(row.rate.setting, row.device.id) for row in near})
 
+    def is_stranger(row: Placed) -> bool:
+        of_images = any(name in row.rate.model for name in _IMAGE_CLASSIFIERS)
+        return (of_images or _IMAGES in row.rate.task) and _IMAGES not in task
+
     def order(row: Placed) -> tuple[bool, float, int, int]:
         framework = row.rate.software
-        of_images = _IMAGES in row.rate.task or any(
-            name in row.rate.model for name in _IMAGE_CLASSIFIERS
-        )
-        stranger = of_images and _IMAGES not in task
         rank = FRAMEWORKS.index(framework) if framework in FRAMEWORKS else len(FRAMEWORKS)
-        return stranger, max(distances[id(row)], _SAME), rank, -devices[row.rate.setting]
+        return is_stranger(row), max(distances[id(row)], _SAME), rank, -devices[row.rate.setting]
 
     ordered = sorted(near, key=order)
-    same = tuple(row for row in ordered if distances[id(row)] <= _SAME)
+    same = tuple(row for row in ordered if distances[id(row)] <= _SAME and not is_stranger(row))
     return Program(ordered[0].rate, same)

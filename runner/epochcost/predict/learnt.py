@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -171,8 +171,8 @@ class Doubt:
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
     """Implausible rows, by their index in ``placed``, with the reasons."""
     doubts = dict(_repeated_rows(placed))
-    for find in (_figures_of_other_devices, _impossible_speed_ups):
-        doubts |= {at: doubt for at, doubt in find(placed) if at not in doubts}
+    doubts |= {at: doubt for at, doubt in _figures_of_other_devices(placed) if at not in doubts}
+    doubts |= _impossible_speed_ups(placed, doubts.keys())
     sound = [at for at in range(len(placed)) if at not in doubts]
     if not sound:
         return doubts
@@ -212,17 +212,28 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
                     yield at, Doubt(placed[at].rate.where, f"the figure of {earlier} under {name}")
 
 
-def _impossible_speed_ups(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
+def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, Doubt]:
+    """Of two rows that contradict each other, that which contradicts more rows, or else both."""
     by_work: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for at, row in enumerate(placed):
-        by_work[row.rate.work, row.device.id].append(at)
+        if at not in doubted:
+            by_work[row.rate.work, row.device.id].append(at)
+    reasons: dict[tuple[int, int], str] = {}
     for places in by_work.values():
         for few, many in itertools.permutations(places, 2):
             one, other = placed[few].rate, placed[many].rate
             speed_up, counts = other.per_second / one.per_second, other.count / one.count
             if counts > 1 and speed_up > _MOST_SPEED_UP * counts:
-                reason = f"{other.count} are {speed_up:.1f} times as fast as {one.count}"
-                yield from ((at, Doubt(placed[at].rate.where, reason)) for at in (few, many))
+                reasons[few, many] = (
+                    f"{other.count} are {speed_up:.1f} times as fast as {one.count}"
+                )
+    contradictions = Counter(itertools.chain.from_iterable(reasons))
+    return {
+        at: Doubt(placed[at].rate.where, reason)
+        for pair, reason in reasons.items()
+        for at in pair
+        if contradictions[at] == max(contradictions[each] for each in pair)
+    }
 
 
 def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:

@@ -33,10 +33,12 @@ _LIKENESS_LENGTH = 1.5
 # most 25. That rule was tried here with benchmarks/left_out_cases.py on 2026-11-27: the half width
 # grew from x 1.69 to x 2.19, but the coverage only from 96 to 97 %, so it was not adopted.
 _ROWS_THAT_COUNT = 25
-# Errors outside of mixed precision relative to those in mixed precision, in predicted standard
+# Errors relative to those of rates in mixed precision that the device limits, in predicted standard
 # deviations. Rates in fp32 are published for chips that differ more, such as K80, P100 and T4. With
-# one factor for all, 80 to 87 % of the ranges held in fp32, and 96 to 98 % in mixed precision.
+# one factor for all, 80 to 87 % of the ranges held in fp32, and 96 to 98 % in mixed precision. A
+# host's speed is unknown; with 2 instead of 3, 79 to 86 % of the ranges of its rates held.
 _ERRORS_OUTSIDE_MIXED = 1.6
+_ERRORS_BY_HOSTS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,41 +327,34 @@ class Calibration:
         return float(self.deviations[order][at])
 
 
-def calibrate(
-    design: Design, inverse: Matrix, groups: Labels, tested: NDArray[np.bool_]
-) -> Calibration:
-    """Predict the ``tested`` rows of each group from all other groups, and collect the errors.
+def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
+    """Predict the rows of each group from all other groups, and collect the errors.
 
-    ``groups`` [n] has the group of each row. ``tested`` [n] is true for the rows to predict; if it
-    is false for all rows, all rows are predicted. Rows that are not ``predictable`` are skipped.
-    ``inverse`` is the inverse of the matrix from ``with_noise``. A row's deviation is its absolute
-    error, divided by its predicted standard deviation and by its factor from ``relative_errors``.
+    ``groups`` [n] has the group of each row. ``inverse`` is the inverse of the matrix from
+    ``with_noise``. Rows that are not ``predictable`` are skipped. The deviations are also divided
+    by ``relative_errors``.
     """
-    tested = tested if tested.any() else ~tested
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)
-    chosen = [group for group in members(groups) if tested[group].any()]
-    for group, errors, spread in held_out(inverse, departures, chosen):
-        places = [at for at in predictable(design, group) if tested[group[at]]]
-        if not places:
-            continue
+    relative = relative_errors(design)
+    for group, errors, spread in held_out(inverse, departures, members(groups)):
+        places = predictable(design, group)
         rows += group[places].tolist()
-        deviations += (np.abs(errors) / np.sqrt(np.diag(spread)))[places].tolist()
+        usual = relative[group] * np.sqrt(np.diag(spread))
+        deviations += (np.abs(errors) / usual)[places].tolist()
         # The rows of a group share a weight, so that no large group dominates.
-        shared = min(1.0, _ROWS_THAT_COUNT / tested[group].sum())
-        weights += [shared / len(places)] * len(places)
+        weights += [min(1.0, _ROWS_THAT_COUNT / len(group)) / len(places)] * len(places)
         count += 1
-    relative = np.array(deviations) / relative_errors(design.rows(np.array(rows, int)))
-    return Calibration(relative, np.array(weights), design.device_features[rows], count)
+    return Calibration(np.array(deviations), np.array(weights), design.device_features[rows], count)
 
 
 def relative_errors(design: Design) -> Vector:
-    """Factors [n] that compare each row's usual error with the errors in mixed precision.
+    """Usual error of each row, relative to rates in mixed precision that the device limits [n].
 
-    Errors are counted in predicted standard deviations. The factor is 1 for rows in mixed
-    precision, and larger for other rows, whose errors are usually larger.
+    Errors are in predicted standard deviations.
     """
-    return np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
+    relative = np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
+    return relative * np.where(design.is_host_bound, _ERRORS_BY_HOSTS, 1.0)
 
 
 # Fitted to left-out accelerators and models, to ratios of two left-out accelerators or generations,

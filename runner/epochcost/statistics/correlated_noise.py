@@ -185,8 +185,8 @@ def _remove_component(whitening: Series, unit: Series) -> Series:
     return np.asarray(rest, np.float64)
 
 
-# The 360 results of this project need 316 of these, which take 60 MiB together.
-@lru_cache(maxsize=256)
+# A cached result takes from some kilobytes to six megabytes.
+@lru_cache(maxsize=64)
 def _round_matrices(blocks: int, total: int, rounds: int) -> _RoundMatrices:
     lags = np.abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
     shares, memories = np.array([drift for drift, _ in _drifts_to_try(total)]).T[..., None, None]
