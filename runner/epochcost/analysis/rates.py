@@ -144,7 +144,9 @@ def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
         valid = is_of_steps(result) and not result.contradictions and whole
         if trial.provider != provider or not valid:
             continue
-        if not causes_of(result) & DISTURBANCES:
+        # A single sample has no interval.
+        several = len(result.measurement.samples_seconds) > 1
+        if several and not causes_of(result) & DISTURBANCES:
             yield result
 
 

@@ -180,8 +180,11 @@ def _reserve_standard_output() -> Emit:
     os.dup2(2, 1)
 
     def emit(message: Message) -> None:
-        messages.write(message.model_dump_json(exclude_none=True) + "\n")
-        messages.flush()
+        try:
+            messages.write(message.model_dump_json(exclude_none=True) + "\n")
+            messages.flush()
+        except BrokenPipeError:
+            os._exit(1)  # the parent has ended, which `_end_with_standard_input` has not seen yet
 
     return emit
 

@@ -58,8 +58,6 @@ _OURS = "epochcost"
 FARTHEST_KIN = 3.0
 # Distance within which two graphs are one network, written by two exporters.
 _SAME = 0.1
-# Distance of the logarithms of two batch sizes within which a published rate is the workload's.
-_SAME_BATCH = math.log(2)
 _IMAGES = "image"
 # In the names that NVIDIA gives to image classifiers, whose tasks do not mention images.
 _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
@@ -360,23 +358,23 @@ class Program:
     def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
         """A published rate of the workload's network on ``count`` devices of the type ``device``.
 
-        ``batch`` is the workload's batch size on one device. The rate's batch size is unknown, or
-        differs by at most a factor of two. Of several such rates, the result is that of the first
-        program in ``same``, at the most similar batch size. It is None if there is no such rate.
+        ``batch`` is the workload's batch size on one device; rates at less than half of it do not
+        count. Of several rates, the result is that of the first program in ``same``, at the most
+        similar batch size. It is None if there is no such rate.
         """
         rates = [
             row.rate
             for row in self.same
             if (row.device.id, row.rate.count) == (device.id, count)
-            if _batch_distance(row.rate, batch) <= _SAME_BATCH
+            if not row.rate.batch or row.rate.batch >= batch / 2
         ]
         first = [rate for rate in rates if rate.setting == rates[0].setting]
         return min(first, key=lambda rate: _batch_distance(rate, batch), default=None)
 
 
 def _batch_distance(rate: Rate, batch: float) -> float:
-    """Distance of the logarithms of two batch sizes; ``_SAME_BATCH`` if the rate's is unknown."""
-    return abs(math.log(rate.batch / batch)) if rate.batch else _SAME_BATCH
+    """Distance of the logarithms of two batch sizes; infinite if the rate's is unknown."""
+    return abs(math.log(rate.batch / batch)) if rate.batch else math.inf
 
 
 def software_of(rate: Rate) -> str:
