@@ -8,6 +8,8 @@ import random
 from decimal import Decimal
 from pathlib import Path
 
+from epochcost.graphs.profile import Profile
+from epochcost.predict.design import Devices
 from epochcost.predict.rates import COLUMNS
 from epochcost.specs.hardware import Device
 
@@ -38,6 +40,14 @@ def devices() -> tuple[Device, ...]:
         )
         for chip, (generation, peak, bandwidth) in FACTS.items()
     )
+
+
+KNOWN = Devices(devices())
+# Larger works have lower rates, like the levels of the synthetic law.
+PROFILES = {
+    (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
+    for level, model in enumerate(sorted(MODELS), 1)
+}
 
 
 def true_rate(model: str, chip: str) -> float:

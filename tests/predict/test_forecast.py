@@ -9,20 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epochcost.graphs.profile import Profile
-from epochcost.predict.design import Devices
-from epochcost.predict.forecast import Forecaster, Question, as_rate, nearest_program
-from epochcost.predict.joint import NINE_OF_TEN
+from epochcost.predict.forecast import Forecaster, Question, as_rate
 from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
-from predict.tables import MODELS, devices, row, rows, true_rate, write
-
-KNOWN = Devices(devices())
-# Larger works have lower rates, like the levels of the synthetic law.
-PROFILES = {
-    (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
-    for level, model in enumerate(sorted(MODELS), 1)
-}
+from predict.tables import KNOWN, MODELS, PROFILES, rows, true_rate, write
 
 
 @pytest.fixture
@@ -58,27 +48,14 @@ def test_ranges_of_rates_that_hosts_limit_are_wider(forecaster: Forecaster):
     assert math.log(host.high / host.low) > 1.5 * math.log(device.high / device.low)
 
 
-def test_draws_are_as_wide_as_ranges(forecaster: Forecaster):
-    """The draws of a machine at a small batch and of others fit their own ranges."""
+def test_draws_fit_the_ranges_of_small_and_of_large_batches(forecaster: Forecaster):
+    """Draws have the same width relative to the range whether the host or the device limits."""
+    sizes = {"C1": 1, "C2": 1000, "D1": 1000, "D2": 1000}
     forecasts = forecaster.forecasts(
-        [question("dense", "C1", batch=1), question("dense", "A2"), question("dense", "D2")]
+        [question("dense", chip, batch=size) for chip, size in sizes.items()]
     )
-    for each in forecasts:
-        drawn = NINE_OF_TEN * float(np.std(each.draws.values))
-        assert drawn == pytest.approx(math.log(each.per_second / each.low), rel=0.35)
-
-
-def test_a_published_rate_is_of_a_similar_batch(tmp_path: Path):
-    """A rate at a batch of 1 is not the time of a batch of 100: of large ones, the nearest is."""
-    table = [row("dense", "Maker A1", 10.0 * size, batch=str(size)) for size in (1, 64, 128)]
-    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
-    program = nearest_program("", PROFILES["dense", ""], known, "inference", "fp32")
-    assert program is not None
-    batches = [
-        rate and rate.batch
-        for rate in (program.published_on(known[0].device, 1, size) for size in (1, 8, 80, 1000))
-    ]
-    assert batches == [1, 64, 64, None]
+    relative = [np.std(each.draws.values) / math.log(each.high / each.low) for each in forecasts]
+    assert max(relative) < 1.3 * min(relative)
 
 
 def test_training_takes_three_forward_passes(forecaster: Forecaster):
@@ -161,30 +138,3 @@ def test_errors_of_one_workload_are_those_of_its_draws(forecaster: Forecaster):
         np.testing.assert_allclose(block, expected, atol=5e-3)
     assert errors[1, 3] > errors[0, 3] >= 0
     np.testing.assert_allclose(errors, errors.T, atol=1e-12)
-
-
-def test_a_text_model_runs_in_a_program_for_texts(tmp_path: Path):
-    """An image classifier is not the program of a text model, even if its graph is more similar."""
-    names = ("PyTorch Classification ConvNets resnet50v1.5", "PyTorch LanguageModeling BERT base")
-    profiles = {(name, ""): PROFILES[model, ""] for name, model in zip(names, MODELS, strict=False)}
-    table = [
-        row(name, "Maker A1", 100.0, task="Mixed Precision Inference Latency") for name in names
-    ]
-    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, profiles)
-    for task, expected in (("language modelling", names[1]), ("image classification", names[0])):
-        program = nearest_program(task, profiles[names[0], ""], known, "inference", "fp32")
-        assert program is not None
-        assert program.rate.model == expected
-        assert {each.rate.model for each in program.same} == {expected} - {names[1]}
-
-
-def test_the_program_with_rates_on_most_devices_is_preferred(tmp_path: Path):
-    """Rates on two devices say more about a third than rates at three batch sizes on one."""
-    table = [
-        row("dense", "Maker A1", 100.0, batch=str(size), software="old") for size in (64, 65, 66)
-    ]
-    table += [row("dense", f"Maker {chip}", 100.0, software="new") for chip in ("A1", "B1")]
-    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
-    program = nearest_program("", PROFILES["dense", ""], known, "inference", "fp32")
-    assert program is not None
-    assert program.rate.software == "new"

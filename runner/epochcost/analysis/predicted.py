@@ -35,15 +35,13 @@ from epochcost.predict.design import Devices, Precision, computes_in, usual_prec
 from epochcost.predict.forecast import (
     Forecast,
     Forecaster,
-    Program,
     Question,
     as_rate,
     has_kin,
-    nearest_program,
-    software_of,
 )
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.process import OF_CPUS, POOLED, Matrix, block_diagonal
+from epochcost.predict.published import Program, nearest_program, software_of
 from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model

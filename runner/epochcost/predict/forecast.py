@@ -8,7 +8,6 @@ themselves. The package ``analysis`` adds machines, memory and prices.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,12 +24,10 @@ from epochcost.predict.design import (
     Precision,
     content_of,
     designed,
-    precision_of,
     seconds_at_peak,
     work_features,
 )
 from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws, scaling_of
-from epochcost.predict.learnt import FRAMEWORKS
 from epochcost.predict.process import (
     POOLED,
     Calibration,
@@ -56,11 +53,6 @@ from epochcost.specs.study import Mode
 _OURS = "epochcost"
 # Distance of logarithms of demands beyond which left-out models are predicted too badly.
 FARTHEST_KIN = 3.0
-# Distance within which two graphs are one network, written by two exporters.
-_SAME = 0.1
-_IMAGES = "image"
-# In the names that NVIDIA gives to image classifiers, whose tasks do not mention images.
-_IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,84 +332,3 @@ def _own_rate(question: Question, per_second: float) -> Rate:
         path="",
         line=0,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """The published program whose graph is most similar to a workload's.
-
-    ``rate`` is one of the program's published rates. ``same`` has the rates of all programs that
-    run the workload's network in its mode and precision; it is empty if no program does. A network
-    counts as the workload's if it needs practically the same operations and bytes. ``same`` is
-    sorted by the preferences of ``nearest_program``, the preferred program first.
-    """
-
-    rate: Rate
-    same: tuple[Placed, ...]
-
-    def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
-        """A published rate of the workload's network on ``count`` devices of the type ``device``.
-
-        ``batch`` is the workload's batch size on one device; rates at less than half of it do not
-        count. Of several rates, the result is that of the first program in ``same``, at the most
-        similar batch size. It is None if there is no such rate.
-        """
-        rates = [
-            row.rate
-            for row in self.same
-            if (row.device.id, row.rate.count) == (device.id, count)
-            if not row.rate.batch or row.rate.batch >= batch / 2
-        ]
-        first = [rate for rate in rates if rate.setting == rates[0].setting]
-        return min(first, key=lambda rate: _batch_distance(rate, batch), default=None)
-
-
-def _batch_distance(rate: Rate, batch: float) -> float:
-    """Distance of the logarithms of two batch sizes; infinite if the rate's is unknown."""
-    return abs(math.log(rate.batch / batch)) if rate.batch else math.inf
-
-
-def software_of(rate: Rate) -> str:
-    """The framework of a published rate, with its source in brackets."""
-    return f"{rate.software} ({rate.source})"
-
-
-def nearest_program(
-    task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
-) -> Program | None:
-    """Find the published program with the operations and bytes most similar to ``profile``.
-
-    A program is a model in a framework; a source has published its rates on one or more devices.
-    Only rates in ``mode`` and ``precision`` count. If ``profile`` has recurrent layers, the
-    program's model must have recurrent layers, and vice versa. Return None if no program is similar
-    enough.
-
-    Programs that process images come last, unless ``task`` mentions images. Among equally similar
-    programs, the order in ``FRAMEWORKS`` decides. If the frameworks are equal too, the program with
-    published rates on more devices wins.
-    """
-    features, recurrent = work_features(profile), profile.recurrent_flops > 0
-    distances = {
-        id(row): float(np.linalg.norm(features - work_features(row.profile)))
-        for row in published
-        if row.profile is not None
-        and (row.profile.recurrent_flops > 0) == recurrent
-        and (row.rate.mode, precision_of(row.rate.precision)) == (mode, precision)
-    }
-    near = [row for row in published if distances.get(id(row), FARTHEST_KIN) < FARTHEST_KIN]
-    if not near:
-        return None
-    devices = Counter(setting for setting, _ in {(row.rate.setting, row.device.id) for row in near})
-
-    def is_stranger(row: Placed) -> bool:
-        of_images = any(name in row.rate.model for name in _IMAGE_CLASSIFIERS)
-        return (of_images or _IMAGES in row.rate.task) and _IMAGES not in task
-
-    def order(row: Placed) -> tuple[bool, float, int, int]:
-        framework = row.rate.software
-        rank = FRAMEWORKS.index(framework) if framework in FRAMEWORKS else len(FRAMEWORKS)
-        return is_stranger(row), max(distances[id(row)], _SAME), rank, -devices[row.rate.setting]
-
-    ordered = sorted(near, key=order)
-    same = tuple(row for row in ordered if distances[id(row)] <= _SAME and not is_stranger(row))
-    return Program(ordered[0].rate, same)
