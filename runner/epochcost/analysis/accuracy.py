@@ -42,10 +42,7 @@ class AccuracyTraining:
 
     @property
     def whole(self) -> bool:
-        """Whether every repeat ran all its epochs, so that none ended early by meeting a target.
-
-        A target is an accuracy or a loss.
-        """
+        """Whether every repeat ran all its epochs, and none ended at a target accuracy or loss."""
         return all(repeat.ending == "epochs" for repeat in self.record.repeats)
 
     @property

@@ -196,11 +196,7 @@ class CheapestAnswer:
 
     @property
     def odds(self) -> Odds[Machine]:
-        """For each machine, the probability that its best candidate is the cheapest of all.
-
-        ``choice`` is the best candidate of its machine. If the demand is for speed, the
-        probabilities are those of being the fastest.
-        """
+        """For each machine, the probability that it is the cheapest (the fastest, if demanded)."""
         best = first_by((self.choice, *self.alternatives), _machine)
         with exact_arithmetic():
             draws = {_machine(each): _draw_values(each, self.demand.quantity) for each in best}
@@ -280,9 +276,8 @@ def _offers_by_stack(
 ) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
     """Priced times for ``demand`` by software stack, and the reasons for missing times.
 
-    The first stack is the one that ``demand`` names. By default, it is the first of ``by_stack``,
-    which prefers measured times to published times, and both to predicted times. Raises InputError
-    if the first stack has no time.
+    The first stack is the one that ``demand`` names, by default the one with the best evidence.
+    Raises InputError if the first stack has no time.
     """
     goal, work = _MODES[demand.mode]
     times = times_of(inputs, [demand.model], demand.precision)

@@ -198,10 +198,7 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 def _group_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """For each job that has variants, yield the key of the job and the job's trials.
-
-    The trial in default settings, if any, is the first of the trials.
-    """
+    """Yield the key and trials of each job with variants, a trial in default settings first."""
     keys = {_job_key(trial) for trial in variants}
     references = [
         trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys
@@ -222,8 +219,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 def _trials_by_vcpus(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
     """Pairs of a number of vCPUs and the trial on them, the fewest vCPUs first.
 
-    A trial that is not pinned counts as a trial on all vCPUs. If another trial is pinned to all
-    vCPUs, only the pinned trial is listed.
+    An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all vCPUs.
     """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {

@@ -116,11 +116,10 @@ class TuningOffer:
 class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
-    ``offers`` are sorted by cost; those whose price has a drawback (it is assumed, say) come last.
-    ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has, by machine id,
-    the probability that the machine is the cheapest. ``refused`` has the machines that are left
-    out, with reasons. ``published`` has the published trainings of this model by this method.
-    ``chips`` names every chip on which any training was published.
+    ``offers`` are sorted by cost; those with a drawback (an assumed price, say) come last.
+    ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has each machine's
+    probability of being the cheapest. ``published`` has the published trainings of this model by
+    this method. ``chips`` names every chip on which any training was published.
     """
 
     demand: TrainingDemand
@@ -216,10 +215,7 @@ class TuningMarket:
     def _fastest_layouts(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """The fastest layout on each kind of machine that can train, and refusals of the others.
-
-        Raises InputError if no machine can train.
-        """
+        """Fastest layout on each kind of machine, and refusals; InputError if none can train."""
         places, refused = serving_places(self._catalogue)
         hardware = self._catalogue.hardware.values()
         bare = {machine.name for machine in hardware if not machine.accelerators}

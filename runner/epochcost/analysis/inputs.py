@@ -44,11 +44,10 @@ HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 class _RatiosFile(BaseModel):
     """Our times divided by other frameworks' times.
 
-    ``models`` has ratios for training on a CPU: by model, batch size, threads and PyTorch's mode
-    ("eager" or "compile"). ``gpu`` has ratios for training on a GPU: by model, precision, batch
-    size and PyTorch's mode. ``inference`` has ratios for inference on the CPU named ``cpu``: by
-    model, batch size, threads and runtime. If a model was timed at other sizes than its spec
-    states (256 tokens, say), ``dimensions`` has these sizes: by model and graph dimension.
+    ``models`` is for training on a CPU: by model, batch size, threads and PyTorch's mode ("eager"
+    or "compile"). ``gpu`` is for training on a GPU: by model, precision, batch size and mode.
+    ``inference`` is for inference on ``cpu``: by model, batch size, threads and runtime.
+    ``dimensions`` has, by model, graph dimensions that were timed at other sizes than the spec's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -89,11 +88,9 @@ class SlowerInference:
 class StepRatios:
     """Ratios of our time for a training step to the time in PyTorch's fastest mode.
 
-    ``worst`` has the ratios on a CPU: by model, batch size and threads. Among PyTorch's modes, the
-    fastest gives us the worst ratio. ``gpu`` has the ratios on a GPU: by model, precision and batch
-    size. If a model was timed at other sizes than its spec states (256 tokens, say), ``dimensions``
-    has these sizes: by model and graph dimension. ``slower_inference`` has the models whose
-    inference takes over 5 % longer in our runtime than in another.
+    ``worst`` is for CPUs: by model, batch size and threads. ``gpu`` is by model, precision and
+    batch size. ``dimensions`` has, by model, graph dimensions timed at other sizes than the spec's.
+    ``slower_inference`` has models that take over 5 % longer in our runtime than in another.
     """
 
     worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
@@ -175,8 +172,7 @@ def _slower_inference(file: _RatiosFile) -> Iterator[tuple[str, SlowerInference]
 class StoredResult:
     """A result, its file, and the file's address on the site.
 
-    A result consists of rounds, each measured in a new process. Rounds that other programs
-    disturbed are left out, unless all rounds were disturbed.
+    Rounds that other programs disturbed are left out, unless all rounds were disturbed.
     """
 
     result: Result
@@ -197,11 +193,10 @@ class StoredCeilings:
 class Inputs:
     """A project's specs, results and other records, from which all figures are computed.
 
-    Each sentence in ``problems`` names a file with a problem. ``limits`` has the largest batch
-    sizes that ran, ``trainings`` has trainings on real data, and ``reported`` has runs measured
-    with other tools. The keys of these three are files. ``cache`` is a shared folder of computed
-    values; None disables the cache. Results were read from ``folders``. The folder ``docs`` has the
-    files of ratios and of prediction errors.
+    ``limits`` has the largest batch sizes that ran, ``trainings`` has trainings on real data, and
+    ``reported`` has runs measured with other tools; their keys are files. ``problems`` has
+    sentences on faulty files. ``cache`` is a shared folder of computed values; None disables the
+    cache. Results are read from ``folders``, ratios and prediction errors from ``docs``.
     """
 
     catalogue: Catalogue
@@ -301,9 +296,7 @@ def _declared_machine_by_host(
 ) -> Mapping[str, str]:
     """The id of each host's declared machine, by the fingerprint of the host's hardware.
 
-    A machine is declared if its spec states its CPU and memory, instead of leaving them to be
-    detected. A host with results under several
-    declared machines is left out.
+    A declared machine's spec states CPU and memory. A host with several such machines is left out.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored):
@@ -326,11 +319,7 @@ def _with_declared_machine(
 def _read_sound_records(
     folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
 ) -> dict[Path, SidecarT]:
-    """Read the records of one kind in a folder, by file, and add faults to ``problems``.
-
-    ``fault_of`` returns the reason why a record cannot be used, or None. Records with a reason are
-    left out.
-    """
+    """Read a folder's sound records, by file; add the faults of all others to ``problems``."""
     loaded = load_sidecars(folder, kind)
     faults = [str(fault) for fault in loaded.faults]
     sound: dict[Path, SidecarT] = {}

@@ -51,10 +51,9 @@ class MeasurableCell:
 class CellsValue:
     """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
-    An answer is the choice of the cheapest machine for a model and mode. One measurement may save
-    regret in several answers. ``answers`` is the number of answers whose saving is at least a tenth
-    of the largest saving. ``saved`` is the mean saving of these answers. Both numbers assume that
-    the cells chosen earlier have been measured.
+    An answer is the choice of the cheapest machine for a model and mode. ``answers`` counts the
+    answers that save at least a tenth of the largest saving; ``saved`` is the mean of their
+    savings. Cells chosen earlier count as measured.
     """
 
     cells: tuple[MeasurableCell, ...]
@@ -123,10 +122,7 @@ class _RivalPairs:
         self.revealed_variances = np.zeros(len(self.gaps))
 
     def measurable_pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pair the time of each job's cheapest way with the time of each rival of that way.
-
-        Times are given as indices. A pair is left out unless both of its times are ``measurable``.
-        """
+        """Pairs of ``measurable`` times, as indices: of a job's cheapest way and of a rival."""
         pairs = zip(self.cheapest_times.tolist(), self.rival_times.tolist(), strict=True)
         return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
 
@@ -148,13 +144,11 @@ def steps(
 ) -> Iterator[Step]:
     """Choose the times to measure first, because measuring them saves most regret per dollar.
 
-    Regret is the extra cost of the machine that the current times suggest, compared with the
-    machine that is truly the cheapest. Each step has the indices of one or two times in ``ways``;
-    all steps together have at most ``most``. The iteration ends when no further measurement is
-    expected to save noticeable regret.
-
-    ``dollars`` maps the index of each time that can be measured to the price of its measurement.
-    ``noise`` is the variance of a measured time's relative error.
+    Regret is the extra cost of the machine that the current times suggest, compared with the truly
+    cheapest machine. Each step has the indices of one or two times in ``ways``; all steps together
+    have at most ``most``. The steps end when no measurement saves noticeable regret. ``dollars``
+    has the price of each possible measurement, by index. ``noise`` is the variance of a measured
+    time's relative error.
     """
     rivals, covariance = _RivalPairs(ways), ways.covariance + 0.0
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
@@ -180,11 +174,9 @@ def steps(
 
 
 def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
-    """The regret that each job saves if one of k sets of times is measured, as an array [jobs, k].
+    """Regret [jobs, k] saved by the measurements chosen earlier and one of k sets of times.
 
-    The regret that the measurements chosen earlier save is included. ``new_variances`` [r, k] says
-    by how much each set reduces the variance of the error of each of r gaps. Of the pairs of a job,
-    only the pair that saves most regret counts.
+    ``new_variances`` [r, k] is what each set takes off the error variance of each of r gaps.
     """
     saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
     values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)
@@ -271,10 +263,7 @@ def _best_cell_by_time(
 
 
 def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> JointTimes:
-    """Collect the measured or else predicted times of ``workloads``, with their errors' covariance.
-
-    The error of a measured time is independent of all other errors.
-    """
+    """Measured, else predicted times of ``workloads``; errors of measured times are independent."""
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in workloads if name in models])
     measured = [each for each in observe(inputs, workloads) if each.stack == "onnxruntime"]

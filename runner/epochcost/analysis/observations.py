@@ -173,11 +173,7 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """The machine time to bill for a goal.
-
-        A full training is billed as a job of its own. An epoch or a million inferences is billed as
-        a share of a longer job, without rounding and without machine starts.
-        """
+        """Machine time; goals other than a full training are billed as shares of a longer job."""
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine
@@ -220,10 +216,7 @@ def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[O
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Make an observation of every time measured in non-default settings, such as fp16.
-
-    Observations are in the order of the files. Repeated measurements count once, as in ``observe``.
-    """
+    """Like ``observe``, for the times measured in non-default settings, such as fp16."""
     return tuple(_measured(inputs, None, variants=True))
 
 

@@ -65,10 +65,7 @@ class Odds(Generic[KeyT]):
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
-        """Keys of the ways that may be cheaper than the choice, the likeliest first.
-
-        A way is included if it is cheaper with a probability of at least ``LEAST_ODDS``.
-        """
+        """Ways cheaper than the choice with probability ``LEAST_ODDS`` or more, likeliest first."""
         near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
         return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
 

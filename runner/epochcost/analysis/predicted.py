@@ -105,10 +105,7 @@ class _PredictionTask:
 
 @dataclass(frozen=True, slots=True)
 class _TasksOfDevice:
-    """Predictions to make for GPUs or for CPUs (``tasks``), and the forecaster that makes them.
-
-    ``without`` has the models and machines that get no prediction, with reasons.
-    """
+    """Predictions to make for GPUs or CPUs, and models and machines ``without`` a prediction."""
 
     tasks: Sequence[_PredictionTask]
     forecaster: Forecaster
@@ -170,10 +167,9 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield the predictions to make for GPUs, then the predictions to make for CPUs.
+    """Yield the predictions to make for GPUs, then for CPUs; none without tables of rates.
 
-    Without tables of published rates, there are none. If ``with_programs`` is False, only ONNX
-    Runtime gets predictions, and the frameworks of published benchmarks get none.
+    If ``with_programs`` is False, only ONNX Runtime gets predictions.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -219,10 +215,9 @@ def _reason_why_unpredicted(device_kind: str, profile: Profile | None) -> str:
 
 
 def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
-    """Profiles of the graphs of models, by model id; a profile has operations and memory traffic.
+    """Profiles (operations and memory traffic) of the graphs of models, by model id.
 
-    A model is left out if it is not in the catalogue or has no graph. It is also left out if the
-    operations in its graph cannot be counted, or if its graph has no matrix product.
+    Models that are unknown, that cannot be counted or that have no matrix product are left out.
     """
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
@@ -312,11 +307,9 @@ def _tasks_and_missing_times(
 def _tasks_by_software(
     model: Model, place: Place, work: Question, least_batch: int, program: Program | None
 ) -> Iterator[_PredictionTask]:
-    """Yield the predictions to make for ONNX Runtime and for the framework of ``program``.
+    """Yield the predictions to make for ONNX Runtime (if ``place`` runs it) and for ``program``.
 
-    ``program`` is a published benchmark of a similar model, or None. If ONNX Runtime does not run
-    on the machine, it gets no prediction. Inference in ONNX Runtime on a CPU is predicted for two
-    batch sizes: ``least_batch`` and the batch size of ``work``.
+    Inference in ONNX Runtime on a CPU is predicted at ``least_batch`` and at the batch of ``work``.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
@@ -332,11 +325,7 @@ def _tasks_by_software(
 
 
 def _batch_sizes_by_mode(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """The batch sizes in the model's spec, for each mode whose times can be predicted.
-
-    Training with frozen parameters is left out: the known rates are of training that computes the
-    gradients of all parameters.
-    """
+    """The spec's batch sizes by mode; no known rate fits training with frozen parameters."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes

@@ -72,19 +72,12 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
 
-    To find the errors, the published rates of one accelerator are withheld and predicted from all
-    other rates. This is repeated for each accelerator, generation, model and source.
-
-    - ``all``: errors of all predictions, by what was withheld: accelerators, generations, models or
-      sources.
-    - ``groups``: errors for each single accelerator, generation, model and source that was
-      withheld.
-    - ``classes``: errors with accelerators withheld. There is a group for each source in each mode,
-      and a group for each precision in each mode.
-    - ``ratios``: errors of predicted ratios between the rates of two accelerators, by what was
-      withheld: two accelerators, two generations or one source.
-    - ``shown``: rows for a chart.
-    - ``prices_of``: the day of the newest price.
+    The published rates of one accelerator, generation, model or source are withheld, and predicted
+    from all other rates. ``all`` has the errors of all predictions, by kind of withheld rates.
+    ``groups`` has the errors for each withheld accelerator, generation, model and source.
+    ``classes`` has the errors with accelerators withheld: for each source and mode, and for each
+    precision and mode. ``ratios`` has errors of predicted ratios between two accelerators.
+    ``shown`` has rows for a chart. ``prices_of`` is the day of the newest price.
     """
 
     digest: str
@@ -114,8 +107,7 @@ class Headline:
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
     """Summarize the errors over all published rows; None if there are none.
 
-    By default, each row was predicted without the rates of its own accelerator. ``withheld`` can
-    name other rates that were left out instead: those of the row's generation, model or source.
+    Each row was predicted without the rates of its own ``withheld`` (by default, its accelerator).
     """
     errors = trust.all.get(withheld)
     if errors is None:

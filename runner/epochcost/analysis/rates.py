@@ -51,10 +51,7 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe ``vcpus`` vCPUs of the CPU ``make`` as a device.
-
-    The device's peak rates are proportional to ``vcpus``, whatever the make.
-    """
+    """Describe ``vcpus`` vCPUs of the CPU ``make``; the peak rates depend on ``vcpus`` only."""
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -116,9 +113,7 @@ def gpu_rates(
 ) -> Iterator[Placed]:
     """Yield our measured rates on one GPU of ``hardware``, for models similar to published models.
 
-    A model is similar if its graph needs nearly as many operations and bytes as the graph of a
-    model in ``published``. Recurrent models are left out. Trials are left out if their settings are
-    not the defaults, or if their machine contradicts its spec.
+    Recurrent models, non-default settings and machines that contradict their spec are left out.
     """
     measured = _usable_results(inputs, "cuda")
     results = [result for result in measured if result.hardware == hardware.id]

@@ -111,11 +111,7 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
 
 
 def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJob) -> Observation:
-    """Find the shortest full training on the spec's machine.
-
-    Measured times come before published times, and those before predicted times. Raises InputError
-    if no time is known.
-    """
+    """Shortest measured, else published, else predicted training; InputError if there is none."""
     candidates = [
         observation
         for observation in observations
@@ -134,11 +130,7 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
 
 
 def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
-    """Gigabytes of a model's parameters and optimizer states in fp32.
-
-    Raises InputError if the model has no graph in which the parameters can be counted, or if its
-    spec has no training.
-    """
+    """GB of parameters and optimizer states in fp32; InputError without a graph or a training."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

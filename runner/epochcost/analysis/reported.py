@@ -98,8 +98,7 @@ def _plan_and_hourly_cost(
 ) -> tuple[str, Cost]:
     """The price in words, and the cost of an hour of all GPUs or machines of the run.
 
-    If the reader gave a price per GPU-hour, the cost is that of all GPUs. Otherwise it is that of
-    all machines, at the price plan that the reader chose or else at the machine's usual price.
+    The price is the reader's price per GPU-hour, else of the reader's plan, else the usual price.
     """
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
@@ -118,10 +117,7 @@ def _plan_and_hourly_cost(
 
 
 def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """The numbers of tokens read and written in a run, and the run's seconds.
-
-    If one of the three is unknown, the numbers are those of one second, from the run's rates.
-    """
+    """Tokens read, tokens written and seconds of a run; a second's rates if any is unknown."""
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0

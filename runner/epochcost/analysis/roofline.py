@@ -89,19 +89,13 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Share of the host's measured memory bandwidth that the workload uses at least.
-
-        None without measurements.
-        """
+        """Lower bound of the used share of the host's measured bandwidth; None if not measured."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
     @property
     def of_bandwidth(self) -> float | None:
-        """Share of the spec's memory bandwidth that the workload uses at least.
-
-        None if the spec states no bandwidth.
-        """
+        """Lower bound of the used share of the spec's bandwidth; None if the spec states none."""
         peak = self.roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
@@ -178,10 +172,7 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 def _step_flops_and_bytes(
     model: Model, counted: Arithmetic, observed: Observation
 ) -> tuple[float, float] | None:
-    """Operations of a step, and a lower bound of the bytes that the step reads and writes.
-
-    None if either count is 0, and for training with frozen parameters.
-    """
+    """Flops and fewest bytes of a step; None if unknown, as in training with frozen parameters."""
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):

@@ -149,17 +149,11 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group rows by software stack, and sort the stacks: the stack with the best evidence is first.
+    """Group rows with a time by software stack, and sort the stacks: the best evidence comes first.
 
-    Rows without a time are left out. Each stack is judged by its best row, the first in
-    ``ranking``. Two stacks are compared by these criteria; the first that differs decides:
-
-    1. A best row without a drawback (an assumed price, say) wins.
-    2. A best row with a known precision wins.
-    3. A measured row wins over a published row, and a published row over a predicted row.
-    4. The programs of published times win over ONNX Runtime.
-
-    A stack without a row in ``ranking`` comes last.
+    Stacks are compared by their best row, the first in ``ranking``; a stack without such a row is
+    last. The criteria are, in this order: no drawback (an assumed price, say); a known precision;
+    measured before published before predicted; the programs of published times before ONNX Runtime.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))

@@ -1,13 +1,9 @@
 """Price inference at the rates that were measured under LoadGen, MLPerf's load generator.
 
-LoadGen sends requests in a scenario. In the scenario "server", requests arrive at random times and
-their latency may have a bound. In the scenario "offline", all requests are there at the start.
-`ServingRow` has the cost of a million samples in a scenario.
-
-For a decoder (a language model), LoadGen sends the requests to a serving engine. `ServedDecoder`
-has these measurements and the cost of tokens.
-
-Module ``rows`` prices inference that was timed in full batches, without requests.
+LoadGen sends requests at random times with optional bounds on latency (scenario "server") or all at
+once ("offline"). `ServingRow` has the cost of a million samples in a scenario. `ServedDecoder` has
+the measurements of a decoder (a language model) in a serving engine, and the cost of tokens. Module
+``rows`` prices inference in full batches, without requests.
 """
 
 from __future__ import annotations
@@ -166,18 +162,11 @@ class ServedRate:
     seconds: float
 
     def first_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over all answers, of the time to the first token, in seconds.
-
-        None if fewer than three answers lie beyond the percentile.
-        """
+        """A percentile of the seconds to the first token; None if fewer than three lie beyond."""
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over all answers, of the time per output token, in seconds.
-
-        An answer's time per output token is the mean time of its tokens after the first token. None
-        if fewer than three answers lie beyond the percentile.
-        """
+        """A percentile of answers' mean seconds per further token; None as in ``first_seconds``."""
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:
@@ -274,11 +263,7 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield the measurements at each rate, the lowest rate first.
-
-    The last rate is the highest at which latencies kept their bounds. The other rates were set to
-    given percentages of the last rate.
-    """
+    """Yield measurements at rising rates; the last is the highest rate within latency bounds."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

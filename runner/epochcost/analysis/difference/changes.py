@@ -43,11 +43,9 @@ class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
     ``before`` and ``after`` are the cheapest figures, or None without a known cost. ``wins`` is the
-    probability that the machine of ``after`` costs least. ``wins`` is None if ``after`` is an
-    estimate or if there is no second machine.
-
-    ``measured`` is the cheapest measured figure and the probability that its machine costs least.
-    ``measured`` is None if this machine is the machine of ``after``, if no figure is measured, or
+    probability that the machine of ``after`` costs least; None for an estimate or without a second
+    machine. ``measured`` has the cheapest measured figure and its machine's probability.
+    ``measured`` is None if that machine is the machine of ``after``, if no figure is measured, or
     if ``wins`` is None.
     """
 
@@ -63,11 +61,9 @@ class Winner:
 class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
-    ``costs`` has the changed costs, ``winners`` the changed cheapest choices. ``unsure`` counts
-    jobs that were measured again without a significant change. ``prices`` has sentences on added or
-    removed models, machines and studies, and on changed prices that ``costs`` does not mention.
-    ``added`` and ``removed`` are jobs that are predicted in only one revision. ``problems`` has
-    sentences on unusable files.
+    ``unsure`` counts jobs measured again without significant change. ``prices`` has sentences on
+    new or removed models, machines and studies, and on changed prices outside ``costs``. ``added``
+    and ``removed`` are jobs predicted in only one revision. ``problems`` names unusable files.
     """
 
     before: str
@@ -171,11 +167,7 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """Return the cheapest measured figure, and the probability that its machine costs least.
-
-    Return None if no figure is measured, if the cheapest of all figures is on the same machine, or
-    if ``odds`` is None.
-    """
+    """The field ``measured`` of `Winner`: the cheapest measured figure and its probability."""
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None
@@ -239,11 +231,7 @@ class Publication:
 
 
 def publication(project: Path, since: str) -> Publication:
-    """Find the id of the current commit, and the day of the revision ``since``.
-
-    ``since`` was published before the current commit. If git does not find the current commit,
-    ``reason`` of the returned object says why.
-    """
+    """Describe the current commit and ``since``, the revision that was published before."""
     try:
         head = commit_id(project, "HEAD")
     except EpochcostError as error:

@@ -118,9 +118,8 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
-    """Collect the measured, published and predicted times of a project, and compute their costs.
+    """Collect the times of a project and compute their costs.
 
-    Trainings of large models without such a time get an estimate from the number of operations.
     Raises InputError for a table of published rates that cannot be read.
     """
     catalogue, timed = inputs.catalogue, observe(inputs)
@@ -134,10 +133,7 @@ def priced_revision(label: str, inputs: Inputs) -> Revision:
 
 
 def _git_output(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:
-    """Run git with ``arguments`` in ``folder``, and return its standard output.
-
-    Raises CapabilityError without git, and InputError if the command fails.
-    """
+    """Run git; raises CapabilityError without git, and InputError if the command fails."""
     # Nothing is locked, refreshed or fetched, whatever else runs in the repository.
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     command = ["git", "-c", "core.quotePath=false", *arguments]
@@ -183,10 +179,7 @@ def commit_day(project: Path, revision: str) -> str:
 
 
 def _blob_ids_by_path(project: Path, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the blob id of each file that epochcost reads in a commit.
-
-    Links and files of more than ``MAX_FILE_BYTES`` are left out, as are paths with a part "..".
-    """
+    """Yield each file's path and blob id; omit links, huge files and paths outside the project."""
     listed = _git_output(project, "ls-tree", "-r", "-l", "-z", commit, "--", *_READ)
     for line in filter(None, os.fsdecode(listed).split("\0")):
         about, _, path = line.partition("\t")

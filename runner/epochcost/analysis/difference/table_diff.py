@@ -109,8 +109,7 @@ class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
     A pair has the figures of one job under one price plan, before and after. If one revision lacks
-    the plan, the pair has that revision's figure of the job without a price. If there is no such
-    figure, the pair has None.
+    the plan, the pair has that revision's figure without a price, or else None.
     """
 
     changed: tuple[Pair, ...]
@@ -165,10 +164,7 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
 
 
 def _unmeasured_source(values: Values, kind: str) -> str:
-    """Text that says where an unmeasured figure comes from; empty for a measured figure.
-
-    The text is the kind of the figure, with the published table, software or precision if known.
-    """
+    """The kind and source of an unmeasured figure, in words; empty for a measured figure."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -186,14 +182,8 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    A plan may have several dated prices, each with its own id. The figure at the newest price of a
-    plan is paired with the other revision's figure at the newest price of this plan. If the other
-    revision lacks the plan, the figure is paired with that revision's unpriced figure, or with
-    None if there is no unpriced figure.
-
-    A revision may also have figures at outdated prices. Such a figure is paired with the other
-    revision's outdated figure at the price with the same id. If there is no such figure, the
-    outdated figure is left out.
+    If one revision lacks a plan, its figure without a price completes the pair, or else None.
+    Figures at outdated prices are paired by the id of the price, or left out.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,10 +1,7 @@
 """Compute the cost of a million tokens of each decoder in two revisions.
 
-Machines whose costs cannot have changed between the revisions are left out. If the data behind the
-predictions are the same, only machines whose specs or prices changed remain.
-
-Only predicted times are used. A measured time changes only if a result file changes, and the list
-of changed results names that file.
+Machines whose costs cannot have changed are left out. Only predicted times are used: a measured
+time changes only with its result file, which the list of changed results names.
 """
 
 from __future__ import annotations

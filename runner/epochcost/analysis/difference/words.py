@@ -82,11 +82,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _commonest_names(jobs: Sequence[Job]) -> str:
-    """List the machines and models that occur most often in ``jobs``, with their numbers of jobs.
-
-    At most ``_MOST_NAMED`` are listed, then the number of all other jobs. A job counts only for the
-    first listed name that it has.
-    """
+    """The commonest machines and models with their numbers of jobs; each job counts once."""
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:
         counts = Counter(name for job in left for name in (job.hardware, job.workload))
