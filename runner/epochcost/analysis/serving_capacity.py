@@ -242,10 +242,7 @@ class _LayoutForecast:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine in this layout.
-
-        Its ``draws`` are samples of log(machine time of a request / predicted machine time).
-        """
+        """The capacity, with ``draws`` of log(machine time of a request / predicted time)."""
         first, token, seconds = self.first_token, self.token, self.predicted_seconds
         drawn = self.request_seconds(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -276,8 +273,7 @@ class _LayoutForecast:
 def at_full_load(end: float) -> float:
     """Widen an interval, because full load adds uncertainty to a predicted time.
 
-    ``end`` is the interval's low or high end, divided by the mean. The result is the end of the
-    wider interval, also divided by the mean.
+    ``end`` and the result are the old and the new low or high end, divided by the mean.
     """
     width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
     return math.exp(math.copysign(width, math.log(end)))

@@ -112,26 +112,17 @@ class TokenAnswer:
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
-        """The cheapest offer of each machine, the cheapest machine first.
-
-        Offers whose price has a drawback (it is assumed, say) come last.
-        """
+        """The cheapest offer of each machine, by cost; prices with a drawback come last."""
         return first_by(self.offers, name_of)
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """Machines and APIs, cheapest first.
-
-        Those whose price has a drawback (it is assumed, say) come last.
-        """
+        """Machines and APIs by cost; those whose price has a drawback (assumed, say) come last."""
         return in_order((*self.machines, *self.apis))
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The cheapest machine whose price has no drawback, such as being assumed.
-
-        If every price has a drawback, this is the cheapest machine of all. None without machines.
-        """
+        """The cheapest machine, if possible at a price without drawback; None without machines."""
         return next(iter(self.machines), None)
 
     @property
@@ -153,9 +144,8 @@ class TokenAnswer:
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
         """For each machine or API in ``ways``, the probability that it is the cheapest.
 
-        Machines and APIs whose price has a drawback (it is assumed, say) are left out, unless all
-        have one. The first of ``ways`` that is not left out is the result's ``choice``, with which
-        the others are compared. None if ``ways`` is empty.
+        Those whose price has a drawback (it is assumed, say) are left out, unless all have one. The
+        result's ``choice`` is the first that is not left out. None if ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -190,10 +180,7 @@ def name_of(way: Way) -> str:
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Sort machines and APIs by cost.
-
-    Those whose price has a drawback (it is assumed, say) come last.
-    """
+    """Sort machines and APIs by cost; those whose price has a drawback come last."""
     return tuple(sorted(ways, key=_cheapest_first))
 
 
@@ -218,11 +205,7 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """The forecaster of prefill and decode times that the constructor received.
-
-        If it received none, a `ServingForecaster` that learns from published token rates. The first
-        access reads the project's tables of these rates.
-        """
+        """The constructor's forecaster; by default, one that learns from published token rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 
@@ -354,11 +337,7 @@ def _no_answer_message(answer: TokenAnswer) -> str:
 
 
 def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
-    """State why a timed decoder cannot answer the requests.
-
-    If there are ``slow_capacities``, all of them exceed the latency bounds. If there are none, the
-    decoder was not timed at the requests' lengths.
-    """
+    """Refuse a decoder as too slow or, without ``slow_capacities``, not timed at these lengths."""
     where = f"{timed.machine.name} in {timed.precision}"
     if slow_capacities:
         times = [(float(each.first.mean), float(each.token.mean)) for each in slow_capacities]

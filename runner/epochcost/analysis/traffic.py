@@ -39,26 +39,18 @@ _COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
 
 @dataclass(frozen=True, slots=True)
 class DeviceTiming:
-    """Predicted times of serving a decoder on devices of one kind, with one serving software.
+    """Predicted seconds of serving a decoder on devices of one kind, with one serving software.
 
-    ``layouts`` says for which machines these times hold, and how many devices a copy of the model
-    uses. All times are in seconds.
-
-    A decoding step adds a token to each of c sequences:
-
-    - ``step``: times of a step with empty caches, for c = 1, 2, 4, ... sequences.
-    - ``cached``: time that each token in the cache, of any sequence, adds to a step.
+    A decoding step of c sequences takes ``step`` with empty caches, for c = 1, 2, 4, ... Each token
+    in the cache of any sequence adds ``cached``.
 
     While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
-    ``read[0]`` + ``read[1]`` n + ``read[2]`` n². Two times depend on p(n):
+    ``read[0]`` + ``read[1]`` n + ``read[2]`` n². The first token of the request with this prompt
+    takes ``first[0]`` + ``first[1]`` p(n). If c > 1, an answer takes ``once`` + c p(n) longer than
+    its decoding steps, because the server reads c new prompts in the meantime.
 
-    - The request with this prompt waits ``first[0]`` + ``first[1]`` p(n) for its first token.
-    - If c > 1, an answer takes ``once`` + c p(n) longer than its decoding steps. The server reads c
-      new prompts in the meantime, because a new request replaces each request that ends. ``once``
-      is the part of this delay that does not depend on c and n.
-
-    ``spread`` has the low and the high end of three intervals, each divided by the mean. The
-    intervals are for the first token, for a token if c = 1, and for a token if c > 1.
+    ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
+    token, for a token if c = 1, and for a token if c > 1.
     """
 
     layouts: tuple[Layout, ...]

@@ -187,10 +187,7 @@ def _format_warning(
 
 
 def _missing_package_message(error: ModuleNotFoundError) -> str:
-    """A message that says how to install the missing package.
-
-    Raises ``error`` again if the missing module belongs to epochcost or onnxstep.
-    """
+    """How to install the missing package; raises ``error`` again if the package is our own."""
     if (error.name or "").startswith(("epochcost", "onnxstep")):
         raise error
     return (

@@ -84,10 +84,8 @@ def _require_site_packages() -> None:
 def _site_configuration() -> Path:
     """Path of the project's MkDocs configuration; outside a project, of the bundled configuration.
 
-    Outside a project, the function also sets two environment variables. EPOCHCOST_CACHE puts
-    the cache of charts into the current folder. GIT_CEILING_DIRECTORIES keeps Git from finding a
-    repository above the bundled project. Raises InputError if the current folder has specs, but no
-    MkDocs configuration.
+    Outside a project, the function also sets environment variables for the charts and for Git.
+    Raises InputError if a project has no MkDocs configuration.
     """
     if _CONFIG.is_file():
         return _CONFIG

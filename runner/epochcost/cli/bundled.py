@@ -78,9 +78,5 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 
 
 def results_to_read(folder: Path) -> Path:
-    """The folder from which a command reads results.
-
-    If ``folder`` is the default value of ``--results``, this is the results folder in the project
-    that `project_to_read` returns; else it is ``folder`` itself.
-    """
+    """``folder``, or the results folder of `project_to_read` if ``folder`` is the default."""
     return project_to_read() / folder if folder == RESULTS else folder

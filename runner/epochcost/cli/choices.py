@@ -1,8 +1,4 @@
-"""Options and output that are common to the commands that list machines by cost.
-
-The functions parse a deadline and a budget, print the table of machines, and say which machines
-were left out and why.
-"""
+"""Options and output that are common to the commands that list machines by cost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`epochcost launch`: run the trials of studies on other machines, by SSH, on Slurm or in a cloud.
-
-A study is a spec that declares trials; a trial measures one model in one configuration.
-"""
+"""`epochcost launch`: run trials of studies on other machines, by SSH, on Slurm or in a cloud."""
 
 from __future__ import annotations
 
@@ -188,10 +185,9 @@ def _reach(catalogue: Catalogue, target: Target) -> Engine:
 def _checked_engines(
     catalogue: Catalogue, targets: Sequence[Target]
 ) -> tuple[list[Engine], list[str]]:
-    """Make for each target the `Engine` that runs jobs there, and check that the target is usable.
+    """Return the engines of all targets, and a line for each target that is not usable.
 
-    Return all engines, and a line for each target that is not usable. Raises InputError if the
-    prices of the targets are in different currencies.
+    Raises InputError if the prices of the targets are in different currencies.
     """
     engines = [_reach(catalogue, target) for target in targets]
     currencies = sorted({engine.tariff.price.currency for engine in engines})
@@ -224,11 +220,7 @@ def _currency(engines: Sequence[Engine]) -> str:
 def _most_valuable_cells(
     inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], limit: int
 ) -> list[Cell]:
-    """Choose at most ``limit`` trials or sweeps to measure, and print why.
-
-    A cell is a trial or a sweep on a kind of machine. The function chooses the cells whose
-    measurement is expected to help most, per dollar, to find the cheapest machine.
-    """
+    """Choose the cells that help most, per dollar, to find the cheapest machine, and print why."""
     dollars = _highest_cell_costs(engines)
     measurable = {
         MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells

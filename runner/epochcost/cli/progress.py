@@ -112,10 +112,7 @@ def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
 
 
 def _patience_words(extra_seconds: float | None) -> str:
-    """Words such as ", added for precision; 90 s of --patience left", to end a progress line.
-
-    Empty if ``extra_seconds`` is None, because the round was planned.
-    """
+    """The end of a line about a round added for precision; empty if ``extra_seconds`` is None."""
     if extra_seconds is None:
         return ""
     return f", added for precision; {seconds(extra_seconds)} of --patience left"
@@ -129,10 +126,7 @@ def kept_words(event: Failed) -> str:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a callback that updates a progress bar while the memory of models is computed.
-
-    The bar shows for how many models the memory is known. Only a terminal shows the bar.
-    """
+    """Yield a callback that shows on a terminal for how many models the memory is known."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

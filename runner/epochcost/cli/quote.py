@@ -79,10 +79,7 @@ class PriceOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Bill:
-    """A bill (``quote``), the use of machines that it bills, and the plan or hourly rate in words.
-
-    ``price`` is None if the bill is at an hourly rate.
-    """
+    """The bill of a use of machines; ``price`` is None if the bill is at an hourly rate."""
 
     quote: Quote
     usage: Usage

@@ -39,10 +39,8 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The cost of a month as a function of the owned machine's hours of use.
 
-    ``fixed`` is paid even without use. Each hour of use adds ``per_hour``. For a rented machine,
-    ``per_hour`` is the cost of doing the work that the owned machine does in an hour.
-
-    A discount for sustained use divides each ``term_hours`` hours of use into ``len(shares)`` equal
+    ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
+    does in an hour. A discount for sustained use divides each ``term_hours`` of use into equal
     parts. An hour in part i costs ``shares[i]`` × ``per_hour``. Without a discount, ``shares`` is
     empty.
     """

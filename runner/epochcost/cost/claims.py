@@ -1,6 +1,4 @@
-"""Recompute numbers that sources such as papers publish, and compare the results with them.
-
-Before the comparison, a recomputed number is rounded to the digits that the source prints.
+"""Recompute numbers that sources such as papers publish, and compare them, rounded as printed.
 
 Each source has one function. The function's docstring says how the source's numbers follow from the
 published times and prices.

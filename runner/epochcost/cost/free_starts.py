@@ -1,12 +1,9 @@
-"""Expected number and time of the machine runs of a job that the provider does not bill.
+"""Expected number and time of free starts: a job's machine runs that the provider does not bill.
 
 A machine's run lasts from its start until an interruption or the job's end. Under some plans, a run
-is free if the provider takes the machine back within F seconds after its start. The names in this
-module call such a run a free start.
-
-Let r be the rate of interruptions, and t the time from the machine's start to the job's end. Then
-the run is free with the probability 1 - exp(-r min(t, F)). Call the functions within
-`exact_arithmetic`.
+is free if the provider takes the machine back within F seconds. If r is the rate of interruptions
+and t the time from the start to the job's end, the probability is 1 - exp(-r min(t, F)). Call the
+functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -67,11 +64,7 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 
 
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
-    """Expected number and time of the unbilled restarts of a job with checkpoints at intervals.
-
-    An interruption loses the work since the last checkpoint. A stretch is the work between two
-    checkpoints. The result is a sum over all stretches.
-    """
+    """The free restarts of a job with checkpoints, as a sum over the stretches between them."""
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
     length, saves = job.interval + job.save, job.saves
@@ -92,10 +85,7 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
-    """Expected number and time of the unbilled restarts of a job that loses no work.
-
-    The result is an integral over all seconds of the work.
-    """
+    """The free restarts of a job that loses no work, as an integral over the work's seconds."""
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -1,8 +1,7 @@
 """Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
 
-A formula that gets numbers returns a number. A function whose name ends in ``_program`` calls
-formulas with symbols, which record each operation (see `cost.tracing`). The function returns the
-recorded formulas as a program for the browser.
+Given numbers, a formula returns a number. The functions named ``*_program`` give symbols (see
+`cost.tracing`) to formulas, and return a program for the browser.
 """
 
 from __future__ import annotations

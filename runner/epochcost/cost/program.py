@@ -137,11 +137,7 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _FormulaWriter:
-    """Converter of formulas (see `cost.tracing`) to the JSON of a program.
-
-    A formula that occurs several times is written only once, under a new name in ``values``. The
-    other formulas then contain the name instead of the formula.
-    """
+    """Converter of formulas to JSON; ``values`` names the formulas that occur several times."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}

@@ -1,12 +1,7 @@
 """Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
-A price plan may have these hourly charges:
-
-- the price of the machine (the plan's ``amount``),
-- the payments of a commitment to rent machines for a whole term, used or not,
-- the prices of components, which are charged in addition, such as a GPU,
-- premiums, which are percentages of the other charges.
-
+The hourly charges are the price of the machine, the payments of a commitment (whether used or not),
+the prices of components such as a GPU, and premiums, which are percentages of the other charges.
 For the discount for sustained use, a month has 730 hours and begins with the job. Call the
 functions within `exact_arithmetic`.
 """
@@ -217,11 +212,10 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """How many seconds at full price the discount for sustained use takes off the bill of a run.
+    """Seconds at full price that the discount for sustained use takes off the bill of a run.
 
-    A job has ``runs`` successive runs of ``seconds`` each. The discount of the whole job is divided
-    equally among the runs. ``shares`` are as in `full_price_time`. Without ``shares``, the result
-    is 0.
+    The discount of a job, which has ``runs`` successive runs of ``seconds`` each, is divided
+    equally among the runs. ``shares`` are as in `full_price_time`, or empty without a discount.
     """
     if not shares:
         return _ZERO
@@ -234,9 +228,8 @@ def job_lines(
 ) -> Iterator[Line]:
     """All lines of the bill of a job whose used and billed times are in ``schedule``.
 
-    A charge per gigabyte-month (of a disk, say) may have a billing rule of its own. ``lay_out``
-    computes the job's schedule under that rule, and the charge is for the billed time of that
-    schedule.
+    ``lay_out`` computes the job's schedule under another billing rule, which a charge per
+    gigabyte-month (of a disk, say) may have.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
@@ -288,11 +281,7 @@ def hourly_lines(
 def _billed_totals_after_work(
     schedule: Schedule, discounted: Decimal
 ) -> Iterator[tuple[str, Decimal]]:
-    """Yield a label and the billed seconds so far for each part of the bill after the work.
-
-    The parts are start-up, checkpoints, repeated work, restarts, free time, rounding and discount.
-    The seconds so far include the work and all earlier parts.
-    """
+    """Yield a label and the billed seconds so far for each part of the bill after the work."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

@@ -60,10 +60,9 @@ def shared_schedule(used_seconds: Decimal) -> Schedule:
 def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """The schedule of a job without interruptions.
 
-    If the plan limits a machine's lifetime, the job runs on as few machines in succession as the
-    limit allows. Each machine needs the start-up time. Each machine after the first also needs the
-    restart time, and each machine but the last saves a checkpoint. Raises InputError if a lifetime
-    leaves no time to work.
+    If the plan limits a machine's lifetime, the job runs on the fewest possible machines in
+    succession. Each further machine adds a start-up, a restart and a checkpoint. Raises InputError
+    if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -156,10 +155,8 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
 
-    To get a quantile instead of the mean, the caller scales the rework and interruptions in
-    ``time``. ``restart_factor`` then scales the time of restarts. It also scales the time that is
-    free if the provider takes a machine back shortly after its start. If the job saves checkpoints
-    only when an interruption is announced, the factor also scales the time of checkpoints.
+    For a quantile, the caller scales rework and interruptions in ``time``, and ``restart_factor``
+    scales the seconds of restarts, free starts and checkpoints saved on notice.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

@@ -116,10 +116,8 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    A condition on symbols is neither true nor false yet. In this case, both functions are called,
-    and the result is what they agree on. Each number on which they do not agree becomes the formula
-    "if" of the condition and both numbers. Items of tuples and fields of dataclasses are compared
-    one by one.
+    For a condition on symbols, both functions are called. Each number in which their results differ
+    becomes the formula "if", also in items of tuples and fields of dataclasses.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -142,18 +140,12 @@ def _either(condition: Condition, then: Any, otherwise: Any) -> Any:
 
 
 def maximum(first: Decimal, second: Decimal) -> Decimal:
-    """The larger of two numbers.
-
-    If one of them is a symbol or a formula, the result is the formula "max" of both.
-    """
+    """The larger of two numbers; for a symbol or a formula, the formula "max" of both."""
     return _extreme("max", first >= second, first, second)
 
 
 def minimum(first: Decimal, second: Decimal) -> Decimal:
-    """The smaller of two numbers.
-
-    If one of them is a symbol or a formula, the result is the formula "min" of both.
-    """
+    """The smaller of two numbers; for a symbol or a formula, the formula "min" of both."""
     return _extreme("min", first <= second, first, second)
 
 

@@ -104,9 +104,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 class _BoundTrial:
     """A trial with its model's graph, in which all shapes are fixed to the sizes of the trial.
 
-    ``carried`` are the values that each execution of the graph passes to the next. ``folder`` is
-    for the job's files. ``room_bytes`` limits the memory of all batches together; None means no
-    limit.
+    ``room_bytes`` limits the memory of all batches together; None means no limit.
     """
 
     trial: Trial

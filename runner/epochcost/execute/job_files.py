@@ -124,10 +124,9 @@ def in_precision(
 
 
 def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the graph whose nodes read tensors directly, not through a sequence of tensors.
+    """The graph, in which nodes read tensors directly, not through a sequence of tensors.
 
-    A node stays unchanged if the tensors of its sequence are unknown. A graph that makes no
-    sequences is returned without a copy.
+    A node stays unchanged if the tensors of its sequence are unknown.
     """
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph

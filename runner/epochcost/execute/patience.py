@@ -33,8 +33,7 @@ def look_at_host() -> Conditions:
 def disturbance(change: Conditions, cpus: int) -> str | None:
     """Describe the CPU time that other programs or the hypervisor take; None if it is little.
 
-    An example is "other programs keep 3.0 of 8 CPUs busy". ``change`` is the difference between
-    two readings of the system's counters. ``cpus`` is the number of the machine's CPUs.
+    ``change`` is the difference between two readings of the system's counters.
     """
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:

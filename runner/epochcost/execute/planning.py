@@ -70,10 +70,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _compute_capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of GPU number ``device``; without any GPU, that of the machine's spec.
-
-    None if the capability is unknown, or if there are GPUs but none of that number.
-    """
+    """The compute capability of GPU ``device``, or of ``machine`` without GPUs; None if unknown."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -263,8 +260,7 @@ def _plan_measurable_trials(
 ) -> Plan:
     """Plan the trials that a machine can measure and that fit into its memory.
 
-    ``hosts`` describes the machine once for each study, because only some studies may be able to
-    use CUDA. ``room`` has the bytes of memory by provider; None means the memory of this machine.
+    ``hosts`` has an entry for each study. ``room`` is in bytes; None means this machine's memory.
     """
     models = {model for study in studies for model in study.models}
     graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)

@@ -46,11 +46,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's memory by batch size; empty if it cannot be counted at one of ``batch_sizes``.
-
-    For example, the graph may be unreadable, or counting may need more memory than this machine
-    has.
-    """
+    """A model's memory by batch size; empty if it cannot be counted at one of ``batch_sizes``."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:

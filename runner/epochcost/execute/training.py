@@ -266,10 +266,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _training_digest(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """Digest of the model, data and settings that affect the weights or when the training stops.
-
-    The seed is left out.
-    """
+    """Digest of the model, data and settings (without the seed) that affect a training's result."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],

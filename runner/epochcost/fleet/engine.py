@@ -71,10 +71,6 @@ class Engine:
     This class serves a machine that exists already. If ``held``, the machine is paid for from its
     start until it is given back, else only while a job runs. A job's name has only letters, digits
     and hyphens.
-
-    ``tools`` are the programs that the target must have. ``job_script`` is the template of a job's
-    script, in which ``{watch}`` stands for the lines that run `epochcost` and store its exit code.
-    ``run_options`` are more arguments for `epochcost`.
     """
 
     held: ClassVar[bool] = True
@@ -121,9 +117,8 @@ class Engine:
     def poll(self, job: str) -> JobState:
         """Ask the target for the state of a job.
 
-        This method runs the shell script ``state_script`` on the target. The script prints
-        "running", the exit code of an ended job, or Slurm's state and reason. If the job neither
-        runs nor has left an exit code, the script prints "lost".
+        ``state_script`` prints "running", the exit code of an ended job, Slurm's state and reason,
+        or "lost" if the job ended without an exit code.
         """
         word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
         if word == "PENDING":

@@ -1,7 +1,6 @@
-"""Run the stations of `epochcost launch`; a station measures trials on a machine.
+"""Run the stations of `epochcost launch`, one at a time on each machine.
 
-Stations of the same machine run one after the other. Different machines work at the same time. An
-interruption ends all stations.
+A station measures trials on a machine. An interruption ends all stations.
 """
 
 from __future__ import annotations
@@ -27,18 +26,14 @@ def measure_all(
     reach: Callable[[Target], Engine],
     run: Callable[[Sequence[Waits]], None],
 ) -> tuple[Station, ...]:
-    """Measure the trials and sweeps of a launch on all targets at once.
+    """Measure the trials and sweeps of a launch on all targets at once; returns the stations.
 
-    Returns the stations, which have counts of measured trials and reasons of failures.
+    First, this function gives back the machines that a killed launch left running. If ``engines``
+    has no engine for a machine's target, or if the target was edited since, ``reach`` makes the
+    engine. If a machine cannot be given back, its station measures nothing.
 
-    First, this function gives back the machines that a killed launch left running. It uses the
-    engine in ``engines`` that accesses the machine's target. If there is none, or if the target was
-    edited since, ``reach`` makes an engine for the target as it was. If a machine cannot be given
-    back, its station measures nothing.
-
-    Then ``run`` gets a list with an iterator for each machine. An iterator measures on its machine
-    and yields the seconds to wait before its next step. ``run`` must exhaust or close all
-    iterators.
+    ``run`` gets an iterator for each machine, which measures and yields the seconds to wait before
+    its next step. ``run`` must exhaust or close all iterators.
     """
     stations: dict[str, Station] = {}
     machines: defaultdict[str | None, list[Station]] = defaultdict(list)
