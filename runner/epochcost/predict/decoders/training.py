@@ -58,7 +58,7 @@ class Efficiencies(NamedTuple):
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
-    - ``attention``: reached share of the rate in ``Amounts``, divided by ``products``.
+    - ``attention``: reached share of the rate in ``Amounts.attention``, divided by ``products``.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes moved for each activation; ``numbers`` in ``Amounts`` says how many count.
     - ``balance``: exponent of ``Amounts.balance`` in the time of matrix products.
@@ -203,10 +203,10 @@ class Amounts(NamedTuple):
     - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
     - ``moved``: sending the weights over the link between devices.
 
-    ``layers`` counts passes through layers per token of a device's batch, 0.3 each in compiled
-    software. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an A100's.
-    ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or 0. ``doublings`` is log2 of
-    ``devices``.
+    ``layers`` counts passes through layers per token of a device's batch; a pass in compiled
+    software counts as 0.3. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
+    A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or 0. ``doublings`` is log2
+    of ``devices``.
     """
 
     products: float
