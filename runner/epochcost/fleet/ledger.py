@@ -111,10 +111,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether the time ``until`` of every lease has passed.
-
-        If so, no station is measuring, so it is useless to wait for the money that others reserved.
-        """
+        """Whether ``until`` of all leases has passed, so that waiting frees no reserved money."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
@@ -129,11 +126,7 @@ class Ledger:
             return True
 
     def settle(self, station: str, bill: Decimal) -> None:
-        """Remove the lease of ``station``, and add ``bill`` to the sum of its target's bills.
-
-        A lease reserves money for the machine on which a station measures. A target is the spec of
-        such a machine. ``bill`` is the actual cost of the machine.
-        """
+        """Remove the lease of ``station``, and add ``bill`` to the sum of its target's bills."""
         with self._lock:
             leases = dict(self.entries.leases)
             target = leases.pop(station).target.id

@@ -76,8 +76,7 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
     """Make a target that SkyPilot rents at ``price``.
 
-    None if the price is too old, doubtful or of another plan than on-demand and spot. Also None if
-    SkyPilot cannot rent the machine, or if it has no GPU with a known compute capability.
+    None for an unsuitable machine, or a price that is old, doubtful or neither on-demand nor spot.
     """
     firm = price.plan in ("on-demand", "spot") and not price.doubt
     recent = (today() - price.as_of).days <= _OLDEST_DAYS

@@ -144,10 +144,7 @@ class Station:
         return None
 
     def _reserve_money(self, cell: Cell) -> bool:
-        """Reserve money for a job that measures ``cell``; returns False if too little is left.
-
-        The reservation is the job's highest possible cost, stored in the ledger as a lease.
-        """
+        """Reserve the highest possible cost of measuring ``cell``; False if too little is left."""
         target, now = self.engine.target, self.launch.clock()
         since = self._lease.since if self._lease else now
         lease = Lease(

@@ -1,9 +1,8 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor's memory is in use until no later node reads it. A node reads it through the tensor itself,
-through a view of the tensor, or through a result that was written over the tensor. The estimate is
-the peak of the memory in use, times a factor, because ONNX Runtime's arena allocator holds more
-than the tensors need. Weights, inputs and outputs do not count.
+A tensor's memory is in use until no later node reads the tensor, a view of it, or a result written
+over it. The estimate is the peak of this memory, times a factor, because the arena allocator holds
+more than the tensors need. Weights, inputs and outputs do not count.
 """
 
 from __future__ import annotations
@@ -99,10 +98,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _BufferLifetimes:
-    """The first and the last step in which each buffer is in use, by the buffer's name.
-
-    Several values may share a buffer. A step is the index of a node in the execution order.
-    """
+    """Indices of the first and last node that use a buffer; several values may share a buffer."""
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.first_step: dict[str, int] = {}

@@ -16,14 +16,11 @@ PASSES_PER_STEP = 3
 class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
-    A multiplication and an addition are two ``flops``. ``matrix_flops`` counts only the matrix
-    products among them, and ``recurrent_flops`` only the recurrent layers.
-
-    ``products`` is the number of nodes whose operations count in ``flops``, such as matrix products
-    and convolutions. ``moved`` is how many numbers these nodes read and write, without parameters.
-    ``moved_by_grouped`` counts only the grouped convolutions among these nodes.
-    ``moved_by_others`` is how many numbers all other nodes read and write. It leaves out nodes that
-    runtimes compute without extra memory traffic, such as reshapes and activations.
+    A multiplication and an addition are two ``flops``. ``matrix_flops`` counts only matrix
+    products, and ``recurrent_flops`` only recurrent layers. ``products`` is the number of nodes
+    with ``flops``. ``moved`` is how many numbers they read and write, without parameters, and
+    ``moved_by_grouped`` is the part for grouped convolutions. ``moved_by_others`` is the same for
+    all other nodes, except those without extra memory traffic, such as reshapes and activations.
     """
 
     flops: float

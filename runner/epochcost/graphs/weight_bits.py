@@ -53,13 +53,12 @@ class _WeightProduct:
 
 
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
-    """Copy a model; in the copy, MatMulNBits nodes compute matrix products with weights in 4 bits.
+    """Copy a model so that MatMulNBits nodes compute its matrix products with weights in 4 bits.
 
-    In ``model``, each weight must be a graph input without a stored value. In the copy, two graph
-    inputs replace a weight: one has its 4-bit codes, the other its scales. A product stays in fp32
-    if the weight's inner axis is not a multiple of 32. With ``integer_activations``, ONNX Runtime's
-    MatMulNBits kernel rounds activations to 8 bits, block by block. Raises ModelError for a model
-    with experts, or if no matrix product can be quantised.
+    In ``model``, each weight must be a graph input without a stored value. In the copy, a weight's
+    codes and scales are two graph inputs. A product stays in fp32 if the weight's inner axis is not
+    a multiple of 32. With ``integer_activations``, the nodes round activations to 8 bits, block by
+    block. Raises ModelError for a model with experts, or if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
         raise ModelError("int4: expected no experts in the graph: measure this model in fp32")

@@ -1,9 +1,8 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
 Each parameter becomes a graph input. The file keeps the standard deviation of the parameter's
-values, and trials draw random values with this standard deviation. If all values of a parameter are
-equal, the file keeps this value, and trials set the whole parameter to it. Constants that are not
-parameters stay in the file.
+values, with which trials draw random values. If all values are equal, the file keeps this value,
+and trials use it. Other constants stay in the file.
 """
 
 from __future__ import annotations

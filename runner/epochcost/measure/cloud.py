@@ -110,10 +110,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """Find this machine's cloud and instance type.
-
-    Returns them and None, or None and the reason why they are unknown.
-    """
+    """Find this machine's cloud instance; returns a pair as ``ask_cloud`` does."""
     cloud = suspected_cloud(dmi, hypervisor)
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"

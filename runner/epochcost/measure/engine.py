@@ -237,11 +237,7 @@ def _cpu_placement(model: onnx.ModelProto) -> Placement:
 
 
 def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> dict[str, Any]:
-    """The engine's configuration for a decoder, in the form of its JSON file.
-
-    The lengths of answers are not part of it, because each request states the length of its answer
-    (see ``DecoderEngine.begin``).
-    """
+    """The content of the engine's configuration file; requests state the lengths of answers."""
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

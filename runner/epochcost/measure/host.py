@@ -32,14 +32,11 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    All times are in seconds, and a missing counter is None. ``at`` is the time of the reading.
-    ``working`` is the time in which CPUs ran programs or the kernel, summed over the CPUs.
-    ``waiting`` is the sum of all other time of the CPUs: without work, waiting for a disk, or
-    taken by the hypervisor. The last part is also counted alone, in ``steal``.
-
-    ``own_seconds`` is the CPU time of the trial's worker and of its parent process. ``frozen`` is
-    the time for which a CPU quota has stopped them. ``throttled`` counts how often heat lowered a
-    clock.
+    All times are in seconds, and a missing counter is None. ``working`` is the time in which CPUs
+    ran programs or the kernel, and ``waiting`` is all other time; both are sums over the CPUs.
+    ``steal`` is the part of ``waiting`` that the hypervisor took. ``own_seconds`` is the CPU time
+    of the trial's worker and of its parent process. ``frozen`` is the time for which a CPU quota
+    has stopped them. ``throttled`` counts how often heat lowered a clock.
     """
 
     at: float
@@ -90,10 +87,7 @@ def _machine_seconds_by_kind() -> Mapping[str, float]:
 
 
 def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds of ``cpus`` by kind, such as user and idle.
-
-    Empty if the system does not count the seconds of each of these CPUs separately.
-    """
+    """CPU seconds of ``cpus`` by kind; empty if the system does not count each CPU separately."""
     try:
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):

@@ -44,12 +44,9 @@ class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
     ``relative_half_width`` is half the width of the mean's 95 % confidence interval, divided by the
-    mean. Sampling ends at this precision, but not before ``minimum_samples``, ``minimum_seconds``
-    and ``minimum_share`` of ``budget_seconds`` are reached.
-
-    If the mean never becomes so precise, sampling ends after ``most_samples``, or when the
-    ``budget_seconds`` are spent. The warm-up's time counts towards ``budget_seconds``; its steps
-    are no samples.
+    mean. Sampling ends at this precision if all minima are reached, else after ``most_samples`` or
+    ``budget_seconds``. The warm-up's time counts towards ``budget_seconds``, its steps are no
+    samples. ``minimum_share`` is a share of ``budget_seconds``.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -129,13 +126,11 @@ class JobFiles(_Frozen):
     trial. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs that follow a schedule;
     after the end, the last value stays. ``initial`` is an .npz with some parameters. Others are
     drawn with the job's seed, as the metadata of ``graph`` says. In inference, a parameter without
-    a value is an error. ``carried`` are the values that each step passes to the next. ``outputs``
-    are other outputs to read, such as the loss. ``reference`` is the same work in fp32, to check
-    the outputs; None if the trial is in fp32, or if a serving engine runs ``graph``.
+    a value is an error. ``outputs`` are the outputs to read, without carried values. ``reference``
+    is the same work in fp32; None if the trial is in fp32 or a serving engine runs ``graph``.
 
-    ``serving`` is None for trials that time steps. If it is a `ServingFiles`, LoadGen asks for
-    single examples: the arrays in ``batches`` are ``[examples, ...]``, and ``graph`` takes the
-    largest batch. If it is an `AskedDecoder`, that class describes ``graph`` and ``batches``.
+    ``serving`` is None for trials that time steps. With `ServingFiles`, the arrays in ``batches``
+    are ``[examples, ...]``, and ``graph`` takes the largest batch. See also `AskedDecoder`.
     """
 
     graph: Path

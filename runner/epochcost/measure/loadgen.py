@@ -58,13 +58,9 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """Settings for a run of LoadGen.
 
-    ``queries_per_second`` is the rate of arrivals. ``examples`` is the number of examples.
-    ``percentile`` is a share below 1. The latency at this percentile may be at most
-    ``bound_seconds``.
-
-    If ``token_bound_seconds`` is set, there are two latencies: ``bound_seconds`` bounds the time to
-    the first token, and ``token_bound_seconds`` the time per further token. If ``trace`` is set,
-    LoadGen logs every sample.
+    ``queries_per_second`` is the rate of arrivals. The latency at ``percentile``, a share below 1,
+    may be at most ``bound_seconds``. If ``token_bound_seconds`` is set, it bounds the time per
+    further token, and ``bound_seconds`` the time to the first token. ``trace`` logs every sample.
     """
 
     scenario: LoadScenario
@@ -212,9 +208,7 @@ _SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 class LoadGenLog:
     """The parsed log of a LoadGen run.
 
-    ``values`` are the log's values by key, such as "result_validity". ``summary``, ``detail`` and
-    ``trace`` are the contents of LoadGen's files of these names. ``latencies`` has the latency of
-    each sample in the trace, in nanoseconds; empty if LoadGen wrote no trace.
+    ``values`` has keys such as "result_validity". ``latencies`` (ns) are empty without a trace.
     """
 
     values: dict[str, Any]
@@ -337,9 +331,7 @@ class LoadGenTrial(ABC):
         """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
 
         Returns whether a longer run kept the bound. Rates and ``capacity`` are in samples a second.
-        Short runs try no rate below ``lowest_rate``. The first longer run has ``first_share`` of
-        the found rate. While a longer run exceeds the bound, the next has ``factor`` times its
-        rate.
+        Longer runs begin at ``first_share`` of the found rate; ``factor`` lowers the next rate.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, lowest_rate)

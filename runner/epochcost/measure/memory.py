@@ -132,10 +132,7 @@ def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) ->
 
 
 def was_oom_killed(before: int | None, after: int | None) -> bool | None:
-    """Whether the kernel killed a process for lack of memory between two counts of such kills.
-
-    The counts are results of ``oom_kill_count``. None if a count is unknown.
-    """
+    """Whether ``oom_kill_count`` grew, so a process was killed; None if a count is unknown."""
     return None if before is None or after is None else after > before
 
 

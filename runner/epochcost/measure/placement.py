@@ -248,13 +248,7 @@ def _prove_half(
 def _undeclared_fp32_nodes(
     fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The nodes of ``fp32_nodes`` that should not compute in fp32.
-
-    Nodes in ``declared.wide`` may compute in fp32, so they are left out. The runtime may also have
-    replaced nodes of ``declared.wide`` by fused nodes with other names. Fused nodes count as such
-    replacements if they are all that is left, and if there are not more of them than nodes of
-    ``declared.wide`` that did not run. The result is then empty.
-    """
+    """The ``fp32_nodes`` outside ``declared.wide``; empty if all may be fusions of nodes in it."""
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.
     fused = [node for node in apart if node.name not in declared.names]

@@ -89,10 +89,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType, engine: str) -> Software:
-    """Versions as in ``software``, if a serving engine runs the graphs.
-
-    The engine is the runtime, and the package of onnxruntime is one of the packages.
-    """
+    """Versions as in ``software``, with ``engine`` as the runtime and onnxruntime as a package."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(

@@ -43,10 +43,7 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether it is time to test, after ``step_count`` steps, that the phase can end.
-
-        If so, the next test is due after ``_GROWTH`` times ``step_count`` steps.
-        """
+        """Whether a test is due; if so, the next is at ``_GROWTH`` · ``step_count`` steps."""
         if step_count < self._next:
             return False
         self._next = max(step_count + 1, int(step_count * _GROWTH))
@@ -166,11 +163,7 @@ class TrialProgress:
         self.report(0, None)
 
     def report(self, samples: int, width: float | None) -> None:
-        """Report the number of samples and the precision of their mean.
-
-        ``width`` is half the width of the mean's confidence interval, divided by the mean; None if
-        it is not computed yet.
-        """
+        """Report the number of samples and the mean's relative half ``width`` (None if unknown)."""
         progress = Progress(
             phase=self._phase,
             samples=samples,

@@ -1,9 +1,7 @@
 """Run the steps and evaluations of a training, beginning at any step.
 
-A training continues from any step as if it had never stopped. This includes Dropout's random masks,
-although the state of Dropout's generators cannot be read from a session. On the CPU provider, the
-generators get seeds that depend on the number of steps already taken. On CUDA, masks depend on a
-count of steps, which is a part of the carried state.
+A training continues from any step as if it had never stopped. Even Dropout's random masks continue,
+because they depend on the number of steps taken.
 """
 
 from __future__ import annotations

@@ -43,10 +43,8 @@ def bind_model(
     """The model's graph with fixed shapes for ``batch_size``.
 
     If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
-    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the sizes, except that of the batch.
-    If exactly one dimension has no size there, this dimension is the batch. If several have none,
-    the batch is the dimension with the name "batch".
-
+    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has all sizes except the batch's. The
+    batch is the only dimension without a size there; among several, it is the dimension "batch".
     Raises ModelError for a missing, contradicting or surplus size.
     """
     if isinstance(work, Phase) and model.decoder is not None:

@@ -37,14 +37,10 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 class HostCapabilities:
     """What the machine that would run the trials can do, by its software, CPUs and GPUs.
 
-    ``hardware`` is the id of the machine's spec. ``runtime`` is the package that provides ONNX
-    Runtime, such as "onnxruntime==1.31.1". ``producer`` is epochcost's version. ``cpus`` is the
-    number of CPUs, and ``gpus`` is the number of GPUs; None if unknown.
-
-    Four fields say what is missing. ``missing_engines`` maps each missing serving engine to a
-    message. ``no_cuda`` is the reason why the machine cannot use CUDA, or None if it can.
-    ``no_loadgen`` and ``no_pinning`` are such reasons for MLPerf's LoadGen and for pinning a
-    process to CPUs.
+    ``hardware`` is the id of the machine's spec. ``runtime`` is ONNX Runtime's package, such as
+    "onnxruntime==1.31.1", and ``producer`` is epochcost's version. ``cpus`` and ``gpus`` are
+    numbers, None if unknown. ``missing_engines`` maps each missing serving engine to a message. A
+    field ``no_…`` is the reason why CUDA, LoadGen or pinning to CPUs is unavailable, else None.
     """
 
     hardware: str

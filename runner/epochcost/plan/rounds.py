@@ -24,9 +24,8 @@ _WIDEST = Decimal("0.5")
 class Visit:
     """Round ``number`` (from 1) of the ``rounds`` in which a trial is measured.
 
-    ``rounds`` counts planned rounds and the ``extra`` rounds that were added for precision. The
-    planned rounds share the trial's time budget equally. An extra round has as much time as one of
-    these.
+    ``rounds`` includes the ``extra`` rounds that were added for precision. The planned rounds share
+    the trial's time budget equally, and an extra round has as much time as a planned round.
     """
 
     trial: Trial

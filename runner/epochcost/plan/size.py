@@ -20,8 +20,7 @@ class Footprint:
 
     - ``weight_bytes``: parameters and running statistics.
     - ``fixed_bytes``: the part of ``weight_bytes`` that no step changes.
-    - ``carried_bytes``: values that a step changes and passes to the next step, such as trained
-      weights and the optimizer's states.
+    - ``carried_bytes``: values that a step changes for the next, such as the optimizer's states.
     - ``in_place_bytes``: the part of ``carried_bytes`` whose new values overwrite the old values.
     - ``activation_bytes``: peak of the intermediate results and gradients.
     - ``exchanged_bytes``: inputs, targets and outputs of a batch.

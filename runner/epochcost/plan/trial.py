@@ -101,10 +101,8 @@ class Trial(BaseModel):
     the largest number of examples that the model gets at once. ``runtime`` is the package and
     version that executes the work (for requests, an engine), ``producer`` the version of epochcost.
     ``spec_sha256`` covers only the part of the spec that decides the work. ``vcpus`` is None for
-    all CPUs. If ``stored_weights``, parameters are constants of the graph.
-
-    Older versions of epochcost had more settings. ``former`` has these settings of a stored trial,
-    so that the trial keeps its id. As JSON, a trial is a flat table.
+    all CPUs. If ``stored_weights``, parameters are constants of the graph. ``former`` has settings
+    of older versions, so that stored trials keep their ids. As JSON, a trial is a flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

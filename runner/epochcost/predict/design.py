@@ -73,10 +73,9 @@ class Devices:
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """An array of four logarithms: of a device's peak rate, bandwidth, cache and power.
+        """Logarithms [4] of a device's peak rate (at ``precision``), bandwidth, cache and power.
 
-        The peak rate is that at ``precision``. An unknown cache size or power is replaced by a
-        median over other devices, of the same generation if possible.
+        Medians over other devices replace an unknown cache size or power.
         """
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
@@ -164,10 +163,7 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def _log_roofline_rate(row: Placed) -> float:
-    """Logarithm of the rate that a roofline model predicts for one device, up to a constant.
-
-    A constant that is equal for all rows changes no forecast.
-    """
+    """Logarithm of a roofline model's rate for one device, up to a constant that all rows share."""
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
     number_bytes = 2 if precision_of(row.rate.precision) == "mixed" else 4

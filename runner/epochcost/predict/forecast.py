@@ -116,10 +116,7 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """Calibrations of intervals on published rates, and these rates' inverse covariance.
-
-        The inverse is None if there are ``measured`` rates.
-        """
+        """Calibrations, and published rates' inverse covariance (None with measured rates)."""
         design = designed(self.published, self.devices)
         covariances = with_noise(design, self.scales)
         inverse = inverted(covariances)
@@ -215,8 +212,7 @@ def _bounded_forecast(
 ) -> Forecast:
     """Forecast the rate of a row, limited to ``ceiling`` examples a second.
 
-    ``mean`` is the predicted log(rate per device), and ``half_width`` is half the width of its 90 %
-    interval.
+    ``mean`` is that of log(rate per device), and ``half_width`` is half of its 90 % interval.
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half_width, half_width))

@@ -152,14 +152,12 @@ class CpuForm:
 class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
-    ``products`` is the rate of the matrix units at one precision, and ``operations`` is the rate
-    of the vector units in fp32. Both rates are operations a second. ``bandwidth`` (of memory) and
-    ``link`` (between devices) are bytes a second. ``hops`` counts the links between two devices.
-
-    ``unpacking`` is 2 if unpacking a quantised weight takes twice the usual operations, else 1.
-    ``memory`` is in bytes, infinite for processors. ``cores`` is the number of cores in all
-    ``sockets``, 0 for a device. Chips with equal ``kind``, ``maker`` or ``generation`` should
-    behave alike.
+    ``products`` (matrix units, at one precision) and ``operations`` (vector units, in fp32) are
+    operations a second. ``bandwidth`` (of memory) and ``link`` (between devices) are bytes a
+    second. ``hops`` counts the links between two devices. ``unpacking`` is 2 if unpacking a
+    quantised weight takes twice the usual operations. ``memory`` is in bytes, infinite for
+    processors. ``cores`` counts those of all ``sockets``, 0 for a device. Chips with equal
+    ``kind``, ``maker`` or ``generation`` should behave alike.
     """
 
     name: str
@@ -257,10 +255,7 @@ def is_processor(chip: str) -> bool:
 
 
 def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
-    """The processors of all machines without GPUs, keyed by provider and name ("aws c6a.metal").
-
-    The tables of machines in the catalogue state the processors.
-    """
+    """Processors of a catalogue's machines without GPUs, keyed by names such as "aws c6a.metal"."""
     forms: dict[str, CpuForm] = {}
     for table in catalogue.tables_of("tokens"):
         if table.machines:
@@ -318,11 +313,9 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processors of a machine that a source names, from ``processors`` or guessed.
+    """The processors of a machine that a source names: the entry in ``processors``, else a guess.
 
-    If ``processors`` has the machine, its entry is the result. Otherwise the processors are guessed
-    from the names ``chip`` and ``machine``. For a guess, a ``note`` such as "8 threads" gives the
-    number of cores, because llama.cpp runs one thread on each core.
+    For a guess, a ``note`` such as "8 threads" gives the cores: llama.cpp runs a thread on each.
     """
     if machine in processors:
         return processors[machine]

@@ -110,10 +110,9 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
 
 
 def peak_flops(device: Device, precision: Precision) -> float:
-    """The most operations a second that a device can compute at a precision.
+    """An upper bound of the operations a second that a device can compute at a precision.
 
-    This is an upper bound: the peak rate of the fastest number format in which programs may
-    multiply at this precision, such as TF32 or 16 bits for fp32.
+    The bound is the peak rate of the fastest usable format, such as TF32 or 16 bits for fp32.
     """
     # Gaming devices sum in 16 bits twice as fast as the stated peak, as their int8 shows.
     eight = float(device.peak_int8_tops or 0)

@@ -11,17 +11,10 @@ seconds, and the prefill of n tokens takes
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
-``context``. ``split`` is the number of devices that share each layer. ``exchange`` is the time in
-which these devices exchange their results. ``peak`` is the rate of the matrix units, and
-``operations`` is the rate of the vector units.
-
-The other symbols are fitted (see `Efficiencies`):
-
-- e, ef: reached shares of the bandwidth and of the peak.
-- τ, τp: seconds that each layer adds to a decoding step and to a prefill.
-- s: seconds that each sequence adds to a decoding step.
-- t0: seconds that starting a prefill takes.
-- w: operations to unpack a weight.
+``context``. ``split`` devices share each layer, and exchange results in the time ``exchange``.
+``peak`` is the rate of the matrix units, ``operations`` that of the vector units. The other symbols
+are fields of `Efficiencies`: ``read`` (e), ``products`` (ef), ``layer`` (τ), ``prompt_layer`` (τp),
+``sequence`` (s), ``start`` (t0) and ``weights`` (w).
 """
 
 from __future__ import annotations
@@ -55,20 +48,16 @@ class Efficiencies(NamedTuple):
     - ``read``: reached share of the memory's bandwidth.
     - ``products``: reached share of the matrix units' peak rate.
     - ``link``: reached share of a link's rate.
-    - ``ordinary``: the software needs one operation of the vector units (for normalisation, say)
-      for every 10 · ``ordinary`` operations of the matrix units.
+    - ``ordinary``: one vector operation is needed for every 10 · ``ordinary`` matrix operations.
     - ``weights``: vector operations to unpack a quantised weight.
-    - ``layer``: seconds that each layer adds to a decoding step.
-    - ``sequence``: seconds that each sequence adds to a decoding step.
+    - ``layer``, ``sequence``: seconds that each layer and each sequence add to a decoding step.
     - ``prompt_layer``: seconds that each layer adds to a prefill.
     - ``start``: seconds that starting a prefill takes.
     - ``hop``: seconds that a transfer between two devices spends on each link.
-    - ``threads``: seconds that each core of a processor adds to each layer, since threads wait for
-      each other.
+    - ``threads``: seconds that each core of a processor adds to each layer.
     - ``warm``: prompt length at which the matrix units reach half their rate.
     - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
-    - ``between``: share of a prompt's computing time by which its prefill delays the output tokens
-      of other requests.
+    - ``between``: share of a prefill's computing time by which it delays other requests' tokens.
     - ``clock``: an exponent for devices. Their ``layer``, ``prompt_layer`` and ``sequence`` are
       divided by (vector operations a second / 3e13) to this power.
     - ``socket``: an exponent. The bandwidth of n sockets is divided by n to this power.

@@ -29,10 +29,7 @@ _FEWEST_TO_LEARN = 8
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
-    """The names of the groups to which a question belongs, from the largest to the smallest.
-
-    The smallest group is one edition of the software on one maker's accelerators, or on CPUs.
-    """
+    """The names of the groups to which a question belongs, from the largest to the smallest."""
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -100,10 +97,7 @@ def _fit_efficiencies(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit the logarithms of the efficiencies to the times of the questions at ``indices``.
-
-    If n questions have the same name in ``groups``, each of them has the relative weight 1 / √n.
-    """
+    """Fit logarithms of efficiencies; a question's relative weight is 1 / √(size of its group)."""
     members = numbered([groups[at] for at in indices])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[at] for at in indices])

@@ -166,10 +166,7 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def names_of(catalogue: Catalogue) -> Names:
-    """Look-up tables of a project's devices, decoder dimensions and processors.
-
-    The keys are the names that tables of published token rates use.
-    """
+    """Look-up tables of a project's devices, decoder dimensions and processors."""
     return Names(
         Devices(catalogue.devices.values()),
         catalogue_forms(catalogue),
@@ -186,10 +183,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The values that a spec states once for all rows of its token table, by column.
-
-    The table's file may omit these columns.
-    """
+    """The values that a spec states for all rows, by the columns that its token table may omit."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 

@@ -52,20 +52,16 @@ class Efficiencies(NamedTuple):
     """Positive parameters of the formula for training times; the fit is of their logarithms.
 
     - ``products``: share of the peak rate in 16 bits that matrix products reach.
-    - ``eight``: in fp8 or fp4, matrix products reach the share ``eight`` · ``products`` of the peak
-      rate.
+    - ``eight``: reached share of the peak rate in fp8 or fp4, divided by ``products``.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
-    - ``attention``: attention runs at ``attention`` · ``products`` · √(150 · bandwidth · peak rate
-      in 16 bits) operations a second. The root is the geometric mean of two rates: the peak rate,
-      and 150 operations for each byte that the memory can move.
+    - ``attention``: reached share of the rate in ``Amounts.attention``, divided by ``products``.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes moved for each activation; ``numbers`` in ``Amounts`` says how many count.
-    - ``balance``: an exponent. The time of matrix products is proportional to (peak rate /
-      bandwidth) to this power.
+    - ``balance``: exponent of ``Amounts.balance`` in the time of matrix products.
     """
 
     products: float
@@ -137,8 +133,7 @@ class TrainingQuestion:
     def passes(self) -> float:
         """Operations with the weights in a training step, divided by those in a forward pass.
 
-        The forward pass counts as 1, and so do the gradients of the activations. The gradients of
-        the weights count as 1, or as 0 if the weights are ``frozen``. ``recomputed`` is added.
+        Gradients of activations count as 1, and so do those of weights that are not ``frozen``.
         """
         return 2 + (not self.frozen) + self.recomputed
 
@@ -205,20 +200,13 @@ class Amounts(NamedTuple):
     - ``attention``: attention at √(150 · bandwidth · peak rate in 16 bits) operations a second.
     - ``read``: reading the weights from memory.
     - ``unpacked``: reading one byte for each quantised weight.
-    - ``numbers``: reading one byte for each activation from memory. A token has passes · layers ·
-      hidden size activations. All its vocabulary scores together count as vocabulary size / 3
-      activations.
+    - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
     - ``moved``: sending the weights over the link between devices.
 
-    Other numbers:
-
-    - ``layers``: number of passes through layers, divided by the tokens that a device processes at
-      once. A pass counts as 0.3 if compiled code, instead of Python, starts the kernels.
-    - ``balance``: peak rate in 16 bits / bandwidth, relative to an A100's.
-    - ``few_bits``: 1 for products in fp8 or fp4, else 0.
-    - ``experts``: 1 for a model with experts, else 0.
-    - ``devices``: number of devices.
-    - ``doublings``: log2 of ``devices``.
+    ``layers`` counts passes through layers per token of a device's batch; a pass in compiled
+    software counts as 0.3. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
+    A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or 0. ``doublings`` is log2
+    of ``devices``.
     """
 
     products: float
@@ -243,10 +231,7 @@ class Law:
         self._columns = np.array(amounts, dtype=np.float64).T
 
     def __call__(self, logarithms: Vector) -> Vector:
-        """Compute the logarithm of the seconds per token for each question.
-
-        ``logarithms`` has the logarithm of each of the 11 fields of ``Efficiencies``.
-        """
+        """Logarithm of each question's seconds per token, from logarithms of ``Efficiencies``."""
         share, amounts = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
         products = amounts.products * amounts.balance**share.balance / share.eight**amounts.few_bits
         computed = (products + amounts.attention / share.attention) / share.products

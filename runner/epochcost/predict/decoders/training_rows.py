@@ -29,13 +29,11 @@ _BYTES = {"GB": 1e9, "GiB": 2.0**30}
 class TrainingRow:
     """A published training of a language model, with its speed or its peak memory.
 
-    ``tokens_per_second`` is the speed of all devices together, and ``memory_bytes`` is the peak
-    memory of one device. ``sequence`` is a length in tokens, 0 if unknown. ``batch`` is a number of
-    sequences as the source states it. Some software (such as Unsloth) states the sequences on a
-    device, other software those in a step on all devices.
-
-    ``checkpointing`` is True if the row's text in the column "task" states that the backward pass
-    recomputes activations, else None. ``settings`` is the row's task and note.
+    ``tokens_per_second`` is the speed of all devices together, ``memory_bytes`` the peak memory of
+    a device. ``sequence`` is a length in tokens, 0 if unknown. ``batch`` is a number of sequences
+    as the source states it: on a device (Unsloth, say) or in a step on all devices.
+    ``checkpointing`` is True if the row's task states that the backward pass recomputes
+    activations, else None. ``settings`` is the row's task and note.
     """
 
     line: Line
@@ -53,18 +51,12 @@ class TrainingRow:
 
 
 def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
-    """Read the published trainings in all token tables of a project.
-
-    Raises InputError for a table that cannot be read.
-    """
+    """Read a project's published trainings; raises InputError for an unreadable token table."""
     return tuple(training_rows_of(catalogue_lines(catalogue)))
 
 
 def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
-    """Yield a row for each line of a table that states the speed or the memory of a training.
-
-    Other lines are omitted, such as lines about serving or about models with unknown dimensions.
-    """
+    """Yield a row for each line about a known model's training that states a speed or memory."""
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
             continue
