@@ -61,9 +61,7 @@ class Design:
     - ``model``: model, without the target accuracy that MLPerf appends to the name.
     - ``stack``: source and mode.
     - ``software``: source, mode, software and precision.
-    - ``device``: type of the device.
     - ``group``: chip and memory size of the device.
-    - ``generation``: generation of the device.
     """
 
     rate: Vector
@@ -95,38 +93,28 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    A term is a part of the logarithm that some rows share; the lists say which rows share a term.
-    Labels of rows, such as a setting, are those of ``Design``. These terms are the same on every
-    device:
+    A term is a part of the logarithm that some rows share (labels are those of ``Design``):
 
+    - ``setting``, ``work``, ``stack``, ``software``, ``group``: rows that share this label.
     - ``level``: rows of one edition without a known graph.
     - ``graph_level``: all rows with known graphs.
-    - ``graph_linear``: slopes over the features of the graph.
-    - ``graph``: rows with similar graphs; ``graph_length`` is the length scale.
     - ``beyond_graph``: rows with known graphs and the same ``model_mode``.
-    - ``setting``, ``work``, ``stack``, ``software``: rows with the same label of this name.
-    - ``software_graph``: rows with the same software and similar graphs.
-    - ``batch``: rows with the same ``model_mode`` and similar batch sizes; ``batch_length`` is the
-      length scale.
-
-    These terms depend on the device:
-
+    - ``graph``: rows with similar graphs.
+    - ``software_graph``, ``device_graph``: such rows with the same software or the same device.
+    - ``batch``: rows with the same ``model_mode`` and similar batch sizes.
+    - ``group_model``, ``stack_group``: rows with the same group, and the same model or stack.
+    - ``graph_linear``: slopes over the features of the graph.
     - ``linear``: slopes over the features of the device, for all rows.
     - ``model_linear``: such slopes for rows with the same model or similar graphs.
+    - ``model_smooth``: a smooth function of the device's features, for the same rows.
     - ``stack_linear``: such slopes for rows with the same stack.
     - ``batch_linear``: such slopes for rows with similar batch sizes.
     - ``setting_batch_linear``: such slopes for rows with the same setting and similar batch sizes.
-    - ``model_smooth``: a smooth function of the device's features for rows with the same model or
-      similar graphs; ``length`` is the length scale.
-    - ``device_graph``: rows with the same device and similar graphs.
-    - ``group``: rows with the same chip and memory size.
-    - ``group_model``: rows with the same chip, memory size and model.
-    - ``stack_group``: rows with the same chip, memory size and stack.
-    - ``model_count``: a slope over the logarithm of the number of devices, for rows with the same
-      ``model_mode``.
+    - ``model_count``: a slope over the logarithm of the number of devices, for one ``model_mode``.
     - ``noise``: no other row; each row has its own value.
 
-    ``cache`` and ``power`` are the weights of these two features of a device.
+    ``graph_length`` and ``batch_length`` are length scales of similarity, ``length`` is that of
+    ``model_smooth``. ``cache`` and ``power`` are the weights of these two features of a device.
     """
 
     level: float = 6.0
@@ -207,10 +195,7 @@ def _is_graph_known(design: Design) -> NDArray[np.bool_]:
 
 
 def _graph_similarity(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of the rows' graphs: 1 for equal features, near 0 for distant ones.
-
-    The similarity is 0 if a graph is unknown.
-    """
+    """Similarity [n, m] of the rows' graphs: 1 if equal, near 0 if distant, 0 if unknown."""
     distances = _squared_distances(
         np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features)
     )
@@ -349,10 +334,7 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
 
 
 def relative_errors(design: Design) -> Vector:
-    """Usual error of each row, relative to rates in mixed precision that the device limits [n].
-
-    Errors are in predicted standard deviations.
-    """
+    """Factor [n] on predicted standard deviations; 1 for mixed precision on a busy device."""
     relative = np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
     return relative * np.where(design.is_host_bound, _ERRORS_BY_HOSTS, 1.0)
 

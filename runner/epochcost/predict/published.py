@@ -1,8 +1,4 @@
-"""Find the published program that is most similar to a workload, and its published rates.
-
-A program is a model as one source ran it in a framework. ``forecast`` predicts the program's rate
-where none is published.
-"""
+"""Find the published program that is most similar to a workload, and its published rates."""
 
 from __future__ import annotations
 
@@ -32,21 +28,21 @@ _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 class Program:
     """The published program whose graph is most similar to a workload's.
 
-    ``rate`` is one of the program's published rates. ``same`` has the rates of all programs that
-    run the workload's network in its mode and precision; it is empty if no program does. A network
-    counts as the workload's if it needs practically the same operations and bytes. ``same`` is
-    sorted by the preferences of ``nearest_program``, the preferred program first.
+    A program is a model as one source ran it in a framework. ``rate`` is one of its published
+    rates. ``same`` has the rates of all programs with practically the workload's operations and
+    bytes, in its mode and precision; empty if there are none. The program that ``nearest_program``
+    prefers comes first.
     """
 
     rate: Rate
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
-        """A published rate of the workload's network on ``count`` devices of the type ``device``.
+        """A published rate of the workload's network on ``count`` devices, or None.
 
-        ``batch`` is the workload's batch size on one device; rates at less than half of it do not
+        ``batch`` is the workload's batch size on one device. Rates at less than half of it do not
         count. Of several rates, the result is that of the first program in ``same``, at the most
-        similar batch size. It is None if there is no such rate.
+        similar batch size.
         """
         rates = [
             row.rate
@@ -73,14 +69,10 @@ def nearest_program(
 ) -> Program | None:
     """Find the published program with the operations and bytes most similar to ``profile``.
 
-    A program is a model in a framework; a source has published its rates on one or more devices.
-    Only rates in ``mode`` and ``precision`` count. If ``profile`` has recurrent layers, the
-    program's model must have recurrent layers, and vice versa. Return None if no program is similar
-    enough.
-
-    Programs that process images come last, unless ``task`` mentions images. Among equally similar
-    programs, the order in ``FRAMEWORKS`` decides. If the frameworks are equal too, the program with
-    published rates on more devices wins.
+    Only rates in ``mode`` and ``precision`` count. The program's model has recurrent layers if and
+    only if ``profile`` has them. Programs that process images come last, unless ``task`` mentions
+    images. Among equally similar programs, the order in ``FRAMEWORKS`` decides, then the number of
+    devices with rates. None if no program is similar enough.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

@@ -50,18 +50,15 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class RatioErrors:
-    """How well predictions say how much faster a workload runs on one accelerator than on another.
+    """Errors of predicted ratios between the rates of a workload on two accelerators.
 
-    A ratio is the rate of a workload on one accelerator, divided by its rate on another. ``ratios``
-    is the number of predicted ratios. ``coverage`` is the share of predicted 90 % ranges that
-    contain the published ratio. ``priced`` is the number of ratios between two accelerators with
-    prices. The other fields cover only these ratios.
-
-    For such a ratio, the choice is the accelerator with the lower predicted cost. ``brier`` is the
-    mean squared error of the predicted probabilities that the choice is right. ``base_rate_brier``
-    is the error of a simpler prediction: every probability equals the share of right choices. The
-    regret is how much more the chosen accelerator costs than the cheaper one. ``reliability``
-    groups the choices by the predicted probability.
+    ``coverage`` is the share of predicted 90 % ranges that contain the published ratio. ``priced``
+    is the number of ratios between two accelerators with prices; the fields after it cover only
+    these. The choice is the accelerator with the lower predicted cost. ``brier`` is the mean
+    squared error of predicted probabilities that the choice is right. ``base_rate_brier`` is this
+    error if every probability equals the share of right choices. The regret is how much more the
+    choice costs than the cheaper accelerator. ``reliability`` groups the choices by predicted
+    probability.
     """
 
     ratios: int
@@ -119,14 +116,10 @@ def _ratio_tables(
 
 
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
-    """Yield an array [k, 2] for each pair of accelerators, with a row for each shared workload.
+    """Yield, for each pair of accelerators, the indices [k, 2] of the rows of k shared workloads.
 
-    Each row of the array has two indices into ``design``: the workload on the first accelerator,
-    and the same workload on the second.
-
-    ``labels`` [n] are the withheld accelerators, generations or sources. If ``withheld_at_once`` is
-    2, two labels are withheld together, and the accelerators of a pair have different labels. If
-    it is 1, a single label is withheld, and both accelerators of a pair have it.
+    ``labels`` [n] are the withheld accelerators, generations or sources. The accelerators of a pair
+    have different labels if ``withheld_at_once`` is 2, the same label if it is 1.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

@@ -30,11 +30,7 @@ _FIELD_TYPES: Mapping[ColumnType, str] = {
 
 
 def data_files(lines: Iterable[Line]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the address and content of four files: a table in three formats, and a Data Package.
-
-    The table has a row for each of ``lines``; the formats are CSV, JSON and Parquet. The Data
-    Package is a JSON file that describes the table's columns and files.
-    """
+    """Yield address and content of the table in CSV, JSON and Parquet, and of its Data Package."""
     table = dataset_table(lines)
     comma_separated, columnar = as_csv(table), as_parquet(table)
     package = _package(comma_separated.encode(), columnar)

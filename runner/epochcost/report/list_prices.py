@@ -43,10 +43,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Moved:
-    """A change of a plan's hourly price from ``before`` to ``now``.
-
-    A source stated the price ``before`` on the day ``since``.
-    """
+    """A change of a plan's hourly price from ``before``, stated on ``since``, to ``now``."""
 
     hardware: Hardware
     price: Price

@@ -188,10 +188,7 @@ class Contest:
 
     @property
     def measured(self) -> Contender | None:
-        """The cheapest machine that we measured, among those that may be recommended.
-
-        None if ``cheapest`` itself is measured, or if we measured none of these machines.
-        """
+        """The cheapest measured machine in ``competing``, unless it is ``cheapest``; else None."""
         if self.cheapest.is_measured:
             return None
         measured = (each for each in self._competing_in_one_currency if each.is_measured)
@@ -199,10 +196,7 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine that could be recommended if its measured time were more precise.
-
-        None if there is no such machine.
-        """
+        """The cheapest machine whose imprecise time alone prevents a recommendation, or None."""
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 
@@ -248,11 +242,9 @@ class LogAxis:
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """Rank a workload's machines with one software stack: ONNX Runtime or published programs.
+    """Rank a workload's machines in the software stack with the best evidence (see ``by_stack``).
 
-    The chosen stack has the best evidence for its cheapest machine, such as a measured time instead
-    of a predicted time (see ``by_stack``). ``beside`` of the result has the rankings with other
-    stacks. None if no row can be ranked, for example because none has a price.
+    ``beside`` of the result has the rankings with other stacks. None if no row can be ranked.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))

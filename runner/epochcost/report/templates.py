@@ -66,8 +66,7 @@ def render(templates: Environment, page: Page) -> str:
 def address(uri: str) -> Markup:
     """Mark an address as safe HTML.
 
-    Raises InputError if the address has characters other than letters, digits, ``.``, ``_``, ``/``
-    and ``-``.
+    Raises InputError for characters other than letters, digits and ``._/-``.
     """
     if not _ADDRESS.fullmatch(uri):
         raise InputError(f"address: expected letters, digits and ._/- only, got {uri!r}")

@@ -181,19 +181,14 @@ def _token_cost_program() -> Json:
 
 
 def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Formulas, by name, for the cost of a million tokens.
+    """Formulas, by name, for the cost of a million tokens; the browser evaluates them.
 
-    The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). The browser
-    evaluates them for a reader's load and a machine's hourly price.
-
-    ``machines`` is the number of machines that the load needs. ``low``, ``mean`` and ``high`` are
-    the costs if these machines are rented all the time, idle or not. Formulas whose names contain
-    ``full`` are the costs on a machine that is never idle. ``turn`` is the number of requests a
-    second above which a machine costs less than the API. It is 0 if the machine would then be too
-    busy.
-
-    ``request_seconds`` has the low end, the mean and the high end of the seconds of a request. A
-    request has ``tokens`` tokens.
+    The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). ``machines`` is
+    the number of machines that the load needs. ``low``, ``mean`` and ``high`` are the costs if
+    these machines are rented all the time, idle or not. Formulas with ``full`` are the costs on a
+    machine that is never idle. ``turn`` is the number of requests a second above which a machine
+    costs less than the API, 0 if the machine would then be too busy. ``request_seconds`` has the
+    low end, the mean and the high end of the seconds of a request with ``tokens`` tokens.
     """
     machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)

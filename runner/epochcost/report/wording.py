@@ -96,10 +96,7 @@ def times_words(factor: Bounded | float) -> str:
 
 
 def times_range(factor: Bounded) -> str:
-    """Format the ends of a factor's interval, such as "1.2 to 1.5"; empty if both ends are equal.
-
-    The text is "uncertain" if the high end is more than a thousand times the low end.
-    """
+    """Format an interval ("1.2 to 1.5"): empty if its ends are equal, "uncertain" if too wide."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:
@@ -137,11 +134,7 @@ def month_hour_words(price: Price) -> str:
 
 
 def amount_in_sentence(amount: Decimal, currency: str) -> str:
-    """Format an amount with few digits, such as "$141", "$3.06" or "$0.012".
-
-    Amounts from 100 upward have no decimals, amounts from 1 upward have two decimals, and smaller
-    amounts have two significant digits.
-    """
+    """Format an amount with few digits, such as "$141", "$3.06" or "$0.012"."""
     return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
@@ -156,20 +149,14 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price) -> str:
-    """Describe a price: its provider, plan, hourly amount and date, and its unconfirmed values.
-
-    The date is the day on which the source states the price. An owned machine has no hourly amount.
-    """
+    """Describe a price: provider, plan, hourly amount unless owned, date and unconfirmed values."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     hour = [] if price.owned else [f"{hour_about(price)} an hour"]
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
 
 
 def price_paid(price: Price) -> str:
-    """Describe a price: its exact hourly amount, its provider and plan, and its date.
-
-    The date is the day on which the source states the price. An owned machine has no hourly amount.
-    """
+    """Describe a price: exact hourly amount unless owned, provider, plan and date."""
     hour = [] if price.owned else [hour_words(price)]
     return ", ".join((*hour, " ".join(price.provider_and_plan), str(price.as_of)))
 
@@ -187,11 +174,9 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Note that PyTorch's training step is faster, or was not compared under equal conditions.
+    """Note that PyTorch's step is faster, or was not compared at this batch size and dimensions.
 
-    The conditions are the batch size and the model's dimensions. The note is empty if PyTorch's
-    step was compared under equal conditions and is not faster. It is also empty for any observation
-    other than a measured training.
+    Empty if neither is true, or if the observation is not a measured training.
     """
     if observed.kind != "measured" or observed.mode != "training":
         return ""

@@ -63,9 +63,8 @@ class Ceiling(Record):
 class Ceilings(HostSidecar):
     """Peak rates of a host in multiplying matrices and copying memory, as measured there.
 
-    ``ceilings`` has the rates for each precision, in ascending order of the number of threads.
-    ``environment`` describes the host. ``hardware`` is the id of the machine's spec, and
-    ``contradictions`` are differences between the host and this spec.
+    ``ceilings`` are in ascending order of threads for each precision. ``contradictions`` are
+    differences between the host and the spec of ``hardware``.
     """
 
     folder: ClassVar[str] = "ceilings"

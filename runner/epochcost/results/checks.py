@@ -137,11 +137,9 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message if a record's times can only come from a wrong clock, else None.
+    """A message that begins with ``key`` if a record's times show a wrong clock, else None.
 
-    ``begun`` is wrong if it is before November 2026, when epochcost first stored results. ``ended``
-    is wrong if it is more than an hour after ``now``. The message begins with ``key``, the name of
-    the record's field.
+    The clock is wrong if ``begun`` is before November 2026 or ``ended`` over an hour after ``now``.
     """
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"

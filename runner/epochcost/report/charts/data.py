@@ -139,11 +139,7 @@ class _RowField:
 
     @property
     def column_suffixes(self) -> tuple[tuple[str, str], ...]:
-        """For each table column of the field, the suffixes of the column's name and title.
-
-        An interval has three columns (low, mean, high) if ``display.bounds``. All other fields have
-        one column.
-        """
+        """For each table column of the field, the suffixes of the column's name and title."""
         if self.is_interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)

@@ -26,12 +26,8 @@ LEAST_POINTS = 3
 class Figure(ABC):
     """A chart with its texts; ``id`` is unique on the site and part of its files' names.
 
-    ``title`` states the main result; ``source`` says where and when the values were obtained. If
-    ``scripted``, the site publishes the chart's spec as a script that pages load later, instead of
-    inserting the spec into pages.
-
-    The ``repr`` is the key of a cached drawing, so it contains everything on which the drawing
-    depends.
+    ``title`` states the main result; ``source`` says where and when the values were obtained. The
+    ``repr`` is the key of a cached drawing and contains everything on which the drawing depends.
     """
 
     id: str

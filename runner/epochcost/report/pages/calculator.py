@@ -258,12 +258,7 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 
 
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
-    """Store the numbers from which the browser computes ``draws``; return where they are stored.
-
-    The browser makes random numbers from a seed, and a row of weights turns them into draws.
-    ``rows_by_seed`` has the rows of each seed, each with its position. The result has the seed and
-    the row's position. Equal rows of a seed are stored only once.
-    """
+    """Store the weights from which the browser makes ``draws``; return the seed and position."""
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))

@@ -86,10 +86,7 @@ def _shown_changes(changes: Difference) -> dict[str, Any]:
 
 
 def _file_below_heading(report: Report, file_name: str) -> str:
-    """The text of a file in the project's folder, without its first heading.
-
-    Empty if the file is missing; raises InputError if the file is a symbolic link.
-    """
+    """Text of a project file without its first heading; empty if missing, InputError for a link."""
     path = report.catalogue.models_folder.parent / file_name
     # A link may lead to any file on the machine that builds the site.
     if path.is_symlink():

@@ -53,9 +53,8 @@ _LEFT_OUT = (
 class Card:
     """A card with one of the three answers as text.
 
-    ``page`` is the address of the page about the machine or the model. ``mark`` shows the kind
-    of evidence, such as "measured". ``between`` has the range of the cost, and on most cards also
-    the range of the time; it is empty if the cost has no range.
+    ``page`` is the address of the machine's or model's page. ``mark`` shows the kind of evidence,
+    such as "measured". ``between`` has the ranges of cost and (on most cards) time, or is empty.
     """
 
     title: str

@@ -89,10 +89,7 @@ class Report:
 
     @cached_property
     def currency(self) -> str | None:
-        """The currency of most prices in the project; None if the project has no prices.
-
-        The site's calculators compare only prices in this currency.
-        """
+        """The currency of most prices in the project; None if the project has no prices."""
         return usual_currency(price.currency for price in self.catalogue.prices.values())
 
     @cached_property
@@ -129,10 +126,9 @@ class Report:
 
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
-        """All measured and published times, and predicted times that fill the gaps.
+        """All measured and published times, and predicted times for the cases that lack both.
 
-        A predicted time is left out if a time of the same workload, machine, mode and kind of
-        software was measured or published.
+        A case is a workload on a machine in one mode and kind of software.
         """
         timed = observe(self.inputs)
         return (*timed, *self.predictions.missing_from(timed))
@@ -155,10 +151,7 @@ class Report:
 
     @cached_property
     def workloads(self) -> Mapping[Workload, WorkloadRows]:
-        """Every workload with its rows and ranked machines.
-
-        Workloads whose model has a spec come first, then those known only from published tables.
-        """
+        """Every workload with its rows and ranked machines; those with a model spec come first."""
         rows = group_by(self.rows, lambda row: row.observed.workload)
         return {
             workload: WorkloadRows(
@@ -177,8 +170,7 @@ class Report:
     def tokens(self) -> Mapping[str, TokenAnswer]:
         """Machines and APIs that can serve requests of a typical length, by decoder id.
 
-        Each value also has their costs and the measurements of serving. A decoder has no entry if
-        no such machine, API or measurement is known.
+        A decoder has no entry if no such machine, API or measurement is known.
         """
         return usual_answers(self.market)
 

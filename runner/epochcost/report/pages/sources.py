@@ -44,10 +44,7 @@ class SourceTable:
 
     @property
     def timed(self) -> list[RowChecks]:
-        """The checks of the figures in each row of the table.
-
-        Figures that the source states outside the rows are left out.
-        """
+        """The checks of figures in the table's rows, without figures stated outside the rows."""
         return [row for row in self.rows if row.timing]
 
     @property
