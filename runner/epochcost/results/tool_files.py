@@ -86,8 +86,8 @@ class _ToolObject:
         ``form`` is a key path with ``{name}`` and ``{statistic}``. ``names`` are the tool's names
         of time to first token, time between tokens and time of a whole request. ``divisors``
         convert these times to seconds. ``statistics`` are the tool's names of the keys of
-        ``_PERCENTS``. Percentiles that need more ``requests`` are left out; None leaves out those
-        above the median.
+        ``_PERCENTS``. Percentiles that need more ``requests`` are left out. If ``requests`` is
+        None, those above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

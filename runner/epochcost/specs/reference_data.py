@@ -148,7 +148,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings to generate examples; they determine the best loss or accuracy of any model."""
+    """Settings to generate examples; they determine the best possible loss or accuracy."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."

@@ -204,8 +204,7 @@ class _RowMatcher:
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
         """The price of a row, with the amount in the catalogue to compare with the row's amount.
 
-        Raises ValueError if the row's amount is invalid, or differs from the catalogue's of that
-        day.
+        Raises ValueError if the amount is invalid, or differs from the catalogue's of the same day.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
