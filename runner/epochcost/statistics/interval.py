@@ -49,8 +49,7 @@ def mean_interval(
     (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides it into the parts below and
     above the mean. The interval of a single sample is [0, inf]. If several processes measured the
     samples, ``rounds`` has the number of consecutive samples of each process. The interval then
-    also covers differences between processes and an assumed variation between hours
-    (``_BETWEEN_ROUNDS``).
+    also covers measured and assumed differences between processes (``_BETWEEN_ROUNDS``).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
