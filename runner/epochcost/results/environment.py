@@ -48,10 +48,7 @@ class Gpu(Record):
 
 
 class Processor(Record):
-    """The kernel's policy for the clocks of the CPUs (``governor``), such as "performance".
-
-    All other fields occur only in files of earlier versions, and their values are ignored.
-    """
+    """The kernel's CPU clock policy (``governor``); only old files have the other fields."""
 
     governor: str | None = None
     sockets: Former = None

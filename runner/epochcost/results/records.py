@@ -71,10 +71,8 @@ Emulated = Literal["a smaller instance of the same family"]
 class Placement(Record):
     """The numbers of nodes that each execution provider ran, by operator type.
 
-    These numbers prove where a graph ran. ``provider`` is the provider that the trial asked for.
-    All providers have ONNX Runtime's names, such as ``CPUExecutionProvider``. A trial with
-    onnxruntime-genai counts the nodes in the graph's file, because this engine reports no
-    executed nodes.
+    ``provider`` is the provider that the trial asked for. Providers have ONNX Runtime's names.
+    Trials with onnxruntime-genai count the nodes in the graph's file, executed or not.
     """
 
     provider: str
@@ -84,11 +82,10 @@ class Placement(Record):
 class Pinning(Record):
     """The logical CPUs (``cpus``) to which all threads of a trial's worker process were pinned.
 
-    The pinning emulates a smaller instance, but does not limit memory, caches and clock.
-    ``siblings`` are the other hardware threads of the same cores, which the worker did not use. The
-    kernel's numbers identify ``cpus`` and ``siblings``. ``cores`` and ``numa_nodes`` are the
-    numbers of cores and NUMA nodes that have these CPUs, None if the kernel does not state them.
-    ``threads`` is the number of ONNX Runtime's threads.
+    The pinning does not limit memory, caches and clock. ``siblings`` are the other hardware threads
+    of the same cores, which the worker did not use. CPUs have the kernel's numbers. ``cores`` and
+    ``numa_nodes`` count the cores and NUMA nodes of ``cpus``, None if the kernel does not state
+    them. ``threads`` counts ONNX Runtime's threads.
     """
 
     emulates: Emulated = "a smaller instance of the same family"
@@ -166,15 +163,12 @@ class Round(Record):
 class Measurement(Record):
     """Times of a trial's steps, in order, and other values that the worker measured.
 
-    ``warmup_seconds`` has the durations of the warm-up steps, and ``samples_seconds`` has those of
-    the steps after the warm-up. There are at least two samples, or none if LoadGen measured
-    latencies (``served``). A training has held-out losses before its first step and after its last
-    step. ``peak_memory_bytes`` is the memory of the worker's process. ``conditions`` and ``energy``
-    cover only the sampling phase. ``agreement`` compares outputs with fp32. ``pinning`` is None if
-    the worker could run on every CPU.
-
-    ``rounds`` is empty if one process took all samples. Otherwise, times and sums cover all rounds,
-    but losses and ``placement`` come from the last round.
+    ``samples_seconds`` has the durations of the steps after the warm-up: at least two, or none if
+    LoadGen measured latencies (``served``). A training has held-out losses before its first step
+    and after its last step. ``peak_memory_bytes`` is the memory of the worker's process.
+    ``conditions`` and ``energy`` cover only the sampling phase. ``pinning`` is None if the worker
+    could run on every CPU. ``rounds`` is empty if one process took all samples. Otherwise, times
+    and sums cover all rounds, but losses and ``placement`` come from the last round.
     """
 
     started_at: Timestamp

@@ -102,10 +102,9 @@ def reported_runs(
 def _with_device_counts(terms: Terms, run: ToolRun, machine: Hardware, file_name: str) -> Terms:
     """Fill in the numbers of GPUs and machines that ``terms`` lacks.
 
-    The number of GPUs comes from the first of these sources that states it: the reporter, the file,
-    the file's name (``…_gpus_16_…`` of InferenceX), the machine's spec. By default, the number of
-    machines is the least that has these GPUs. Raises InputError if the reporter's numbers
-    contradict the file or the spec.
+    The number of GPUs comes from the reporter, else the file, else the file's name (``…_gpus_16_…``
+    of InferenceX), else the machine's spec. The default number of machines is the least that has
+    these GPUs. Raises InputError if the reporter's numbers contradict the file or the spec.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:

@@ -198,10 +198,9 @@ def summary_of(result: Result) -> Summary:
 
 
 def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:
-    """Lower the interval's low end to allow for the time that steps lost to other programs.
+    """Lower the interval's low end by the time that steps may have lost to other programs.
 
-    The other programs kept ``others_cpus`` of the trial's ``cpus`` CPUs busy on average. The new
-    low end is the mean time that steps might have taken without these programs.
+    On average, these programs kept ``others_cpus`` of the trial's ``cpus`` CPUs busy.
     """
     # A step waits for its slowest thread, which may share its CPU with all other programs.
     # Convolutions on 2 CPUs beside busy loops, 27 November 2026: with 0.1, 0.23, 0.36, 0.72, 0.92

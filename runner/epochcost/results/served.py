@@ -50,13 +50,11 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
-    ``first`` summarises the time from a request's arrival to its first token, over all requests.
-    ``further`` summarises an answer's mean time per token after the first, over all answers.
-    ``read`` is the number of tokens in all prompts, ``written`` the number in all answers.
-
-    ``first_nanoseconds`` and ``further_nanoseconds`` have one time for each request, in the order
-    of LoadGen's log. Both are empty if the run only tested whether a rate of requests keeps the
-    bounds of latency.
+    ``first`` summarises the times from a request's arrival to its first token. ``further``
+    summarises each answer's mean time per token after the first. ``read`` and ``written`` are the
+    numbers of tokens in all prompts and answers. The lists have one time for each request, in the
+    order of LoadGen's log. They are empty if the run only tested whether a rate of requests keeps
+    the bounds of latency.
     """
 
     first: Latency

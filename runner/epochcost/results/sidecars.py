@@ -79,15 +79,13 @@ class BatchLimit(HostSidecar):
 
 
 class Payment(Sidecar):
-    """The hourly price of a machine while a trial or sweep ran on it.
+    """The hourly price of a machine while `epochcost launch` ran a trial or sweep on it.
 
-    `epochcost launch` stores this record. ``target`` is the id of the spec that describes how to
-    reach the machine. ``price`` is the id of a price's spec. ``hourly`` comes from the price's spec
-    or, if ``engine_price``, from the tool that started the machine, such as SkyPilot.
-
-    ``seconds`` is the time of the machine that the trial or sweep used. ``startup_seconds`` is the
-    time from the request for the machine to the first step. It is None if unknown, for example if
-    the machine was running already.
+    ``target`` and ``price`` are the ids of specs. ``hourly`` comes from the price's spec or, if
+    ``engine_price``, from the tool that started the machine, such as SkyPilot. ``seconds`` is the
+    time of the machine that the trial or sweep used. ``startup_seconds`` is the time from the
+    request for the machine to the first step. It is None if unknown, for example if the machine was
+    running already.
     """
 
     folder: ClassVar[str] = "payments"

@@ -44,11 +44,7 @@ _Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _ToolObject:
-    """A JSON object (``values``) in the file ``path`` of a benchmark tool.
-
-    The methods read the value at a key path. The key path ``a/b`` means the key ``b`` in the object
-    at the key ``a``.
-    """
+    """A JSON object in a tool's file; the key path ``a/b`` means ``b`` in the object at ``a``."""
 
     values: Any
     path: Path
@@ -87,13 +83,11 @@ class _ToolObject:
     ) -> _Figures:
         """Read mean and percentiles of a run's latencies, in seconds, for fields of a ``ToolRun``.
 
-        The key path of a value is ``form`` with ``{name}`` and ``{statistic}`` filled in. ``names``
-        are the tool's names of three latencies: time to first token, time between tokens, time of a
-        whole request. ``divisors`` convert these latencies to seconds. ``statistics`` are the
-        tool's names of the mean and of the percentiles 50, 90, 95, 99 and 99.9, in this order.
-
-        A percentile is left out if the run has too few ``requests`` for it. If ``requests`` is
-        None, all percentiles above the median are left out.
+        ``form`` is a key path with ``{name}`` and ``{statistic}``. ``names`` are the tool's names
+        of time to first token, time between tokens and time of a whole request. ``divisors``
+        convert these times to seconds. ``statistics`` are the tool's names of the keys of
+        ``_PERCENTS``. Percentiles that need more ``requests`` are left out. If ``requests`` is
+        None, those above the median are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

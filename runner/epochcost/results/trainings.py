@@ -74,10 +74,7 @@ class Repeat(Record):
 
     @property
     def seconds(self) -> float:
-        """The billed time in seconds: training steps, evaluations and saving of the state.
-
-        The time of the steps includes the time in which they wait for data.
-        """
+        """The billed seconds: training steps with their waits for data, evaluations, and saving."""
         return self.step_seconds + self.evaluation_seconds + self.saving_seconds
 
     @model_validator(mode="after")

@@ -117,10 +117,7 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
 
     @property
     def reservation(self) -> str:
-        """Why other APIs rank before this API; empty if this API has no drawback.
-
-        Drawbacks are a price that is no longer offered and an implausible price.
-        """
+        """Why other APIs rank before this API; empty if this API has no drawback."""
         if self.valid_until is not None and self.valid_until < today():
             return "no longer offered"
         return DOUBTED if self.doubt else ""

@@ -94,10 +94,7 @@ class _KeyPositionCollector:
         self._offsets_by_row: dict[int, Sequence[int]] = {}
 
     def record_keys(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Record the positions of the keys or array items of ``node``.
-
-        Yields each child node that may contain further keys, with the child's key path.
-        """
+        """Record the positions of the keys or items of ``node``; yield its children to visit."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
@@ -115,10 +112,7 @@ class _KeyPositionCollector:
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
     def _record_key_parts(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """Record the position of each part of the key of ``node``, such as ``a.b.c``.
-
-        Returns the syntax node of the last part (``c``), with the key path of this part.
-        """
+        """Record the position of each part of a key such as ``a.b.c``; return the node of ``c``."""
         keys = (child for child in node.named_children if child.type in _KEYS)
         for part in chain.from_iterable(map(_parts, keys)):
             node, path = self._record_position(part, (*self._latest_item(path), _decoded(part)))

@@ -130,10 +130,7 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The checked spec files, their faults, and their implausible values (``doubts``).
-
-    The files are sorted by path, the faults and the implausible values by path and line.
-    """
+    """The checked files, their faults and implausible values (``doubts``), by path and line."""
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]

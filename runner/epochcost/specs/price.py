@@ -295,11 +295,7 @@ class Price(PricedSpec):
 
     @property
     def reservation(self) -> str:
-        """Why other prices rank before this price; empty if this price has no drawback.
-
-        Drawbacks are an implausible amount, an assumed price, an unknown rate of interruptions, and
-        a commitment.
-        """
+        """Why other prices rank before this price; empty if this price has no drawback."""
         if self.doubt:
             return DOUBTED
         if self.assumed:

@@ -114,10 +114,7 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """Split an archive into one ``DataFile`` for training and one for held-out examples.
-
-        A file without ``held_out_members`` is not split: the result has only this file.
-        """
+        """Split the archive into training and held-out files if it has ``held_out_members``."""
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -151,10 +148,7 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings to generate examples from a seed.
-
-    The settings determine the best loss or accuracy that any model can reach on these examples.
-    """
+    """Settings to generate examples; they determine the best possible loss or accuracy."""
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."

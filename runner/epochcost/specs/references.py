@@ -204,10 +204,9 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each price that is for another machine than its table's ``hardware``.
+    """Yield a fault for each price, in a table or its claims, that is not for its ``hardware``.
 
-    The price is a key of the table or of one of the table's claims. ``table_pattern`` is the key
-    path of the tables to check, with "*" for every item of an array.
+    ``table_pattern`` is the key path of the tables to check, with "*" for every item of an array.
     """
     for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None

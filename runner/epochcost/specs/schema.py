@@ -198,10 +198,7 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 
 
 def _variant_suffix(table: Schema) -> str:
-    """The end of a table's header, such as the name of the optimizer that the table describes.
-
-    Empty if the table's keys do not depend on a key ``name``.
-    """
+    """The end of a table's header with the allowed values of its key ``name``; may be empty."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names, 'or')}" if names else ""
 
@@ -241,10 +238,7 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural_type_name(kind: str) -> str:
-    """The plural of a type's name, such as "texts" for "text".
-
-    If ``kind`` lists allowed values instead, it is returned unchanged.
-    """
+    """The plural of a type, such as "texts" for "text"; lists of allowed values are unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -107,11 +107,7 @@ class Target(NamedSpec):
 
     @property
     def host(self) -> str | None:
-        """The host for `ssh`: the machine or, for a Slurm cluster, its login node.
-
-        The host of a machine that SkyPilot rents is the machine's name in SkyPilot. The host is
-        None if this computer submits the jobs of a Slurm cluster.
-        """
+        """The host for `ssh`; None if this computer submits the jobs of a Slurm cluster."""
         match self.engine:
             case Ssh(host=host) | Slurm(login=host):
                 return host
@@ -124,8 +120,5 @@ class Target(NamedSpec):
 
     @property
     def attempt_seconds(self) -> int:
-        """Longest billed time of one attempt at a trial: set-up, trial, and ``IDLE_MINUTES``.
-
-        During ``IDLE_MINUTES``, the results are collected and the machine is given back.
-        """
+        """Longest billed time of one attempt at a trial: set-up, trial, and ``IDLE_MINUTES``."""
         return 60 * (self.setup_minutes + self.limit_minutes + IDLE_MINUTES)

@@ -3,16 +3,11 @@
 A short series cannot show how long its drift lasts. Therefore, this module tries several durations
 and weights each duration by how well it explains the series.
 
-The series is divided into K blocks of consecutive times. The means of the blocks are normal with
-the covariance s² V. The matrix V follows from three parameters:
-
-- ``share`` is the drift's share of a block's variance s² within its round. The rest of s² is
-  independent noise.
-- ``memory`` is the duration of the drift, in blocks.
-- ``between`` is the variance from one round to another, in multiples of s².
-
-For blocks i and j of the same round, V[i, j] = share exp(-|i - j| / memory) + between. If i = j,
-(1 - share) is added. For blocks of different rounds, V[i, j] = 0.
+The means of K blocks of consecutive times are normal with the covariance s² V. For blocks i and j
+of the same round, V[i, j] = share exp(-|i - j| / memory) + between, plus 1 - share if i = j. For
+blocks of different rounds, V[i, j] = 0. ``share`` is the drift's share of a block's variance s²
+within its round. The rest of s² is independent noise. ``memory`` is the duration of the drift, in
+blocks. ``between`` is the variance from one round to another, in multiples of s².
 
 The prior is flat for the mean, and 1/s for s. The marginal likelihood of the three parameters is
 |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2. Here, 1 is the vector of ones, and Q is the residual sum of
@@ -58,14 +53,12 @@ _MOST_STEPS = 100
 class _NoiseModels:
     """Precomputed arrays for all tried choices of the parameters (share, memory, between).
 
-    Axis 0 of each array is the choice. ``whitening`` has an array
-    (choices, b, b) for each round of b blocks: the inverse Cholesky factor of the round's part of
-    V. ``unit`` (choices, K) is the whitened vector of ones, scaled to length 1. ``log_weight``
-    (choices,) is the logarithm of the prior times the likelihood's first two factors.
-    ``mean_variance`` (choices,) is the variance of the plain mean for s = 1.
-
-    If there is only one round, the columns of ``whitening`` are already made orthogonal to
-    ``unit``. The product of ``whitening`` and the block means is then directly their residuals.
+    Axis 0 of each array is the choice. ``whitening`` has an array (choices, b, b) for each round of
+    b blocks: the inverse Cholesky factor of the round's part of V. For a single round, the columns
+    of ``whitening`` are made orthogonal to ``unit``. ``unit`` (choices, K) is the whitened vector
+    of ones, scaled to length 1. ``log_weight`` (choices,) is the logarithm of the prior times the
+    likelihood's first two factors. ``mean_variance`` (choices,) is the variance of the plain mean
+    for s = 1.
     """
 
     whitening: tuple[Series, ...]
@@ -74,10 +67,7 @@ class _NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The residual sum of squares of ``block_means``, one value for each choice.
-
-        The residuals are the whitened deviations of the block means from their weighted mean.
-        """
+        """The residual sum of squares Q of ``block_means``, one value for each choice."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, parts, begin = block_means - block_means.sum() / len(block_means), [], 0
         for square in self.whitening:
@@ -118,10 +108,7 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """The number of blocks into which each round is divided, at least one.
-
-    ``rounds`` has the number of samples of each round.
-    """
+    """The number of blocks, at least one, for each round; ``rounds`` has the numbers of samples."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 

@@ -46,12 +46,10 @@ def mean_interval(
     """The confidence interval of the mean of an ordered series of positive numbers.
 
     ``correlated_noise.half_width`` gives the width of the interval. The circular block bootstrap
-    (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides this width into the part
-    below the mean and the part above the mean. The interval of a single sample is [0, inf].
-
-    If several processes measured the samples one after the other, ``rounds`` has the number of
-    samples of each process. The interval then also covers the differences between the processes. It
-    is widened further for an assumed variation between processes and hours (``_BETWEEN_ROUNDS``).
+    (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides it into the parts below and
+    above the mean. The interval of a single sample is [0, inf]. If several processes measured the
+    samples, ``rounds`` has the number of consecutive samples of each process. The interval then
+    also covers measured and assumed differences between processes (``_BETWEEN_ROUNDS``).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

@@ -76,10 +76,9 @@ def training_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """The batches that a trial repeats in a cycle; their number and their bytes are limited.
 
-    The result maps the name of each input and target to an array [batches, batch size, ...].
-    ``teacher`` generates the examples. Raises MemoryError before a batch is generated if
-    ``room_bytes`` is less than three batches: a pool of two, and a batch that is copied into the
-    pool. None means no limit.
+    The arrays [batches, batch size, ...] have the names of inputs and targets. Raises MemoryError
+    before a batch is generated if ``room_bytes`` is less than three batches: a pool of two, and a
+    batch that is copied into the pool. None means no limit.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -93,10 +92,9 @@ def held_out_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """Batches that training never sees, with about ``HELD_OUT_EXAMPLES`` examples in total.
 
-    The result maps the name of each input and target to an array [batches, batch size, ...].
-    ``teacher`` generates the examples. If evaluating all these examples would exceed
-    ``HELD_OUT_FLOPS`` operations, there are fewer batches, but at least one. ``batch_flops`` is the
-    number of operations that evaluate a batch.
+    The arrays [batches, batch size, ...] have the names of inputs and targets. If evaluating all
+    examples would exceed ``HELD_OUT_FLOPS`` operations, there are fewer batches, but at least one.
+    ``batch_flops`` is the number of operations that evaluate a batch.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     count = max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))
@@ -106,12 +104,7 @@ def held_out_pool(
 def _draw_pool(
     teacher: Teacher, stream: int, batch_size: int, count: int
 ) -> dict[str, NDArray[Any]]:
-    """Generate ``count`` batches with ``teacher``.
-
-    The result maps the name of each input and target to an array [count, batch size, ...].
-    ``stream`` is the number of a random sequence: training and held-out examples come from
-    different sequences.
-    """
+    """Generate ``count`` batches: for each input or target, an array [count, batch size, ...]."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
         batch = teacher.draw(stream, index, batch_size)

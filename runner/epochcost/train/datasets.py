@@ -81,10 +81,7 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
 
 
 def data_path(dataset: Dataset, file: DataFile, folder: Path) -> Path:
-    """The path to which `epochcost data fetch` and `epochcost data import` write a data file.
-
-    ``folder`` has a folder for each data set. The file need not exist.
-    """
+    """The path to which `epochcost data fetch` and `epochcost data import` write a data file."""
     return folder / dataset.id / file.name
 
 
@@ -104,10 +101,9 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a data file that the user fetched or imported.
+    """The path of a fetched or imported data file, else of the file in ``data.package``.
 
-    If there is no such file, returns the path of the file in the Python package ``data.package``.
-    Raises CapabilityError if the spec names no package or the package is not installed.
+    Raises CapabilityError if there is neither such a file nor an installed package.
     """
     path = data_path(dataset, file, folder)
     if path.exists() or data.package is None:
@@ -131,10 +127,7 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
 def _training_and_held_out(
     dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
 ) -> tuple[Part, Part]:
-    """Combine the contents of all files into a training part and a held-out part.
-
-    Examples of files whose ``part`` is "both" are split at random.
-    """
+    """Combine all files into a training and a held-out part; "both" files are split at random."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
         for part in ("training", "held-out", "both")
@@ -190,11 +183,7 @@ def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
 def _hold_out_last_windows(
     dataset: Dataset, whole: Part, overlapping_count: int
 ) -> tuple[Part, Part]:
-    """Split the windows of a text into training windows and held-out windows, which come last.
-
-    The result omits the ``overlapping_count`` windows before the held-out windows, because they
-    share characters with held-out windows.
-    """
+    """Hold out the last windows of a text; omit the ``overlapping_count`` windows before them."""
     held_out = dataset.held_out_examples or 0
     if held_out + overlapping_count >= len(whole.labels):
         raise InputError(

@@ -86,8 +86,7 @@ class Feed:
     ) -> dict[str, Array]:
         """Inputs of the graph for the examples with the indices ``rows``.
 
-        If ``step`` is given, it seeds the random augmentation of the examples. Without ``step``,
-        the examples are not augmented.
+        ``step`` seeds the random augmentation; without ``step``, the examples are not augmented.
         """
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)

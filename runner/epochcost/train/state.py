@@ -31,11 +31,7 @@ from onnxstep.graphs.parameters import parameters, state
 
 @dataclass(frozen=True)
 class Times:
-    """The seconds that a training spent on each activity.
-
-    ``waiting`` is the time in which steps waited for the data of their batches; ``steps`` includes
-    this time.
-    """
+    """The seconds of a training's activities; ``steps`` includes ``waiting`` for data."""
 
     steps: float = 0.0
     waiting: float = 0.0

@@ -180,10 +180,9 @@ def _classes_from_tokens(
 ) -> NDArray[Any]:
     """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
-    The class at a position depends on the token of ``field`` at the same position. A single label
-    depends on the last token. A fixed random map gives each token its class. If a position has
-    several tokens (the letters of a word), the token with the largest index gives the class. A
-    tenth of the labels is random.
+    A fixed random map gives the class of each position's token, or of the last token for a single
+    label. If a position has several tokens (the letters of a word), the token with the largest
+    index gives the class. A tenth of the labels is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -198,10 +197,7 @@ def _classes_from_tokens(
 def _ignore_share_of_labels(
     target: TargetField, values: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Replace each label by ``IGNORED`` with probability ``target.ignored_share``.
-
-    At least one label stays.
-    """
+    """Replace each label by ``IGNORED`` with probability ``ignored_share``; at least one stays."""
     if not target.ignored_share:
         return values
     ignored = rng.random(values.shape, dtype=np.float32) < target.ignored_share
@@ -212,10 +208,9 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    A target of several positions depends on an input that has one or more tokens for each position.
-    A single label depends on the tokens of a text only if the label has more than 16 classes
-    (``_MOST_TOPICS``). The latent factors of a text do not suffice for so many classes. If several
-    inputs are suitable, the one with the largest vocabulary is chosen.
+    A target of several positions depends on an input with tokens for each position. A single label
+    depends on a text only if the label has more than ``_MOST_TOPICS`` classes. If several inputs
+    are suitable, the one with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None
@@ -259,10 +254,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A random class for each key (a token), as an array [keys].
-
-    The numbers of keys of any two classes differ by at most one.
-    """
+    """A random class for each key (a token); the classes' numbers of keys differ by at most one."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 

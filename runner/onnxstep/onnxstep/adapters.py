@@ -127,10 +127,9 @@ def _adapter_nodes(
 def _add_adapter_parameters(
     model: onnx.ModelProto, products: Mapping[str, _WeightProduct], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Return the model with the parameters A and B of each adapter.
+    """Return the model with the parameters A and B of each adapter, as initializers.
 
-    They become initializers. If the model stores no weights, and its metadata lists its parameters
-    instead, they become inputs and are added to the list.
+    If the model's metadata lists parameters, A and B are inputs instead, and join this list.
     """
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():

@@ -28,10 +28,7 @@ def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
 
 
 def _pad_by_concat(x: Value, zeros: Sequence[int]) -> Value:
-    """Pad x by concatenating it with tensors of zeros.
-
-    ``zeros`` has the number of zeros before each axis, then the number after each axis.
-    """
+    """Pad x; ``zeros`` has the numbers of zeros before each axis, then those after each axis."""
     for axis in range(x.rank):
         parts = [
             x.op.zeros([*x.shape[:axis], count, *x.shape[axis + 1 :]], x.elem_type)

@@ -75,10 +75,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
-    """The sum of the list ``cotangents[name]``; None if there is no such list.
-
-    Afterwards, the list contains only the sum.
-    """
+    """The sum of ``cotangents[name]``, which replaces the summed values; None without values."""
     received = cotangents.get(name)
     if not received:
         return None

@@ -38,10 +38,8 @@ def convolve(
 ) -> Value | None:
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    ``view`` has the kernels' size, strides, dilations and padding. Returns None if ``has_kernels``
-    is False, or if the number of input or output channels is not a multiple of ``BLOCK``. Also
-    returns None for negative padding, for a grouped convolution that is not depthwise, and if a
-    matrix product is faster.
+    Returns None if ``has_kernels`` is False, if C or M is not a multiple of ``BLOCK``, if a grouped
+    convolution is not depthwise, for negative padding, and if a matrix product is faster.
     """
     fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     is_depthwise = group == x.shape[1] == w.shape[0]
@@ -102,8 +100,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) -> Value | None:
     """Weight gradient of a depthwise convolution, computed for each image and then summed.
 
-    The C channels of all N images become N · C channels of a single convolution. Returns None if
-    N · C is not a multiple of ``BLOCK``, or if the convolution is not depthwise.
+    Returns None if the convolution is not depthwise, or N · C is not a multiple of ``BLOCK``.
     """
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:

@@ -110,11 +110,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """Compute (x - mean) · gain + shift with BatchNormalization.
-
-    For fp16 x, the mean is rounded to fp16. To compensate, (rounded mean - mean) · gain is added to
-    the shift.
-    """
+    """(x - mean) · gain + shift by BatchNormalization, corrected for rounding the mean to fp16."""
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
     one = np.ones(channels, np.float32)

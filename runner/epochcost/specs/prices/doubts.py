@@ -50,12 +50,10 @@ def rented_doubts(
 ) -> dict[str, str]:
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
-    ``judged`` are the ids of the prices that may be reported; None means all prices. A price has a
-    contradiction if, for example, it is many times the machine's previous price.
-
-    The prices with the most contradictions are reported and removed. If several of these belong to
-    one machine, only the newest is reported, or all with the newest date. The remaining prices are
-    then compared again, until no price that may be reported has a contradiction.
+    ``judged`` are the ids of the prices that may be reported; None means all prices. The prices
+    with the most contradictions to other prices are reported and removed, but of each machine only
+    those with the newest date. The remaining prices are then compared again, until no price that
+    may be reported has a contradiction.
     """
     listed = {
         price.id: rent
@@ -120,12 +118,10 @@ def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The hourly price of a rented machine, with all hourly parts.
+    """The hourly price of a rented machine, with hourly components, commitment and premiums.
 
-    The parts are the price's amount, its hourly components, the payments of its commitment and its
-    premiums. A premium is a percentage of other hourly parts. A commitment's upfront payment is
-    spread over the hours of its term. The result is None for an owned machine, for an assumed
-    price, and for a price without hourly parts.
+    A commitment's upfront payment is spread over the hours of its term. The result is None for an
+    owned machine, for an assumed price, and for a price without hourly parts.
     """
     if price.owned is not None or price.assumed:
         return None
@@ -277,8 +273,7 @@ def _ratio_contradiction(
 ) -> Iterator[str]:
     """Yield a message if the price of ``rent`` is implausible beside the price of ``peer``.
 
-    ``ratio`` is the first price divided by the second price. The two ``limits`` are upper bounds of
-    ``ratio`` and of ``1 / ratio``.
+    ``limits`` are the upper bounds of ``ratio`` (``rent`` to ``peer``) and of ``1 / ratio``.
     """
     rise, fall = limits
     if not 1 / fall < ratio < rise:

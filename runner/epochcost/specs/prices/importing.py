@@ -95,13 +95,10 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    ``model`` is the price in the catalogue whose spec is the template of the new spec.
-
-    ``previous`` is the amount in the catalogue with which ``amount`` is compared. It is the latest
-    amount that is dated on or before the table's day. If all amounts are dated later, it is the
-    earliest amount. ``previous_id`` is the id of the price with this amount. ``previous`` and
-    ``previous_id`` are None if the catalogue has no amount for the machine, plan and region of
-    ``key``.
+    The spec of ``model`` is the template of the new spec. ``previous`` is the catalogue's latest
+    amount that is dated on or before the table's day, or else its earliest amount. ``previous_id``
+    is the id of the price with this amount. Both are None if the catalogue has no amount for the
+    machine, plan and region of ``key``.
     """
 
     key: Key
@@ -207,9 +204,7 @@ class _RowMatcher:
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
         """The price of a row, with the amount in the catalogue to compare with the row's amount.
 
-        ``model`` is the price whose spec is copied. ``MatchedPrice`` says which amount of the
-        catalogue is compared. Raises ValueError if the row's amount is invalid, or differs from the
-        catalogue's amount of the same day.
+        Raises ValueError if the amount is invalid, or differs from the catalogue's of the same day.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
@@ -269,10 +264,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _hourly_amount(price: Price) -> Decimal | None:
-    """The hourly price as one number: the amount, or the hourly payment of a commitment.
-
-    None if the price has components or an upfront payment, or is for an owned machine.
-    """
+    """The hourly price; None for an owned machine, or with components or an upfront payment."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:
@@ -394,10 +386,7 @@ def _new_spec(
 
 
 def _keys_of_another_plan(price: MatchedPrice) -> _Values:
-    """Changes to a copied spec whose plan differs from the new price's plan.
-
-    The result maps keys to new values; None removes a key, such as the interruptions of spot.
-    """
+    """New values of keys in a spec copied from another plan; None removes a key."""
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

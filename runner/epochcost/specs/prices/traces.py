@@ -84,10 +84,7 @@ class _Row:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read past prices and availability of spot machines from a CSV file.
-
-    Raises InputError for an invalid file. If a row is invalid, the message names its line.
-    """
+    """Read spot prices and availability from a CSV file; raises InputError for an invalid file."""
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)
@@ -130,10 +127,7 @@ def _rows_with_line_numbers(path: Path) -> Iterator[tuple[int, _Row]]:
 
 
 def _parse_row(cells: Mapping[str, str]) -> _Row:
-    """Parse the cells of a row, given by column name; the price is NaN if ``available`` is 0.
-
-    Raises ValueError for an invalid cell.
-    """
+    """Parse a row, with price NaN if ``available`` is 0; raises ValueError for an invalid cell."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
