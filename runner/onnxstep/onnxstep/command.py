@@ -185,11 +185,7 @@ def _initial_path(destination: Path) -> Path:
 
 @dataclass(frozen=True)
 class _CommandReport:
-    """What the command prints about the training step that it built.
-
-    ``source`` is the model's file, ``destination`` the file of the step. ``kernels`` says which
-    nodes have CUDA kernels, and is None unless the provider is CUDA.
-    """
+    """Report about a new training step; ``kernels`` is None unless the provider is CUDA."""
 
     step: TrainingStep
     source: Path

@@ -150,8 +150,7 @@ class SoftmaxCrossEntropy:
     ) -> _LabelSmoothingLoss:
         """Emit the part of the loss that label smoothing adds, and the terms of its gradient.
 
-        ``inverse_weight_sum`` [..., 1] is 1 / W for each position, the last result of
-        ``_classes_and_weight_shares``.
+        ``inverse_weight_sum`` [..., 1] is the last result of ``_classes_and_weight_shares``.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:

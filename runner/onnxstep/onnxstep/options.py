@@ -18,31 +18,25 @@ from onnxstep.passes.recompute import Rematerialisation
 class StepOptions:
     """Settings of a training step: loss, optimizer, trained parameters and execution provider.
 
-    ``output`` names the model output from which a single ``loss`` is computed. None means the only
-    float output. If ``loss`` is a list of terms, each term names its own output.
+    ``output`` names the model output for a single ``loss``; None means the only float output.
 
     ``freeze``, ``wrt`` and ``no_weight_decay`` list tensors, as names or shell patterns. A step
-    does not change the tensors in ``freeze``. If the running statistics of a BatchNormalization are
-    in ``freeze``, the node normalizes by them, not by the statistics of the batch. If ``wrt`` is
-    not empty, only its tensors are trained, which may be constants or buffers. Weight decay does
-    not apply to the parameters in ``no_weight_decay``.
+    does not change tensors in ``freeze``; a BatchNormalization normalizes by frozen running
+    statistics. If ``wrt`` has items, only these are trained; they may be constants or buffers.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
     ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. The gradients of
     ``micro_batches`` runs are averaged for each update. ``carry`` maps an input to the output that
     feeds it in the next step. The input starts at zeros, and no gradient flows between steps.
 
-    The graph may use operators that only ``provider`` has; None means portable operators only. With
-    ``blocked_convolutions``, a step for the CPU may compute convolutions with faster kernels, which
-    use the blocked layout NCHWc. ONNX Runtime's x86-64 builds have these kernels. With
-    ``resumable``, a step for the CPU uses ONNX Runtime's Dropout instead of a faster one. A
-    training that is resumed in a new session can then draw the same Dropout masks as an
-    uninterrupted training.
+    The graph may use operators that only ``provider`` has; None means portable operators only.
+    ``blocked_convolutions`` allows faster CPU kernels in the layout NCHWc, which ONNX Runtime's
+    x86-64 builds have. With ``resumable``, a step for the CPU uses ONNX Runtime's slower Dropout,
+    so that a resumed training draws the same masks as an uninterrupted one.
 
     With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
-    update are float32. For fp16, ``loss_scaling`` defaults to the settings of PyTorch's GradScaler.
-    For other precisions, the loss is not scaled by default. With ``rematerialise`` "sqrt", the step
-    saves memory by recomputing activations.
+    update are float32. ``loss_scaling`` defaults to the settings of PyTorch's GradScaler for fp16,
+    else to none. With ``rematerialise`` "sqrt", the step saves memory by recomputing activations.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"

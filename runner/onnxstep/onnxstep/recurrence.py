@@ -75,12 +75,10 @@ class Direction:
     """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
 
     ``x`` [T·B, I] has the inputs of all steps. ``w`` [G·H, I] and ``r`` [G·H, H] are the weights in
-    x Wᵀ and h Rᵀ. ``biases`` has the bias [G·H] of each of these products, or is empty. ``h`` and
+    x Wᵀ and h Rᵀ; ``biases`` has the bias [G·H] of each product, or is empty. ``h`` and
     ``h_before`` [T·B, H] are the hidden states after and before each step. ``c0`` [B, H] is the
-    cell state before the first step.
-
-    ``dh`` and ``dc`` have one entry for each step: the gradients [B, H] that the hidden and the
-    cell state after the step get from the node's outputs. None means zero.
+    first cell state. For each step, ``dh`` and ``dc`` have the gradients [B, H] of the hidden and
+    the cell state from the node's outputs; None means zero.
     """
 
     op: Builder
@@ -303,10 +301,9 @@ class Directions:
     def _state_gradients_by_step(
         self, index: int, dy: Value | None, d_last: Value | None
     ) -> list[Value | None]:
-        """Gradients [B, H] that the state after each step gets from the node's outputs.
+        """Gradients [B, H] of the states from the node's outputs, by step in processing order.
 
-        The steps are in processing order; None means zero. ``dy`` is the gradient of Y. ``d_last``
-        is the gradient of Y_h for the hidden state, or of Y_c for the cell state.
+        ``dy`` is the gradient of Y, and ``d_last`` is that of Y_h or Y_c. None means zero.
         """
         every = None if dy is None else self.ordered(index, dy)
         last = None if d_last is None else self.state(index, d_last)

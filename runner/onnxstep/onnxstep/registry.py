@@ -250,10 +250,7 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_from_targets(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """Names of the values on a path from a target to the first output of ``node``.
-
-    The path is found backwards: from each node to its first input whose gradient is needed.
-    """
+    """Names of the values on a path from a target to the first output of ``node``."""
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto

@@ -160,11 +160,7 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _DifferentiatedModel:
-    """A forward pass with its loss, and the gradients of the loss by parameter name.
-
-    The gradients are already divided by the loss scale. ``targets`` has the target input of each
-    loss term, or None for a term without target.
-    """
+    """A forward pass, its loss, and the gradients by parameter, already divided by ``scale``."""
 
     forward: Forward
     targets: Sequence[Value | None]
@@ -298,9 +294,8 @@ def _differentiate_loss(
     micro_batches: int,
     scale: Scale | None,
 ) -> _DifferentiatedModel:
-    """Differentiate the loss with respect to the parameters ``trained``.
+    """Differentiate the loss, divided by ``micro_batches``, with respect to ``trained``.
 
-    The gradients are divided by ``micro_batches``, so their sum over the micro-batches is the mean.
     A parameter without influence on the loss has no gradient. Raises ModelError if none has one.
     """
     op, shares = forward.op, _shares(built, micro_batches)
@@ -328,11 +323,7 @@ def _step_transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """The values before and after a step of all tensors that a step passes to the next step.
-
-    They are the parameters and the tensors of ``TrainingStep.state``. ``sums`` has the sums of
-    gradients over the micro-batches by parameter name; it is empty for a single micro-batch.
-    """
+    """Transitions of all tensors from step to step; ``sums`` is empty for a single micro-batch."""
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None

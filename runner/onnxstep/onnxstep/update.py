@@ -1,7 +1,4 @@
-"""Compute the next values of parameters and states of a training step.
-
-The functions accumulate gradients over micro-batches, clip gradients and apply the optimizer.
-"""
+"""Accumulate and clip gradients, and apply the optimizer to parameters and states."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The number that fills the tensor before the first step.
-
-        If the model has the first values (``initial`` is "model"), the number is a placeholder, 0.
-        """
+        """The number that fills the tensor before the first step; 0 if the model has the values."""
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -98,11 +92,7 @@ def updates(
 def _parameter_and_state_changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Emit the update of the parameter ``w`` and of its optimizer states, and yield each change.
-
-    A change is the value before the step, the value after the step, the role, and the value before
-    the first step. ``pace`` has the learning rate and the step count.
-    """
+    """Update ``w`` and its states; yield (value before, value after, role, first value) of each."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"

@@ -190,10 +190,7 @@ def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the node that onnx's message ``error`` is about, found by the operator it names.
-
-    None if the message names no operator, or if not exactly one node has this operator.
-    """
+    """Label of the only node with the operator that onnx's message ``error`` names, else None."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -299,10 +296,7 @@ def _require_small_constants(graph: onnx.GraphProto) -> None:
 
 
 def _estimated_operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Estimate the number of arithmetic operations of a node from the shapes of its values.
-
-    The estimate for an Einsum is high: it assumes that no two operands share an index.
-    """
+    """Estimated arithmetic operations of a node; too high for an Einsum with shared indices."""
     read, written = ([math.prod(shapes.get(n, ())) for n in ns] for ns in (node.input, node.output))
     work = sum(read) + sum(written)
     if node.op_type == "Einsum":

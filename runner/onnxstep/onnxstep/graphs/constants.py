@@ -142,10 +142,7 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a module's attribute with a single number above -100.
-
-    Numbers of -100 and below are masks, not weights.
-    """
+    """Whether a tensor is a module's attribute with one number above -100, so not a mask."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -168,13 +165,10 @@ class _TensorUses:
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
         """Yield the uses of the tensor ``name``, and reasons why the tensor is not a weight.
 
-        A use is a graph output, or a node that combines the tensor with data. Data are values that
-        depend on graph inputs. If the tensor is a single number (``is_scalar``), arithmetic without
-        data, such as Mul or Exp, is also a use.
-
-        A reason is a text, for example that the tensor has angles. Nodes that read the tensor as a
-        bound or a size are ignored. All other nodes, such as Transpose, only convert the tensor;
-        the uses of their outputs are yielded instead.
+        A use is a graph output, or a node that also reads data (values that depend on graph
+        inputs). If the tensor is a single number (``is_scalar``), arithmetic without data, such as
+        Exp, is also a use. Nodes that read the tensor as a bound or a size are ignored. Other
+        nodes, such as Transpose, only convert the tensor; the uses of their outputs are yielded.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -255,10 +249,7 @@ def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
 
 
 def _is_typed(number: float) -> bool:
-    """Whether a person probably typed a number into the code.
-
-    Such a number has at most 5 digits, or is a root or a reciprocal of an integer.
-    """
+    """Whether a number looks typed by hand: up to 5 digits, or an integer's root or reciprocal."""
     digits = np.format_float_scientific(np.float32(number), trim="-").split("e")[0]
     if sum(map(str.isdigit, digits)) <= _TYPED_DIGITS:
         return True
@@ -279,10 +270,7 @@ def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
 
 
 def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
-    """Whether each row is evenly spaced, with the same nonzero step in all rows.
-
-    False for rows of fewer than three numbers.
-    """
+    """Whether all rows have at least three numbers, evenly spaced by the same nonzero step."""
     rows = np.squeeze(array)
     if not rows.ndim or rows.shape[-1] < _FEWEST_SPACED:
         return False
@@ -291,10 +279,7 @@ def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
 
 
 def _are_sines_and_cosines(array: NDArray[np.float64]) -> bool:
-    """Whether each row has the sines and the cosines of the same angles.
-
-    They are the two halves of the row, or alternate. False for rows of fewer than eight numbers.
-    """
+    """Whether each row has at least eight numbers: sines and cosines of the same angles."""
     if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
         return False
     half = array.shape[-1] // 2

@@ -122,9 +122,8 @@ def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     """Types of the outputs of Attention: the result, then a tensor of keys and values by head.
 
-    A single weight matrix produces queries, keys and values. The attribute ``qkv_hidden_sizes``
-    lists the matrix's number of columns for each of the three. Without the attribute, each has a
-    third of the columns.
+    ``qkv_hidden_sizes`` has the weights' numbers of columns for queries, keys and values. Without
+    this attribute, each has a third of the columns.
     """
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3

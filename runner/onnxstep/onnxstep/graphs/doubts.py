@@ -58,12 +58,10 @@ def _layers_per_merged_tensor(
 ) -> dict[str, int]:
     """For each trained tensor that the exporter probably merged, the number of layers that read it.
 
-    If tensors of several layers are equal, an exporter may store only one of them for all layers.
-    A tensor that repeats one number, such as a scale of ones, counts if several layers read it.
-
-    If ``computed`` is not empty, the exporter's optimizer ran, which merges any equal tensors. Then
-    a tensor with different numbers also counts if several layers read it with the same operator,
-    except Gather.
+    An exporter may store equal tensors of several layers only once. A tensor counts if several
+    layers read it and it repeats one number. If ``computed`` is not empty, the exporter's optimizer
+    ran, which merges any equal tensors. Then a tensor also counts if several layers read it with
+    the same operator, except Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -83,20 +81,13 @@ def _layers_per_merged_tensor(
 
 
 def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes that have the most frequent operator of ``nodes``.
-
-    The list is empty if this operator is Gather, because layers may share an embedding on purpose.
-    """
+    """The nodes with the most frequent operator; none for Gather, which reads embeddings."""
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]
 
 
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
-    """The path of the module that contains a node.
-
-    The exporter numbers repeated calls of a module, such as ``owner_1``; for a numbered call of
-    ``owner``, the result is ``owner``.
-    """
+    """Path of the module that contains a node; ``owner`` also for repeated calls (``owner_1``)."""
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

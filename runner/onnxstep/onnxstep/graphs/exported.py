@@ -72,9 +72,8 @@ def _sort_origins(
 ) -> Folded:
     """Sort the names from which a tensor was computed into parameters, buffers and operators.
 
-    The form of a name decides. A name with a dot, or the only name in ``origins``, is a parameter,
-    or a buffer if it ends like ``attn_mask`` or ``position_ids``. All other names, and
-    ``tensor_name`` itself, are operators, often with a number, as in ``permute_3``. Names in
+    A name with a dot, or a single origin, is a parameter, or a buffer if it ends like
+    ``attn_mask``. All other names and ``tensor_name`` itself are operators. Names in
     ``node_outputs`` and names like ``val_3`` are ignored.
     """
     steps = {

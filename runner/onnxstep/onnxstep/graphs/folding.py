@@ -130,12 +130,10 @@ def _replacement_nodes(
 ) -> list[onnx.NodeProto] | None:
     """The nodes that replace ``node``; None if ``node`` is not of a kind that is replaced.
 
-    - An If with a constant condition becomes the nodes of its chosen branch.
-    - A node that reads a sequence of known tensors becomes nodes that read these tensors.
-    - A node that creates such a sequence stays, and nodes that compute the tensors follow it.
-
-    The nodes of sequences are replaced only if ``values.plain_sequences`` is set. ``outputs`` has
-    the names of the graph's outputs.
+    An If with a constant condition becomes its branch. A node that reads a sequence of known
+    tensors becomes nodes that read these tensors. A node that creates such a sequence stays, and
+    nodes that compute the tensors follow. Nodes of sequences are replaced only if
+    ``values.plain_sequences`` is set.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

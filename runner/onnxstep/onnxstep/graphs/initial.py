@@ -100,8 +100,7 @@ def _fill_uniform(randoms: _RandomWords, begin: int, values: NDArray[Any], scale
 def _fill_normal(randoms: _RandomWords, begin: int, values: NDArray[Any], scale: float) -> None:
     """Fill ``values`` with normal random numbers of mean 0 and standard deviation ``scale``.
 
-    The method of Box and Muller (Ann. Math. Statistics 29, 1958) makes the numbers from the 64-bit
-    words of ``randoms``, starting with the word at the index ``begin``.
+    Box and Muller's method (Ann. Math. Statistics 29, 1958) reads ``randoms`` from ``begin`` on.
     """
     pairs = (values.size + 1) // 2
     cosines, sines = values[:pairs], values[pairs:]

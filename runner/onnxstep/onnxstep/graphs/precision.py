@@ -1,10 +1,9 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-Operators that would overflow or be too inaccurate in fp16 compute in fp32: those in ``WIDE``, or in
-``WIDE_IN_TRAINING`` for training. Sines and cosines that depend on no float input, as in position
-encodings, also compute in fp32, and so do the nodes on which they depend. For bf16, operators
-without a CUDA kernel for bf16 compute in fp32. Data inputs and outputs stay fp32, except a
-decoder's cache. For training, parameters stay fp32.
+Operators in ``WIDE`` (for training, ``WIDE_IN_TRAINING``) compute in fp32. So do sines and cosines
+that depend on no float input, with the nodes before them, and for bf16 the operators without a CUDA
+kernel for bf16. Data inputs and outputs stay fp32, except a decoder's cache. For training,
+parameters stay fp32.
 """
 
 from __future__ import annotations
@@ -273,11 +272,7 @@ class _HalfPrecisionRewriting:
         return onnx.defs.get_schema(node.op_type, version, node.domain)
 
     def _convert_once(self, name: str, kind: int) -> str:
-        """The name of the float value ``name`` after conversion to the element type ``kind``.
-
-        The first call for a type adds a Cast or a converted initializer, and later calls reuse it.
-        For a value that is not a float, returns ``name``.
-        """
+        """Name of the float value ``name``, converted to ``kind``; ``name`` for other values."""
         if name not in self._floats:
             return name
         versions = self._names_by_type.setdefault(name, {})

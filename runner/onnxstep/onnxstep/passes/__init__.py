@@ -35,11 +35,10 @@ def prepare(
 ) -> onnx.ModelProto:
     """Copy of a model in the form that the gradient rules and the Builder need.
 
-    Every shape in the copy is static. ONNX's function bodies replace the operators that the table
-    of gradient rules does not list. ``mode``, ``fused`` and ``rounded`` are optional conversions:
-    ``mode`` to training or inference form, ``fused`` to a provider's own operators, and ``rounded``
-    to mixed precision. ``varying`` names stored tensors that are not constants. Raises ModelError
-    for a dimension without a size, and if onnx cannot convert an older opset to opset 16.
+    Every shape is static. ONNX's function bodies replace operators that the registry does not list.
+    ``mode`` converts to training or inference form, ``fused`` to a provider's operators, and
+    ``rounded`` to mixed precision. ``varying`` names stored tensors that are not constants. Raises
+    ModelError for a dimension without a size, and if onnx cannot convert to opset 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):

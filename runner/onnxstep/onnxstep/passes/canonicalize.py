@@ -133,13 +133,10 @@ def bind(
 ) -> onnx.ModelProto:
     """Copy of a model with a static shape for every tensor.
 
-    ``dimensions`` has a size for each symbolic dimension of the inputs. ``varying`` names stored
-    tensors whose values change, so nodes that read them are not computed in advance.
-
-    Raises ModelError for an unknown dimension, for a missing or invalid size, and for contradicting
-    shapes. Also raises ModelError for a shape that depends on data, and for a node's output that is
-    not a tensor. If onnxstep refuses to differentiate the operator that caused the error, the
-    message includes the reason for this refusal.
+    ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that change.
+    Raises ModelError for unknown dimensions, missing or invalid sizes, contradicting shapes, shapes
+    that depend on data, and nodes' outputs that are not tensors. If onnxstep refuses to
+    differentiate the operator that caused the error, the message says why.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -27,9 +27,7 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    With ``resumable``, a new session must be able to continue the sequence of Dropout masks after
-    any run. Dropout is then replaced only on CUDA, where an input of the graph counts the runs and
-    decides the masks.
+    If a new session must resume the masks (``resumable``), Dropout is replaced only on CUDA.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout" and op.provider != "cuda":

@@ -211,11 +211,9 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, the value that delays the recomputation for this node.
+    """For each backward node, the value for which the recomputation for this node waits.
 
-    The recomputation starts after ONNX Runtime has computed this value; otherwise, it would start
-    too early. The value is a float output of an earlier backward node, and this node or a later one
-    reads it. The newest such output is chosen; None if there is none.
+    This is the newest float output of earlier backward nodes that is still to be read, or None.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -274,11 +272,9 @@ def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) ->
 def _cheapest_cuts_within_limit(
     limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The ``candidates`` that store the fewest bytes and keep every segment within the limit.
+    """The ``candidates`` that store the fewest bytes and keep segments within the limit, or None.
 
-    The result has the indices of nodes before which to cut; None if no cuts keep the limit.
     ``bytes_before[p]`` counts the bytes that the nodes before p write and the backward pass reads.
-    A segment's size is the difference of two such counts.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]

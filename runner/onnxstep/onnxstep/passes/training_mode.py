@@ -1,10 +1,9 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
 In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
-statistics for the next step. A BatchNormalization node keeps its inference form if its statistics
-are frozen, or if other nodes compute the statistics from the node's own input. In the graph,
-several nodes compute the training form. The gradient is built from a single equivalent
-BatchNormalization node, which does not run.
+statistics for the next step. A node keeps its inference form if its statistics are frozen, or if
+other nodes compute them from the node's input. The training form consists of several nodes; its
+gradient comes from a single equivalent node, which does not run.
 """
 
 from __future__ import annotations

@@ -19,10 +19,7 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    For float32, except on CUDA, ``dy`` is multiplied by min(2¹²⁷ y, 1). This factor is 0 for y = 0
-    and 1 for y ≥ 2⁻¹²⁷. A HardSigmoid node computes it, because the CPU runs HardSigmoid on all
-    threads. For subnormal y with 0 < y < 2⁻¹²⁷, the factor is less than 1, so the gradient is too
-    small. The rule accepts this error.
+    Except on CUDA, float32 gradients are multiplied by min(2¹²⁷ y, 1): too small if 0 < y < 2⁻¹²⁷.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))

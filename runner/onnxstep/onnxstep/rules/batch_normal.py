@@ -75,11 +75,9 @@ def _cotangents_with_batch_statistics(
 ) -> Cotangents:
     """Gradient of a BatchNormalization that normalizes by the statistics of the batch.
 
-    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n).
-    There are n values per channel.
-
-    The running statistics become m · old + (1 - m) · batch, with the node's momentum m. Their
-    gradients add (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
+    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), for n values per
+    channel. The running statistics become m · old + (1 - m) · batch, with the momentum m. This adds
+    (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)

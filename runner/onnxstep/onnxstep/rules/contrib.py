@@ -72,11 +72,9 @@ def _gradients_of_skip_normalization(
 ) -> tuple[Value, Value]:
     """Gradients of s and of the scale γ in y = γ x̂ (+ β), where x̂ = (s - mean) · r in each row.
 
-    s is the sum of input, skip and an optional bias with the input index ``bias_index``. r is the
-    inverse standard deviation of a row. SkipSimplifiedLayerNormalization takes 0 as the mean.
-
-    ``d_more_outputs`` are the gradients of the node's other outputs: mean, r and s. The gradient of
-    r contributes to the gradient of s by dr/ds = -r² x̂ / n, for n elements in a row.
+    s is the sum of input, skip and an optional bias, the input ``bias_index``. ``d_more_outputs``
+    are the gradients of mean, r (the inverse standard deviation) and s. For n elements in a row,
+    dr/ds is -r² x̂ / n. SkipSimplifiedLayerNormalization takes 0 as the mean.
     """
     total, added = node.x + node.input(1), node.optional_input(bias_index)
     total = total if added is None else total + added
@@ -157,11 +155,7 @@ def _require_frozen_angles(node: Node, *input_indices: int) -> None:
 
 
 def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
-    """Rotate queries or keys ``x`` [B, heads, L, E] by their positions' angles.
-
-    With ``back``, rotate by the negative angles. Without the node's attribute ``do_rotary``, return
-    ``x`` unchanged.
-    """
+    """Rotate ``x`` [B, heads, L, E] by position, or ``back``, if the node sets ``do_rotary``."""
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))

@@ -103,10 +103,6 @@ def _is_pointwise(view: Window) -> bool:
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW with respect to a convolution's kernels, by the first method that applies.
 
-    The methods are a convolution in ONNX Runtime's blocked layout (NCHWc), a matrix product for
-    kernels of one element, and ``by_elements`` for small kernels on CUDA. All other convolutions
-    use ``by_patches``, or ``by_exchange`` if the constants of ``by_patches`` are too large.
-
     Shapes: x [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
     """
     dw = blocked.weight_cotangent(x, dy, view, group)

@@ -47,10 +47,7 @@ def _dequantized_weights(node: Node, dy: Value) -> Value:
 
 
 def _unpack_integers(packed_bytes: Value, bits: int, elem_type: int, zero_point: int = 0) -> Value:
-    """Unpack each byte into 8 / ``bits`` integers along a new last axis; subtract ``zero_point``.
-
-    The lowest bits come first. The result has the type ``elem_type``.
-    """
+    """Unpack bytes along a new last axis, lowest bits first, and subtract ``zero_point``."""
     op, places = packed_bytes.op, np.arange(0, _BYTE, bits)
     table = (np.arange(2**_BYTE)[:, None] >> places & (2**bits - 1)) - zero_point
     numbers = op.constant(table.astype(helper.tensor_dtype_to_np_dtype(elem_type)))

@@ -101,8 +101,7 @@ def _scatter_cotangents(
 ) -> Cotangents:
     """Gradients of the data and of the updates of a Scatter node; None for the indices.
 
-    ``read`` gathers elements at the node's indices, and ``write`` scatters elements to the indices.
-    Raises ModelError for reductions other than none, add, max and min.
+    ``read`` gathers and ``write`` scatters at the indices. Raises ModelError for the reduction mul.
     """
     updates = node.input(2)
     match node.attribute("reduction", "none"):
@@ -123,10 +122,7 @@ def _extreme_scatter_cotangents(
     read: Callable[[Value], Value],
     write: Callable[..., Value],
 ) -> Cotangents:
-    """Gradients of data and updates for the reductions max and min.
-
-    As in PyTorch's scatter_reduce, elements equal to the result share its gradient equally.
-    """
+    """Gradients for max and min: as in PyTorch, elements equal to the result share its gradient."""
     won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
     won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
     share = dy / write(won, won_by_updates, reduction="add")

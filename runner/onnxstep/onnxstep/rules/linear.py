@@ -144,11 +144,7 @@ def _einsum_operand_cotangent(
 
 
 def _replace_repeated_letters(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repetitions of a letter in ``term`` by unused letters, such as "iji" by "ija".
-
-    Return the new term and, for each replacement, a pair of the old and the new letter, such as
-    "ia".
-    """
+    """Replace repetitions of letters by unused letters: "iji" becomes "ija", with the pair "ia"."""
     fresh = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:

@@ -30,11 +30,7 @@ from onnxstep.unrolled_lstm import LstmActivations, lstm_backward
 
 @gradient("RNN", versions=(7, 14, 22))
 def rnn(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> Cotangents:
-    """Gradient of h' = f(z), with z = x Wᵀ + h Rᵀ + b.
-
-    h and h' are the hidden states before and after a step, and Df is the derivative of f. Then
-    dz = Df(z) dh' and dh = dz R.
-    """
+    """Gradient of h' = f(z), with z = x Wᵀ + h Rᵀ + b: dz = Df(z) dh' and dh = dz R."""
     return through_time(node, _sweep_rnn, dy, dy_h)
 
 
@@ -55,20 +51,16 @@ def lstm(
 ) -> Cotangents:
     """Gradient of an LSTM with the activations σ, φ and ψ, by default sigmoid, tanh and tanh.
 
-    A step computes the new cell state C' and the new hidden state h' from the old states C and h:
+    A step computes the states C' and h' from C and h, with gates i, o and f and a candidate c:
 
         z = x Wᵀ + h Rᵀ + b, with the parts z_i, z_o, z_f and z_c
         i = σ(z_i), o = σ(z_o), f = σ(z_f), c = φ(z_c)
-        C' = f C + i c
-        h' = o ψ(C')
+        C' = f C + i c, h' = o ψ(C')
 
-    Here i, o and f are the input, output and forget gates, and c is the candidate. Let dv be the
-    gradient of the loss with respect to v, and Dσ, Dφ, Dψ the derivatives of the activations. First
-    dh' o Dψ(C') is added to dC', because h' depends on C'. Then
+    Dσ is the derivative of σ. After dh' o Dψ(C') is added to dC', the gradients are
 
         dz = (dC' c Dσ(z_i), dh' ψ(C') Dσ(z_o), dC' C Dσ(z_f), dC' i Dφ(z_c))
-        dC = dC' f
-        dh = dz R
+        dC = dC' f, dh = dz R
     """
     saved = op.saved.get(node.y.name)
     if isinstance(saved, LstmActivations):
@@ -95,12 +87,11 @@ def _sweep_lstm_backwards(
     dh_by_dc: Sequence[Value],
     forget_gates: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] in all steps, of the initial hidden state, and of the initial C.
+    """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C, as in ``lstm``.
 
-    ``lstm`` defines z, C, C', h' and the gradients dz, dC' and dh'. Each argument has one tensor
-    for each step. A step concatenates dC', dh', dC' and dC', and multiplies the result elementwise
-    by the step's tensor [B, 4·H] in ``dz_factors``; the product is dz. ``dh_by_dc`` has the
-    derivatives [B, H] of h' with respect to C'. ``forget_gates`` has tensors [B, H].
+    Each argument has one tensor for each step: ``dz_factors`` [B, 4·H], the others [B, H]. dz is
+    (dC', dh', dC', dC') times the factor elementwise. ``dh_by_dc`` is the derivative of h' with
+    respect to C'.
     """
     dh, carried, swept = run.received(-1), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -181,10 +172,7 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
 
 
 class _GruWeights:
-    """Weights and biases of a GRU direction, split between the gates and the candidate.
-
-    Names with "gates" are for z and r, names with "new" for the candidate n (see ``gru``).
-    """
+    """Weights and biases of a GRU direction, for the gates z and r and the "new" candidate n."""
 
     def __init__(self, run: Direction) -> None:
         self._run = run
@@ -209,8 +197,7 @@ class _GruWeights:
     ) -> DirectionCotangents:
         """Gradients of the direction's inputs from those of the gates and of the candidate.
 
-        ``d_gates`` [T·B, 2·H] is (da_z, da_r), and ``dn`` is da_n. ``_sweep_gru`` defines these
-        gradients and ``dq``. ``dh0`` is the gradient of the initial state.
+        ``d_gates`` [T·B, 2·H] is (da_z, da_r), and ``dn`` is da_n, as in ``_sweep_gru``.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -242,11 +229,7 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Gradient of the hidden state before ``step``.
-
-    Add dz R, ``direct`` and the gradient that this state gets from the node's outputs. ``direct``
-    is the part of the gradient that does not pass through dz.
-    """
+    """Gradient of the hidden state before ``step``: dz R + ``direct`` + ``run.dh``, if given."""
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
     if not added:

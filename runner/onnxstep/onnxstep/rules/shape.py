@@ -150,10 +150,7 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _first_indices_and_steps(node: Node) -> tuple[list[int], list[int]]:
-    """First indices and steps of a Slice: two lists with a number for each axis of x.
-
-    The first indices count from the front, even if the node gives negative indices.
-    """
+    """First index and step of a Slice for each axis of x; indices count from the front."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
     count = 0 if starts_given is None else starts_given.size
