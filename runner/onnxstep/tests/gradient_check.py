@@ -39,9 +39,8 @@ class Case:
     ``outputs`` is the number of outputs, or their names ("" for an omitted output).
 
     ``exact_opset``, if given, replaces ``opset`` in float64. ``output_shape`` is for outputs whose
-    shape onnx cannot infer. ``reference_flaw`` is the reason why onnx's reference evaluator cannot
-    run the gradient graph, ``runtime_flaw`` the reason why ONNX Runtime cannot ("" if the graph
-    runs).
+    shape onnx cannot infer. ``reference_flaw`` says why onnx's reference evaluator cannot run the
+    gradient graph, ``runtime_flaw`` why ONNX Runtime cannot ("" if it can).
     """
 
     op_type: str

@@ -59,7 +59,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """Products that are no GELU do not change, nor does a GELU whose factor has two readers."""
+    """Products that are no GELU stay, as does a GELU whose ½ (1 + erf …) has a second reader."""
     assert with_halving_last(model) == model
 
 

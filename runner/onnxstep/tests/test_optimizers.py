@@ -40,7 +40,7 @@ def momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def nesterov(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """Weights after torch.optim.SGD(momentum=0.9, nesterov=True, weight_decay=0.1)."""
+    """The weights after torch.optim.SGD(momentum=0.9, nesterov=True, weight_decay=0.1)."""
     g = decayed(w, g, 0.1)
     states[0] = 0.9 * states[0] + g
     return w - RATE * (g + 0.9 * states[0])

@@ -35,7 +35,7 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """A likely mistake in the choice of trained tensors is a ModelWarning at the caller's file."""
+    """Likely mistakes in the choice of trained tensors are warnings that point to the caller."""
     with pytest.warns(ModelWarning, match=r"each is trained separately: 1\.norm\.weight") as caught:
         step = training_step(merged(), StepOptions(loss="mse"))
     assert [str(warning.message) for warning in caught] == [*step.trained_set.doubts]
