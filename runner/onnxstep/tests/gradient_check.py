@@ -33,18 +33,14 @@ STEP = 1e-5
 class Case:
     """An operator with attributes and inputs, as a case for the gradient check.
 
-    ``shapes`` has the shape of each differentiated input. The inputs get random elements between
-    ``low`` and ``high``. ``fixed`` has the arrays of the constant inputs. ``inputs`` lists the
-    names of all inputs in the operator's order ("" for an omitted input). If ``inputs`` is empty,
-    the inputs in ``shapes`` come first, then those in ``fixed``. ``outputs`` is the number of
-    outputs, or their names ("" for an omitted output).
+    ``shapes`` has the shapes of the differentiated inputs, which get random elements between
+    ``low`` and ``high``. ``fixed`` has the constant inputs. ``inputs`` lists all inputs in the
+    operator's order ("" for an omitted input); by default, ``shapes`` come before ``fixed``.
+    ``outputs`` is the number of outputs, or their names ("" for an omitted output).
 
-    The computations in float64 use ``exact_opset`` instead of ``opset``, unless ``exact_opset`` is
-    None. ``output_shape`` declares the shape of the outputs, if onnx cannot infer it.
-
-    ``reference_flaw`` is the reason why onnx's reference evaluator cannot run the gradient graph.
-    ``runtime_flaw`` is the reason why ONNX Runtime cannot run the graph. Each is "" if the
-    evaluator can run the graph; otherwise ``check`` leaves this evaluator out.
+    ``exact_opset``, if given, replaces ``opset`` in float64. ``output_shape`` is for outputs whose
+    shape onnx cannot infer. ``reference_flaw`` says why onnx's reference evaluator cannot run the
+    gradient graph, ``runtime_flaw`` why ONNX Runtime cannot ("" if it can).
     """
 
     op_type: str

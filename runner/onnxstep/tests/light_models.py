@@ -109,10 +109,7 @@ def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _first_use_by_value(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Map each value's name to the operator that reads the value first, and the input index.
-
-    If an Unsqueeze reads the value, the first use of the Unsqueeze's result counts instead.
-    """
+    """Operator and input index of each value's first use, looking through Unsqueeze."""
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):

@@ -77,10 +77,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[tup
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step uses the blocked layout.
-
-    Its results are close to those of a portable step, which is built without a provider.
-    """
+    """A CPU step uses the blocked layout, and gives the results of a step without a provider."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")
@@ -104,10 +101,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step of a depthwise convolution uses the blocked layout.
-
-    Its results are close to those of a portable step, which is built without a provider.
-    """
+    """A depthwise CPU step in the blocked layout gives the results of a step without a provider."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     expected, plain = stepped(model, None)
     got, special = stepped(model, "cpu")

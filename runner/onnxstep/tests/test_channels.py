@@ -1,7 +1,4 @@
-"""Steps for CUDA normalize a batch with few nodes, and give the results of portable steps.
-
-A portable step is built without a provider and uses only operators that all providers have.
-"""
+"""Steps for CUDA normalize a batch with few nodes, and give the results of portable steps."""
 
 from __future__ import annotations
 
@@ -46,8 +43,7 @@ def step_of(
 ) -> onnx.ModelProto:
     """A training step for CUDA, or a portable step if ``cuda`` is false.
 
-    A portable step is built without a provider. ``frozen`` names a tensor that the
-    step does not train; "" is none.
+    A portable step has no provider. ``frozen`` names a tensor that is not trained ("" for none).
     """
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []
@@ -58,10 +54,7 @@ def step_of(
 @pytest.mark.parametrize("opset", [16, 18])
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) -> None:
-    """A CUDA step gives the results of a portable step, which is built without a provider.
-
-    This holds whether or not the running mean is frozen.
-    """
+    """A CUDA step gives a portable step's results, whether or not the running mean is frozen."""
     plain, cuda = (step_of(normalizing(opset), cuda=on, frozen=frozen) for on in (False, True))
     assert_alike_on_cuda(plain, cuda)
 

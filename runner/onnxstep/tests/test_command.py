@@ -37,10 +37,7 @@ def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
-    """ONNX Runtime trains with only the two files that the command writes, and the loss falls.
-
-    The files are the training step and the initial values.
-    """
+    """ONNX Runtime trains with only the written step and initial values, and the loss falls."""
     out = tmp_path / "step.onnx"
     process = onnxstep(
         model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
@@ -228,10 +225,7 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze take patterns.
-
-    If the exporter stored one tensor for equal tensors of two layers, a warning goes to stderr.
-    """
+    """--wrt and --freeze take patterns, and a warning about merged tensors goes to stderr."""
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
     arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")

@@ -59,10 +59,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """Products that are no GELU do not change.
-
-    A GELU does not change either if a second node reads its factor ½ (1 + erf …).
-    """
+    """Products that are no GELU stay, as does a GELU whose ½ (1 + erf …) has a second reader."""
     assert with_halving_last(model) == model
 
 
@@ -70,10 +67,7 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
     "last", ["h = Mul(half, s) g = Mul(x, h)", "p = Mul(x, s) g = Mul(p, half)"]
 )
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
-    """A step for CUDA has ONNX Runtime's Gelu node.
-
-    The CUDA step gives the results of a portable step, which is built without a provider.
-    """
+    """A CUDA step has ONNX Runtime's Gelu node, and the results of a step without a provider."""
     model = gelu(f"{last} y = Mul(g, z)")
     graph = model.graph
     numbers = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]

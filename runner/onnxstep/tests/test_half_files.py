@@ -36,10 +36,7 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """The gradient graph of a model with an fp16 norm or ReLU6 gives an fp16 weight gradient.
-
-    The graph's output is close to the output of the model itself.
-    """
+    """With an fp16 norm or ReLU6, the gradient graph has the model's output and fp16 gradients."""
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
@@ -69,10 +66,7 @@ def test_squares_of_large_numbers_do_not_overflow() -> None:
 
 
 def test_rows_of_a_half_table_are_added_up() -> None:
-    """The gradient of an fp16 embedding row that is read twice is the sum over both reads.
-
-    The sum is computed in float32, because the CPU provider cannot add fp16 numbers at indices.
-    """
+    """The gradient of an fp16 embedding row that is read twice is the sum over both reads."""
     model = _loaded(17, "y = Gather (e, i)", "float16[5,2] e, int64[3] i", "float16[3,2] y")
     feeds = {
         "e": np.zeros((5, 2), np.float16),
@@ -115,10 +109,7 @@ def test_every_rule_runs_in_half_precision(family: object) -> None:
 
 
 def _half_gradients_agree(case: Case) -> bool | None:
-    """Whether the fp16 gradients of a case are close to its float32 gradients.
-
-    None if ONNX Runtime cannot run the case in fp16.
-    """
+    """Whether fp16 and float32 gradients agree; None if ONNX Runtime cannot run the fp16 case."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
         _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})

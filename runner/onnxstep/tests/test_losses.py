@@ -132,10 +132,7 @@ def test_a_loss_and_its_cotangent(name: str, opset: int) -> None:
 
 
 def test_the_models_own_output_is_its_loss() -> None:
-    """With ``OwnOutput``, the loss is the single element of the model's output.
-
-    The gradient of the loss with respect to this output is 1.
-    """
+    """With ``OwnOutput``, the loss is the model's only output element, whose gradient is 1."""
     got = ReferenceEvaluator(graph_of(OwnOutput(), (1, 1))).run(None, {"output": np.array([[2.5]])})
     assert got == [2.5, [[1.0]]]
 

@@ -152,10 +152,7 @@ def operators(op: MixedBuilder) -> list[str]:
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """A ReduceSum of fp16 numbers runs in fp32, and a Cast rounds the sum to fp16.
-
-    A later cast of the fp16 sum to fp32 adds no node, because the builder returns the fp32 sum.
-    """
+    """A ReduceSum of fp16 numbers runs in fp32; casting its fp16 result to fp32 adds no node."""
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

@@ -1,4 +1,7 @@
-"""Each optimizer's updates agree with its formula, evaluated in float64, over many steps."""
+"""Each optimizer's updates agree with its formula, evaluated in float64, over many steps.
+
+The formulas return the updated weights and change ``states`` in place.
+"""
 
 from __future__ import annotations
 
@@ -31,39 +34,26 @@ def sgd(w: Array, g: Array, _: list[Array], __: int) -> Array:
 
 
 def momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """The weights after one update by torch.optim.SGD(momentum=0.9).
-
-    Updates ``states`` in place.
-    """
+    """The weights after one update by torch.optim.SGD(momentum=0.9)."""
     states[0] = 0.9 * states[0] + g
     return w - RATE * states[0]
 
 
 def nesterov(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """The weights after one update by torch.optim.SGD with Nesterov momentum.
-
-    The optimizer has momentum=0.9, nesterov=True and weight_decay=0.1. Updates ``states`` in place.
-    """
+    """The weights after torch.optim.SGD(momentum=0.9, nesterov=True, weight_decay=0.1)."""
     g = decayed(w, g, 0.1)
     states[0] = 0.9 * states[0] + g
     return w - RATE * (g + 0.9 * states[0])
 
 
 def rmsprop(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """The weights after one update by torch.optim.RMSprop(alpha=0.95, eps=1e-6).
-
-    Updates ``states`` in place.
-    """
+    """The weights after one update by torch.optim.RMSprop(alpha=0.95, eps=1e-6)."""
     states[0] = 0.95 * states[0] + 0.05 * g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-6)
 
 
 def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """The weights after one update by torch.optim.RMSprop with momentum.
-
-    The optimizer has alpha=0.95, eps=1e-3, momentum=0.9 and weight_decay=0.1. Updates ``states`` in
-    place.
-    """
+    """Weights after torch.optim.RMSprop(alpha=0.95, eps=1e-3, momentum=0.9, weight_decay=0.1)."""
     g = decayed(w, g, 0.1)
     states[0] = 0.95 * states[0] + 0.05 * g**2
     states[1] = 0.9 * states[1] + g / (np.sqrt(states[0]) + 1e-3)
@@ -71,19 +61,13 @@ def rmsprop_momentum(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def adagrad(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """The weights after one update by torch.optim.Adagrad().
-
-    Updates ``states`` in place.
-    """
+    """The weights after one update by torch.optim.Adagrad()."""
     states[0] = states[0] + g**2
     return w - RATE * g / (np.sqrt(states[0]) + 1e-10)
 
 
 def adadelta(w: Array, g: Array, states: list[Array], _: int) -> Array:
-    """The weights after one update by torch.optim.Adadelta(rho=0.95, eps=1e-6).
-
-    Updates ``states`` in place.
-    """
+    """The weights after one update by torch.optim.Adadelta(rho=0.95, eps=1e-6)."""
     states[0] = 0.95 * states[0] + 0.05 * g**2
     d = np.sqrt(states[1] + 1e-6) / np.sqrt(states[0] + 1e-6) * g
     states[1] = 0.95 * states[1] + 0.05 * d**2
@@ -91,26 +75,17 @@ def adadelta(w: Array, g: Array, states: list[Array], _: int) -> Array:
 
 
 def adam(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The weights after one update by torch.optim.Adam(weight_decay=0.1).
-
-    Updates ``states`` in place.
-    """
+    """The weights after one update by torch.optim.Adam(weight_decay=0.1)."""
     return adam_step(w, decayed(w, g, 0.1), states, step)
 
 
 def adamw(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The weights after one update by torch.optim.AdamW(weight_decay=0.1).
-
-    Updates ``states`` in place.
-    """
+    """The weights after one update by torch.optim.AdamW(weight_decay=0.1)."""
     return adam_step(w * (1 - RATE * 0.1), g, states, step)
 
 
 def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The weights after one update without weight decay; Adam and AdamW share this update.
-
-    ``step`` counts from 1, for the bias correction. Updates ``states`` in place.
-    """
+    """The update that Adam and AdamW share, without weight decay; ``step`` counts from 1."""
     states[0] = 0.9 * states[0] + 0.1 * g
     states[1] = 0.999 * states[1] + 0.001 * g**2
     denominator = np.sqrt(states[1]) / np.sqrt(1 - 0.999**step) + 1e-8

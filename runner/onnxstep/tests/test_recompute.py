@@ -94,10 +94,7 @@ def test_the_update_is_the_same_for_less_memory(middle: str) -> None:
 
 @pytest.mark.parametrize("opset", [11, 13])
 def test_models_of_old_opsets_are_computed_again_too(opset: int) -> None:
-    """Recomputing does not change the update of a model at an old opset.
-
-    The Reshape of these opsets lacks the attribute ``allowzero``.
-    """
+    """Recomputing does not change updates at old opsets, whose Reshape lacks ``allowzero``."""
     layers = "".join(f" p{i} = MatMul({f'p{i - 1}' if i else 'x'}, w)" for i in range(LAYERS))
     model = model_of_text(
         f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) "

@@ -223,10 +223,7 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A CPU step differentiates MaxPool with MaxUnpool, which CUDA lacks.
-
-    The updated weight equals that of a portable step, which is built without a provider.
-    """
+    """A CPU step uses MaxUnpool, which CUDA lacks, and gives the update of a portable step."""
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "

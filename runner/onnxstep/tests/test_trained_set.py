@@ -35,10 +35,7 @@ def test_every_float_tensor_is_accounted_for() -> None:
 
 
 def test_a_doubt_is_a_warning_at_the_call() -> None:
-    """``training_step`` warns of likely mistakes in the choice of trained tensors.
-
-    Each warning is a ModelWarning that points to the caller's file.
-    """
+    """Likely mistakes in the choice of trained tensors are warnings that point to the caller."""
     with pytest.warns(ModelWarning, match=r"each is trained separately: 1\.norm\.weight") as caught:
         step = training_step(merged(), StepOptions(loss="mse"))
     assert [str(warning.message) for warning in caught] == [*step.trained_set.doubts]
@@ -47,10 +44,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """If the exporter stored one tensor for equal scales of two layers, a step trains two scales.
-
-    The evaluation graph takes both scales.
-    """
+    """Equal scales that the exporter stored as one tensor are trained and evaluated separately."""
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

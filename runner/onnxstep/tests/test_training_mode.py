@@ -83,10 +83,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 def trained(
     step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
 ) -> tuple[list[float], dict[str, Array]]:
-    """Run as many steps as there are reference losses; return the losses and the last tensors.
-
-    The tensors, by input name, are the parameters and running statistics after the last step.
-    """
+    """Run a step for each reference loss; return the losses and final carried tensors."""
     _, x, target = drawn()
     rate = np.array(GOLDEN["rate"], np.float32)
     feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
@@ -244,10 +241,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
-    """Training is refused if BatchNormalization gets a batch with only one value per channel.
-
-    Training is also refused if running statistics are fed as data or read by other nodes.
-    """
+    """Channels with one value, and statistics that are fed or read by other nodes, are refused."""
     text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(text.replace(*change)))
@@ -329,10 +323,7 @@ IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step normalizes images by Conv nodes.
-
-    The CPU step gives the results of a portable step, which is built without a provider.
-    """
+    """A CPU step normalizes images by Conv nodes, with the results of a step without a provider."""
     rng = np.random.default_rng(3)
     model = network(text=IMAGES)
     del model.graph.initializer[:]

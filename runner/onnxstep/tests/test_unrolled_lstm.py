@@ -70,10 +70,7 @@ def stepped(model: onnx.ModelProto, provider: str | None) -> tuple[dict, set[str
 
 
 def agree(model: onnx.ModelProto) -> set[str]:
-    """Assert that a CPU step and a portable step give the same outputs.
-
-    A portable step is built without a provider. The function returns the CPU step's operators.
-    """
+    """Assert that the steps for CPU and for any provider agree; return the operators for CPU."""
     expected, _ = stepped(model, None)
     got, operators = stepped(model, "cpu")
     assert got.keys() == expected.keys()

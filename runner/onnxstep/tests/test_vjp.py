@@ -18,10 +18,7 @@ ONES = np.ones(3, dtype=np.float32)
 
 
 def test_the_contract_of_names_and_shapes() -> None:
-    """Each float output y gets an input y_cotangent.
-
-    Each tensor x with respect to which the model is differentiated gets an output x_gradient.
-    """
+    """A float output y gets an input y_cotangent, and a chosen tensor x an output x_gradient."""
     model = model_of_text(
         "g (float[3] x, float[3] w) => (float[3] y, float[3] z) { y = Mul(x, w) z = Add(y, w) }"
     )
@@ -151,10 +148,7 @@ def test_dropout_whose_mode_is_an_input(mode: bool) -> None:
 def test_an_operator_without_a_rule_is_named_with_its_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The error for a missing gradient rule names the node and a page of docs/.
-
-    The error also lists the values on the path from the differentiated input x to the node.
-    """
+    """The error for a missing rule names the node, the path from x to the node, and a docs page."""
     monkeypatch.delitem(registry._ANSWERS, ("", "Erf", 13), raising=False)
     model = model_of_text("g (float[3] x) => (float[3] y) { a = Neg(x) b = Erf(a) y = Neg(b) }")
     model.graph.node[1].name = "the_erf"
@@ -221,10 +215,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """The product Aᵀ v has the right result and gradients.
-
-    ONNX Runtime would compute the model's own nodes wrongly, so the graph has other nodes.
-    """
+    """Aᵀ v has the right result and gradients, though ONNX Runtime computes the model wrongly."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"
@@ -393,10 +384,7 @@ def test_an_output_left_out_by_an_empty_name_is_left_out(call: str) -> None:
 
 
 def test_declared_values_without_a_node_are_left_out() -> None:
-    """A training step ignores declared values that none of its nodes computes.
-
-    The symbolic dimensions of such values need no given sizes.
-    """
+    """A step needs no sizes for the dimensions of declared values that its nodes do not compute."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[3] w = {1, 2, 3}> "
         "{ y = Mul(x, w) t = Relu(x) z = Neg(t) }"

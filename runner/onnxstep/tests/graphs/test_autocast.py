@@ -1,8 +1,4 @@
-"""Inputs and outputs of nodes that may be fp16 or bf16 instead of float32.
-
-``WIDE`` names the operators that stay float32 in inference, ``WIDE_IN_TRAINING`` those that stay
-float32 in training. For ONNX's other operators, the schemas decide.
-"""
+"""Inputs and outputs of nodes that may be fp16 or bf16 instead of float32."""
 
 from __future__ import annotations
 
@@ -25,10 +21,7 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """Every operator in the two tables of operators that stay float32 exists in ONNX.
-
-    The table for training has all operators of the table for inference, and more.
-    """
+    """``WIDE_IN_TRAINING`` names operators of ONNX, and ``WIDE`` names some of these operators."""
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 

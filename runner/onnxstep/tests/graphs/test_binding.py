@@ -274,11 +274,7 @@ def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
 
 
 def test_what_no_output_needs_is_not_bound() -> None:
-    """Unused nodes are removed, and so are ``value_info`` entries of tensors that no node makes.
-
-    The unused node's output has a shape that depends on data. If the node stayed, binding would
-    refuse the model.
-    """
+    """Binding removes unused nodes, and ``value_info`` entries of tensors that no node makes."""
     model = parsed("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
     stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
     model.graph.value_info.append(stale)

@@ -1,7 +1,4 @@
-"""Buffers, and tensors whose numbers look like literals in source code, are not weights.
-
-Exporters mark the buffers. Literals are, for example, 0.5, a mask or a row of positions.
-"""
+"""Buffers, and tensors whose numbers look like literals in source code, are not weights."""
 
 from __future__ import annotations
 
@@ -148,10 +145,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """``constants`` maps a tensor that the exporter folded to a reason that contains ``why``.
-
-    If ``why`` is empty, ``constants`` omits the tensor, so the tensor is trained.
-    """
+    """``constants`` gives a folded tensor a reason with ``why``, or none if ``why`` is empty."""
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

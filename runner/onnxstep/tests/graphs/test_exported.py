@@ -1,8 +1,4 @@
-"""From PyTorch's notes in a file, the module `exported` reads how the exporter changed the tensors.
-
-The notes say which tensors the exporter merged, and from which tensors it computed others. They
-also say to which layer each node belongs.
-"""
+"""Tests of `exported`, which reads in PyTorch's notes how an exporter changed the tensors."""
 
 from __future__ import annotations
 
@@ -41,11 +37,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """``merged`` lists an Identity's output only if PyTorch probably merged two equal tensors.
-
-    An operator ``first`` reads a tensor; an operator ``second`` reads that tensor's Identity.
-    ``is_restored`` says whether ``merged`` lists the Identity's output.
-    """
+    """``merged`` lists an Identity's output only if PyTorch probably merged two equal tensors."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),

@@ -49,10 +49,7 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """Lengths to which the model file ``data`` can be cut and still be a whole model.
-
-    The metadata entries are at the end of the file. Each cut removes some of them completely.
-    """
+    """Lengths to which ``data`` can be cut so that only whole metadata entries are missing."""
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:

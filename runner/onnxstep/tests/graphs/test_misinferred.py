@@ -87,10 +87,7 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """``bind_dimensions`` declares the shapes that ONNX Runtime computes for random pools.
-
-    The pools' output values do not change.
-    """
+    """For random pools, ``bind_dimensions`` declares ONNX Runtime's shapes and keeps the values."""
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)

@@ -1,7 +1,4 @@
-"""Which tensors of a file are parameters, which are data, and the parameters' initial values.
-
-The files have stored weights, or list their parameters in the metadata.
-"""
+"""Which tensors of a file are parameters, which are data, and the parameters' initial values."""
 
 from __future__ import annotations
 
@@ -139,20 +136,14 @@ def test_parameter_too_large_for_the_machine_is_named(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("name", "count"), [("mnist_mlp", 669_706), ("mnist_cnn", 1_199_882)])
 def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: int) -> None:
-    """The model ``name`` has ``count`` parameters and a single data input.
-
-    The models are those of Max Woolf's benchmark "Benchmarking TensorFlow on Cloud CPUs" (2017).
-    """
+    """Woolf's models ("Benchmarking TensorFlow on Cloud CPUs", 2017) have ``count`` parameters."""
     model = load_model(MODELS / f"{name}.onnx")
     assert parameter_count(model) == count
     assert [fed.name for fed in data_inputs(model)] == ["image"]
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """If an exporter merged equal tensors, ``materialise`` returns a value for each original.
-
-    ``parameters`` lists only the merged tensor.
-    """
+    """``parameters`` lists a merged tensor once; ``materialise`` has a value for each original."""
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
     assert [parameter.name for parameter in parameters(model)] == names

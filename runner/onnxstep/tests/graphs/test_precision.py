@@ -1,8 +1,4 @@
-"""Tests of ``in_half_precision``, which converts a graph to fp16 or bf16.
-
-Inputs and outputs stay fp32. Weights and most intermediate values become 16-bit. The results are
-close to those of the fp32 graph.
-"""
+"""A graph converted to fp16 or bf16 keeps fp32 inputs and outputs, and gives similar results."""
 
 from __future__ import annotations
 

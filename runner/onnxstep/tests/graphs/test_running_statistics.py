@@ -32,10 +32,7 @@ def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """``state`` lists the stored mean and variance of a layer, and ``parameters`` does not.
-
-    ``materialise`` returns the values of the parameters, then those of the mean and variance.
-    """
+    """``state`` lists a layer's mean and variance; ``materialise`` lists their values last."""
     model = stored(LAYER)
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))
@@ -54,18 +51,12 @@ def test_mean_and_variance_of_a_layer_are_state() -> None:
     ],
 )
 def test_a_statistic_is_read_by_nothing_else(body: str, expected: set[str]) -> None:
-    """A running statistic is read only as the mean or variance input of BatchNormalization nodes.
-
-    An Identity node between the tensor and the BatchNormalization makes no difference.
-    """
+    """Running statistics are read only as means or variances of BatchNormalization nodes."""
     assert running_statistics(stored(body)) == expected
 
 
 def test_a_statistic_that_is_an_output_is_none() -> None:
-    """A stored mean that is also a graph output does not count as a running statistic.
-
-    Only BatchNormalization nodes may read a running statistic, but the caller reads an output, too.
-    """
+    """A mean that is also a graph output is no running statistic, because the caller reads it."""
     model = stored(LAYER, "float[8,3] y, float[3] m")
     assert running_statistics(model) == {"v"}
 
@@ -92,10 +83,7 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """``state`` lists the running statistics that a file without weights names in its metadata.
-
-    Each statistic has the distribution of its initial values.
-    """
+    """``state`` lists statistics from a weightless file's metadata, with initial distributions."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]

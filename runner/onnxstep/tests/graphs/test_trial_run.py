@@ -60,10 +60,7 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_exception_is_an_end() -> None:
-    """If the call raises an exception in the forked process, ``require_end`` returns normally.
-
-    The call changes no variable of the calling process.
-    """
+    """If the forked call raises an exception, ``require_end`` returns and no variable changes."""
     changed: list[int] = []
 
     def fail() -> None:

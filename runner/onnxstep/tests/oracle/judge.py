@@ -120,11 +120,9 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Evaluators to try, in order, for the outputs of the model in ``question``.
+    """Names, evaluators and float64 models to try, in order, for the outputs of ``question``.
 
-    Each item has a name for messages, the evaluator, and the float64 model to run. The last item's
-    model consists of the nodes of the gradient graph ``backward`` that compute the outputs. The
-    first item is omitted if ``op_type`` is in FLAWED_FORWARD.
+    The last model is the part of the gradient graph ``backward`` that computes the outputs.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -176,10 +174,7 @@ def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Ar
 
 
 def _smooth_question_and_slopes(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """Change the inputs slightly until the model is smooth there; return the new test and slopes.
-
-    Raises NotSmoothError if no attempt succeeds.
-    """
+    """A nearby test where the model is smooth, and its slopes; NotSmoothError if none is found."""
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)
@@ -259,11 +254,7 @@ def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
 
 
 def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The gradient graph ``backward`` if ONNX Runtime supports its opset.
-
-    Otherwise the model of the test ``there`` gets the newest opset that ONNX Runtime supports, and
-    is differentiated again. None if this raises a ModelError.
-    """
+    """Gradient graph at an opset that ONNX Runtime supports; None if a ModelError prevents it."""
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward
     try:

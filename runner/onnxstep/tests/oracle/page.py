@@ -1,7 +1,4 @@
-"""Render the page docs/operators.md, which says for each operator whether it has a gradient.
-
-The page also counts the tests of ONNX's backend test suite whose gradients were checked.
-"""
+"""Render docs/operators.md: whether each operator has a gradient, and counts of ONNX's tests."""
 
 from __future__ import annotations
 
@@ -99,11 +96,7 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """The operator's versions in the registry of gradient rules, in ascending order.
-
-    If the operator is not in the registry, the list has all versions that ONNX defines. Versions
-    that a newer version replaces in opset 16 or earlier are omitted.
-    """
+    """Ascending versions that opset 16 or later uses, from the registry or else from ONNX."""
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version

@@ -61,10 +61,7 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Elementwise products of u and (f(x + h v) - f(x - h v)) / (2 h) over all outputs.
-
-            h is ``times`` multiplied by ``step``. The sum of the products approximates the slope.
-            """
+            """Products of u and (f(x + h v) - f(x - h v)) / (2 h), where h is ``times * step``."""
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)

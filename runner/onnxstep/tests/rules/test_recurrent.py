@@ -1,8 +1,4 @@
-"""Further tests of the gradients of recurrent layers.
-
-Unsupported layers are refused. Gradients are right even if the loss depends only on the final
-hidden state or only on the final cell state of an LSTM.
-"""
+"""Recurrent layers that are refused, and gradients of losses that read a single final state."""
 
 from __future__ import annotations
 

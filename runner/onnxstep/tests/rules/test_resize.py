@@ -89,10 +89,7 @@ def test_what_breaks_when_transposed_is_kept_from_it(
 
 
 def test_repeating_pixels_is_undone_by_pooling() -> None:
-    """If Resize repeats pixels, its gradient is an average pool times the number of copies.
-
-    The product is the sum of the output's gradient over all copies of a pixel.
-    """
+    """If Resize repeats pixels, its gradient is an average pool times the number of copies."""
     model = model_of_text(
         "g (float[1,2,3,4] x) => (float[1,2,6,12] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> "
         '{ y = Resize <coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> '
