@@ -21,15 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from epochcost.analysis.decoder_places import Place
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.rows import group_by
-from epochcost.analysis.serving_capacity import (
-    ENGINES,
-    Layout,
-    Place,
-    ServedModel,
-    predicted_capacities,
-)
+from epochcost.analysis.serving_capacity import ENGINES, Layout, ServedModel, predicted_capacities
 from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.doubts import sound_rows
 from epochcost.predict.decoders.rows import TokenRow, token_rows

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epochcost.analysis.decoder_places import Place
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.serving_capacity import (
     ENGINES,
-    Place,
     Precision,
     ServedModel,
     fitting,

@@ -13,6 +13,13 @@ from functools import cached_property
 from itertools import product, starmap
 from operator import itemgetter
 
+from epochcost.analysis.decoder_places import (
+    Place,
+    Refusal,
+    computed_in,
+    decoder_places,
+    powers_of_two,
+)
 from epochcost.analysis.finetune_memory import (
     DEFAULT_RANK,
     MemoryPart,
@@ -23,13 +30,6 @@ from epochcost.analysis.finetune_memory import (
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
 from epochcost.analysis.rows import in_usual_currency, mark_of
-from epochcost.analysis.serving_capacity import (
-    Place,
-    Refusal,
-    computed_in,
-    powers_of_two,
-    serving_places,
-)
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
@@ -216,7 +216,7 @@ class TuningMarket:
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
         """Fastest layout on each kind of machine, and refusals; InputError if none can train."""
-        places, refused = serving_places(self._catalogue)
+        places, refused = decoder_places(self._catalogue)
         hardware = self._catalogue.hardware.values()
         bare = {machine.name for machine in hardware if not machine.accelerators}
         refused = [

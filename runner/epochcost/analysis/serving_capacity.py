@@ -17,27 +17,21 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from epochcost.analysis.machines import Machine, published_machine
+from epochcost.analysis.decoder_places import Place, Refusal, computed_in, powers_of_two
 from epochcost.analysis.tokens import Capacity, Deployment, Requests
 from epochcost.cost import Time
 from epochcost.predict.decoders.chips import (
     CpuForm,
-    catalogue_processors,
-    cpu_form_of,
-    generation_of,
 )
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY
 from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
-from epochcost.predict.design import Devices
 from epochcost.predict.joint import NINE_OF_TEN, Forecast, seed_of, standard_normals
 from epochcost.predict.process import Vector
-from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.decoder import Decoder
-from epochcost.specs.hardware import Device, Hardware
+from epochcost.specs.hardware import Device
 from epochcost.statistics import group_by
 from epochcost.units import memory as memory_words
-from epochcost.units import seconds
 
 ValueT = TypeVar("ValueT", float, Vector)
 
@@ -78,7 +72,6 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 # devices run bf16 as fp16, and fp8 for weights only. The sequences fit published rates at full load
 # best (benchmarks/full_load.py); llama.cpp published one stream. A machine is predicted under the
 # first engine that it supports: the cheapest of several predictions would be the luckiest.
-_LEAST_BF16 = Decimal("8.0")
 ENGINES = (
     Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
     Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
@@ -91,25 +84,6 @@ class Forecaster(Protocol):
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[Forecast]:
         """Forecast the seconds that each question asks for, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A machine that is left out, and the reason.
-
-    Several machines may have the same ``reason``; ``detail`` has the figures of this machine.
-    """
-
-    machine: str
-    reason: str
-    detail: str = ""
-
-    @classmethod
-    def too_slow(cls, machine: str, times: Iterable[tuple[float, float]]) -> Refusal:
-        """The refusal of a machine whose times to first and further tokens exceed the bounds."""
-        first, token = (seconds(min(each)) for each in zip(*times, strict=True))
-        best = f"first token {first}, each further {token}"
-        return cls(machine, "too slow for the bounds", best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,28 +114,6 @@ class ServedModel:
         """
         held_by_all = max(1.0, devices / self.heads)
         return self.form.cached_numbers_per_token * BYTES_OF_16_BITS * held_by_all
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A machine with ``count`` devices of one kind; processors count as a single device."""
-
-    machine: Machine
-    device: Device | CpuForm
-    count: int
-    memory_bytes: float
-    capability: Decimal | None
-
-
-def powers_of_two(most: int) -> list[int]:
-    """1, 2, 4, ... up to ``most``."""
-    return [2**power for power in range(max(most, 0).bit_length())]
-
-
-def computed_in(precision: str, capability: Decimal | None) -> str:
-    """The precision of most arithmetic: ``precision``, but fp16 for bf16 on GPUs before Ampere."""
-    old = capability is not None and capability < _LEAST_BF16
-    return "fp16" if old and precision == "bf16" else precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,35 +331,3 @@ def fitting(
             has = f"has {memory_words(place.memory_bytes * place.count)}"
             refusals.append(Refusal(place.machine.name, too_large, has))
     return layouts, refusals
-
-
-def serving_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines whose devices or processors are known, and refusals of all others."""
-    devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
-    places, refusals = [], []
-    for hardware in catalogue.hardware.values():
-        place = _place(hardware, devices, processors)
-        if isinstance(place, Place):
-            places.append(place)
-        elif not hardware.detected:
-            refusals.append(Refusal(hardware.name, place))
-    return places, refusals
-
-
-def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuForm]) -> Place | str:
-    machine = published_machine(hardware)
-    if hardware.accelerators:
-        accelerator = hardware.accelerators[0]
-        device = devices.named(accelerator.name)
-        if device is None or len(hardware.accelerators) > 1:
-            return "no facts of its accelerators"
-        capability = accelerator.compute_capability
-        return Place(
-            machine, device, accelerator.count, float(device.memory_gib) * _GIB,
-            None if capability is None else Decimal(capability),
-        )  # fmt: skip
-    processor = cpu_form_of(hardware, processors)
-    described = processor and (processor.instructions or generation_of(processor.chip).name)
-    if processor is None or not described or hardware.memory_gib is None:
-        return "no facts of its processors"
-    return Place(machine, processor, 1, float(hardware.memory_gib) * _GIB, None)

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
+from epochcost.analysis.decoder_places import Place, Refusal, decoder_places
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
@@ -27,13 +28,10 @@ from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
     Forecaster,
-    Place,
     Precision,
-    Refusal,
     ServedModel,
     fitting,
     predicted_capacities,
-    serving_places,
 )
 from epochcost.analysis.tokens import (
     MOST_BUSY,
@@ -65,7 +63,13 @@ Deployed = tuple[list[tuple[Deployment, Capacity]], list[Refusal]]
 _KEPT = Keep(
     "capacities",
     TypeAdapter(tuple[str, Deployed]),
-    ("analysis/serving_capacity.py", "analysis/tokens.py", "predict", "specs/hardware.py"),
+    (
+        "analysis/decoder_places.py",
+        "analysis/serving_capacity.py",
+        "analysis/tokens.py",
+        "predict",
+        "specs/hardware.py",
+    ),
 )
 
 
@@ -212,7 +216,7 @@ class TokenMarket:
     @cached_property
     def places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
         """Machines whose devices or processors are known, and refusals of all others."""
-        return serving_places(self.inputs.catalogue)
+        return decoder_places(self.inputs.catalogue)
 
     @cached_property
     def evidence(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from epochcost.analysis.serving_capacity import Refusal
+from epochcost.analysis.decoder_places import Refusal
 from epochcost.cli.terminal import print_table, say
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError

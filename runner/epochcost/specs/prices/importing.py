@@ -67,9 +67,8 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, rows of other regions are skipped, and a machine without a price in
-    ``region`` may get a first price there. The day of the prices, ``as_of``, may not be later than
-    ``today``.
+    If ``region`` is set, rows of other regions are skipped, and a machine may get a first price in
+    ``region``. The day of the prices, ``as_of``, may not be later than ``today``.
     """
 
     today: dt.date
@@ -96,9 +95,8 @@ class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
     The spec of ``model`` is the template of the new spec. ``previous`` is the catalogue's latest
-    amount that is dated on or before the table's day, or else its earliest amount. ``previous_id``
-    is the id of the price with this amount. Both are None if the catalogue has no amount for the
-    machine, plan and region of ``key``.
+    amount up to the table's day, or else its earliest one, and ``previous_id`` the id of its price.
+    Both are None if the catalogue has no amount for the machine, plan and region of ``key``.
     """
 
     key: Key
@@ -322,9 +320,8 @@ def new_specs(
 ) -> tuple[NewSpec, ...]:
     """The specs to write after an import of price tables.
 
-    Each new price gets a new spec. A stored price that the tables list unchanged gets a new date
-    and source if it is older than the table and older than 60 days. Raises InputError if a spec
-    would be invalid.
+    Each new price gets a spec. An unchanged price gets a new date and source if it is older than
+    the table and older than 60 days. Raises InputError if a spec would be invalid.
     """
     used_ids = set(catalogue.prices)
     specs = []

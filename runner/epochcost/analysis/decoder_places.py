@@ -1,0 +1,96 @@
+"""The machines on which decoders are served or fine-tuned, and why others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from epochcost.analysis.machines import Machine, published_machine
+from epochcost.predict.decoders.chips import (
+    CpuForm,
+    catalogue_processors,
+    cpu_form_of,
+    generation_of,
+)
+from epochcost.predict.design import Devices
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.hardware import Device, Hardware
+from epochcost.units import seconds
+
+_GIB = 2**30
+# Older devices run bf16 as fp16 (docs.vllm.ai, supported hardware).
+_LEAST_BF16 = Decimal("8.0")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine with ``count`` devices of one kind; processors count as a single device."""
+
+    machine: Machine
+    device: Device | CpuForm
+    count: int
+    memory_bytes: float
+    capability: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A machine that is left out, and the reason.
+
+    Several machines may have the same ``reason``; ``detail`` has the figures of this machine.
+    """
+
+    machine: str
+    reason: str
+    detail: str = ""
+
+    @classmethod
+    def too_slow(cls, machine: str, times: Iterable[tuple[float, float]]) -> Refusal:
+        """The refusal of a machine whose times to first and further tokens exceed the bounds."""
+        first, token = (seconds(min(each)) for each in zip(*times, strict=True))
+        best = f"first token {first}, each further {token}"
+        return cls(machine, "too slow for the bounds", best)
+
+
+def powers_of_two(most: int) -> list[int]:
+    """1, 2, 4, ... up to ``most``."""
+    return [2**power for power in range(max(most, 0).bit_length())]
+
+
+def computed_in(precision: str, capability: Decimal | None) -> str:
+    """The precision of most arithmetic: ``precision``, but fp16 for bf16 on GPUs before Ampere."""
+    old = capability is not None and capability < _LEAST_BF16
+    return "fp16" if old and precision == "bf16" else precision
+
+
+def decoder_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
+    """Machines whose devices or processors are known, and refusals of all others."""
+    devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
+    places, refusals = [], []
+    for hardware in catalogue.hardware.values():
+        place = _place(hardware, devices, processors)
+        if isinstance(place, Place):
+            places.append(place)
+        elif not hardware.detected:
+            refusals.append(Refusal(hardware.name, place))
+    return places, refusals
+
+
+def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuForm]) -> Place | str:
+    machine = published_machine(hardware)
+    if hardware.accelerators:
+        accelerator = hardware.accelerators[0]
+        device = devices.named(accelerator.name)
+        if device is None or len(hardware.accelerators) > 1:
+            return "no facts of its accelerators"
+        capability = accelerator.compute_capability
+        return Place(
+            machine, device, accelerator.count, float(device.memory_gib) * _GIB,
+            None if capability is None else Decimal(capability),
+        )  # fmt: skip
+    processor = cpu_form_of(hardware, processors)
+    described = processor and (processor.instructions or generation_of(processor.chip).name)
+    if processor is None or not described or hardware.memory_gib is None:
+        return "no facts of its processors"
+    return Place(machine, processor, 1, float(hardware.memory_gib) * _GIB, None)
