@@ -18,6 +18,11 @@ from epochcost.statistics import (
     student_quantile,
     summarise,
 )
+from epochcost.statistics.correlated_noise import (
+    drifts_to_try,
+    noise_models,
+    round_variances_to_try,
+)
 from epochcost.statistics.interval import autocorrelation_time, block_length
 
 TRUE_MEAN = 10.0
@@ -114,6 +119,26 @@ def test_rounds_show_what_differs_between_processes(rounds: int, spread: float) 
         interval = mean_interval(rng.permutation(noise) + own, rounds=(60,) * rounds)
         covered += interval.low <= noise.mean() <= interval.high
     assert covered >= 175
+
+
+@pytest.mark.parametrize("blocks", [(20,), (6, 6, 6), (1, 9, 4)])
+def test_the_noise_models_are_those_of_the_formula(blocks: tuple[int, ...]) -> None:
+    """Residuals, likelihoods and variances of a few blocks equal those from the whole matrix V."""
+    models, total = noise_models(blocks), sum(blocks)
+    means = traces(1, total, 0.5)[0]
+    residuals, rounds = models.residual_sum_of_squares(means), np.repeat(range(len(blocks)), blocks)
+    lags, ones = np.abs(np.subtract.outer(range(total), range(total))), np.ones(total)
+    for row, ((share, memory), drift_prior) in enumerate(drifts_to_try(total)):
+        for column, (between, prior) in enumerate(round_variances_to_try(len(blocks))):
+            matrix = share * np.exp(-lags / memory) + (1 - share) * np.eye(total) + between
+            matrix *= rounds[:, None] == rounds
+            inverse = np.linalg.inv(matrix)
+            information = ones @ inverse @ ones
+            errors = means - ones @ inverse @ means / information
+            weight = drift_prior * prior / math.sqrt(np.linalg.det(matrix) * information)
+            assert residuals[row, column] == pytest.approx(errors @ inverse @ errors)
+            assert models.log_weight[row, column] == pytest.approx(math.log(weight))
+            assert models.mean_variance[row, column] == pytest.approx(matrix.mean())
 
 
 def test_rounds_that_agree_cost_little() -> None:

@@ -14,6 +14,7 @@ from epochcost.predict.process import (
     POOLED,
     Design,
     Scales,
+    bordered_inverse,
     centred_departures,
     covariance,
     held_out,
@@ -60,3 +61,20 @@ def test_the_covariance_is_one(design: Design, scales: Scales):
         matrix = covariance(variant, variant, scales)
         np.testing.assert_allclose(matrix, matrix.T)
         assert np.linalg.eigvalsh(matrix).min() > -1e-9
+
+
+@pytest.mark.parametrize("known", [0, 5, -1])
+def test_a_bordered_inverse_is_the_inverse(design: Design, known: int):
+    """Rows that are added to an inverse give the inverse of the matrix of all rows."""
+    matrix = with_noise(design, Scales())
+    known %= len(matrix) + 1
+    bordered = bordered_inverse(inverted(matrix[:known, :known]), matrix[known:])
+    np.testing.assert_allclose(bordered, inverted(matrix), rtol=1e-6, atol=1e-6)
+
+
+def test_the_covariance_of_many_rows_is_that_of_each_row(design: Design):
+    """A matrix of more rows than are computed at once has the same rows."""
+    many = design.rows(np.resize(np.arange(len(design.rate)), 150))
+    matrix = covariance(many, design, POOLED)
+    expected = covariance(design, design, POOLED)
+    np.testing.assert_allclose(matrix, np.resize(expected, matrix.shape))

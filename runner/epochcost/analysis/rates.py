@@ -30,7 +30,7 @@ from epochcost.predict.learnt import placed_tables
 from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.stability import DISTURBANCES, causes_of, watched_cpus
+from epochcost.results.stability import disturbances_of, watched_cpus
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
@@ -141,7 +141,7 @@ def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
             continue
         # A single sample has no interval.
         several = len(result.measurement.samples_seconds) > 1
-        if several and not causes_of(result) & DISTURBANCES:
+        if several and not disturbances_of(result):
             yield result
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from epochcost.analysis.inputs import StoredResult
 from epochcost.plan.work import Phase, Requests, Steps
 from epochcost.results.records import Result
-from epochcost.results.stability import causes_of, instabilities
+from epochcost.results.stability import disturbances_of, instabilities
 
 # The first word of doubts that a repeated measurement gives the same time.
 UNSTABLE = "unstable"
@@ -70,7 +70,7 @@ def _is_replaced_by(earlier: Result, later: Result) -> bool:
 
 
 def _calm_rounds(result: Result) -> int:
-    return 0 if "others" in causes_of(result) else len(result.measurement.samples_by_round)
+    return 0 if "others" in disturbances_of(result) else len(result.measurement.samples_by_round)
 
 
 def _version(result: Result) -> tuple[str | bool | None, ...]:

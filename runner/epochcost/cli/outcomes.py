@@ -24,7 +24,7 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.stability import DISTURBANCES, causes_of, instabilities
+from epochcost.results.stability import disturbances_of, instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, rounded, seconds
@@ -190,7 +190,7 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_job_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    disturbed = sum(bool(causes_of(result) & DISTURBANCES) for result in measured)
+    disturbed = sum(bool(disturbances_of(result)) for result in measured)
     if disturbed:
         say(
             f"{disturbed} of {len(measured)} results are disturbed, as listed above: without the "

@@ -34,7 +34,7 @@ from epochcost.execute.sizes import OnCounted
 from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
-from epochcost.results.stability import causes_of
+from epochcost.results.stability import disturbances_of
 from epochcost.units import count_words, seconds
 
 # Building a graph, starting a worker and evaluating add to a trial's budget.
@@ -108,7 +108,7 @@ def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
         return (
             f", not counting {count_words(uncounted_rounds, 'round')} that other programs disturbed"
         )
-    return ", disturbed by other programs" if "others" in causes_of(result) else ""
+    return ", disturbed by other programs" if "others" in disturbances_of(result) else ""
 
 
 def _patience_words(extra_seconds: float | None) -> str:

@@ -11,6 +11,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from operator import attrgetter
 from typing import Literal
 
@@ -93,6 +94,7 @@ class Devices:
         return 1.0
 
 
+@cache
 def precision_of(text: str) -> Precision:
     """The precision that ``text`` names; ``mixed`` for no text, ``fp32`` for an unknown name."""
     label = text.casefold()

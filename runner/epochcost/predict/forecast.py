@@ -36,6 +36,7 @@ from epochcost.predict.process import (
     Matrix,
     Scales,
     Vector,
+    bordered_inverse,
     calibrate,
     centred_departures,
     covariance,
@@ -115,14 +116,16 @@ class Forecaster:
         return *self.published, *self.measured
 
     @cached_property
-    def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix | None]:
-        """Calibrations, and published rates' inverse covariance (None with measured rates)."""
-        design = designed(self.published, self.devices)
+    def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix]:
+        """Calibrations on the published rates, and the inverse covariance of all learnt rates."""
+        design, count = designed(self._placed, self.devices), len(self.published)
         covariances = with_noise(design, self.scales)
-        inverse = inverted(covariances)
-        calibrations = _device_and_model_calibrations(design, covariances, inverse)
-        # With measured rates, forecasts need the inverse for all rates.
-        return calibrations, inverse if len(self._placed) == len(self.published) else None
+        published = covariances[:count, :count]
+        inverse = inverted(published)
+        calibrations = _device_and_model_calibrations(
+            design.rows(np.arange(count)), published, inverse
+        )
+        return calibrations, bordered_inverse(inverse, covariances[count:])
 
     @cached_property
     def _highest_utilisation(self) -> float:
@@ -193,10 +196,7 @@ class Forecaster:
         """Arrays of the learnt rows and of ``rows``, and the learnt rows' inverse covariance."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
-        learnt, inverse = design.rows(learning), self._calibrations_and_inverse[1]
-        if inverse is None:
-            inverse = inverted(with_noise(learnt, self.scales))
-        return learnt, design.rows(~learning), inverse
+        return design.rows(learning), design.rows(~learning), self._calibrations_and_inverse[1]
 
     def _interval_factors(self, rows: Design) -> Vector:
         devices, places = np.unique(rows.device_features, axis=0, return_inverse=True)

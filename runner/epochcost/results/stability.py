@@ -29,8 +29,7 @@ Cause = Literal[
     "rounds",
 ]
 
-# Causes that slow all steps, so that the interval of the mean does not show them.
-DISTURBANCES: frozenset[Cause] = frozenset({"others", "steal", "quota"})
+_DISTURBANCES: frozenset[Cause] = frozenset({"others", "steal", "quota"})
 # Other programs and the hypervisor take this share of CPU time; steps on all CPUs slow as much.
 MOST_OTHERS_SHARE = MOST_STEAL_SHARE = 0.05
 # A quota never stops a trial by chance, so even this small share of time gives a warning.
@@ -63,10 +62,14 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
     )
 
 
-def causes_of(result: Result) -> frozenset[Cause]:
-    """The causes of a result's instabilities."""
-    found = instabilities(result.measurement, result.environment)
-    return frozenset(instability.cause for instability in found)
+def disturbances_of(result: Result) -> frozenset[Cause]:
+    """The causes that slowed all steps, so that the interval of their mean does not show them."""
+    watched, cpus = (
+        result.measurement.conditions,
+        watched_cpus(result.measurement, result.environment),
+    )
+    found = _surroundings(watched, cpus) if watched else ()
+    return frozenset(instability.cause for instability in found) & _DISTURBANCES
 
 
 def watched_cpus(measurement: Measurement, environment: Environment) -> int:

@@ -14,6 +14,9 @@ The prior is flat for the mean, and 1/s for s. The marginal likelihood of the th
 squares of the block means, weighted by V^-1. For given parameters, the mean's error follows
 Student's t distribution with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
 Inference in Econometrics, chapter 4).
+
+``between`` does not change which mean of a round is best. Therefore, Q is the residual sum of
+squares within rounds, which depends only on the drift, plus that of the rounds' best means.
 """
 
 from __future__ import annotations
@@ -50,39 +53,53 @@ _MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
-class _NoiseModels:
-    """Precomputed arrays for all tried choices of the parameters (share, memory, between).
+class _Round:
+    """Matrices for a round of b blocks, for each tried drift, with D = V - ``between``.
 
-    Axis 0 of each array is the choice. ``whitening`` has an array (choices, b, b) for each round of
-    b blocks: the inverse Cholesky factor of the round's part of V. For a single round, the columns
-    of ``whitening`` are made orthogonal to ``unit``. ``unit`` (choices, K) is the whitened vector
-    of ones, scaled to length 1. ``log_weight`` (choices,) is the logarithm of the prior times the
-    likelihood's first two factors. ``mean_variance`` (choices,) is the variance of the plain mean
-    for s = 1.
+    Axis 0 of each array is the drift. ``mean_weights`` (drifts, b) are the weights of the round's
+    best mean, whose variance for ``between`` = 0 is 1 / ``information`` (drifts,). The squares of
+    ``whitening`` (drifts, b, b) times the blocks' means add up to the residual sum of squares
+    around this mean. ``half_log_determinant`` (drifts,) is half the logarithm of |D|, and
+    ``variance`` (drifts,) the sum of D's elements.
     """
 
-    whitening: tuple[Series, ...]
-    unit: Series
+    blocks: int
+    mean_weights: Series
+    information: Series
+    whitening: Series
+    half_log_determinant: Series
+    variance: Series
+
+
+@dataclass(frozen=True)
+class NoiseModels:
+    """Arrays for all tried choices of the parameters (share, memory, between).
+
+    Axis 0 is the drift (share, memory), and axis 1 the variance ``between``.
+    ``precision`` (drifts, variances, rounds) is the inverse of the variance of a round's best mean.
+    ``log_weight`` (drifts, variances) is the logarithm of the prior times the likelihood's first
+    two factors. ``mean_variance`` (drifts, variances) is the variance of the plain mean for s = 1.
+    """
+
+    rounds: tuple[_Round, ...]
+    precision: Series
     log_weight: Series
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The residual sum of squares Q of ``block_means``, one value for each choice."""
+        """The residual sum of squares Q (drifts, variances) of ``block_means``."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
-        centred, parts, begin = block_means - block_means.sum() / len(block_means), [], 0
-        for square in self.whitening:
-            end = begin + square.shape[-1]
-            parts.append(square @ centred[begin:end])
-            begin = end
-        if len(parts) == 1:
-            return _squares(parts[0])
-        whitened = np.concatenate(parts, axis=1)
-        whitened -= np.einsum("cj,cj->c", whitened, self.unit)[:, None] * self.unit
-        return _squares(whitened)
-
-
-def _squares(rows: Series) -> Series:
-    return np.asarray((rows * rows).sum(axis=1), np.float64)
+        centred, begin = block_means - block_means.sum() / len(block_means), 0
+        within, means = list[Series](), list[Series]()
+        for matrices in self.rounds:
+            part = centred[begin : begin + matrices.blocks]
+            within.append(((matrices.whitening @ part) ** 2).sum(axis=1))
+            means.append(matrices.mean_weights @ part)
+            begin += matrices.blocks
+        of_rounds = np.stack(means, axis=1)[:, None]
+        mean = (self.precision * of_rounds).sum(axis=2) / self.precision.sum(axis=2)
+        between = (self.precision * (of_rounds - mean[..., None]) ** 2).sum(axis=2)
+        return np.asarray(np.sum(within, axis=0)[:, None] + between, np.float64)
 
 
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
@@ -91,15 +108,15 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     ``rounds`` has the number of consecutive samples of each process.
     """
     begins, counts = _block_starts_and_sizes(tuple(rounds))
-    choices = _noise_models(_blocks_per_round(tuple(rounds)))
+    choices = noise_models(_blocks_per_round(tuple(rounds)))
     residual = choices.residual_sum_of_squares(np.add.reduceat(times, begins) / counts)
     # If all means are equal, the residual is 0; the smallest number keeps the logarithm finite.
     residual = np.maximum(residual, np.finfo(np.float64).tiny)
-    likelihood = choices.log_weight - (len(counts) - 1) / 2 * np.log(residual)
+    degrees = len(counts) - 1
+    likelihood = choices.log_weight - degrees / 2 * np.log(residual)
     # The likelihood of each choice relative to the best.
     weights = np.exp(likelihood - likelihood.max())
     plausible = weights > _NEGLIGIBLE
-    degrees = choices.unit.shape[1] - 1
     spreads = np.sqrt(residual[plausible] / degrees * choices.mean_variance[plausible])
     return _quantile_of_student_mixture(
         weights[plausible] / weights[plausible].sum(), spreads, degrees, level
@@ -122,75 +139,47 @@ def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], 
     return np.array(bounds[:-1]), np.diff(bounds).astype(np.float64)
 
 
-# A cached result takes some hundred kilobytes, without its cached squares.
-@lru_cache(maxsize=64)
-def _noise_models(blocks_per_round: tuple[int, ...]) -> _NoiseModels:
-    rounds, total = len(blocks_per_round), sum(blocks_per_round)
-    # A single product for all rounds would make BLAS start a second, slower thread.
-    squares = [_round_matrices(blocks, total, rounds) for blocks in blocks_per_round]
-    whitened_ones = np.concatenate([square.whitened_ones for square in squares], axis=1)
-    information = np.einsum("cj,cj->c", whitened_ones, whitened_ones)
-    unit = whitened_ones / np.sqrt(information)[:, None]
-    priors = [
-        wander * between
-        for (_, wander), (_, between) in product(
-            _drifts_to_try(total), _round_variances_to_try(rounds)
-        )
-    ]
-    half_log_determinant = np.sum([square.half_log_determinant for square in squares], axis=0)
-    return _NoiseModels(
-        (_remove_component(squares[0].whitening, unit),)
-        if len(squares) == 1
-        else tuple(square.whitening for square in squares),
-        unit,
-        np.log(priors) - half_log_determinant - np.log(information) / 2,
-        np.sum([square.covariance_sum for square in squares], axis=0) / total**2,
-    )
+@lru_cache(maxsize=256)
+def noise_models(blocks_per_round: tuple[int, ...]) -> NoiseModels:
+    """Arrays for all tried choices of the parameters, for rounds of so many blocks."""
+    total = sum(blocks_per_round)
+    rounds = tuple(_round_matrices(blocks, total) for blocks in blocks_per_round)
+    information = np.stack([matrices.information for matrices in rounds], axis=1)[:, None]
+    variances, priors = np.array(round_variances_to_try(len(rounds))).T
+    # The determinant of D + between 11' is |D| (1 + between 1'D^-1 1).
+    growth = 1 + variances[:, None] * information
+    precision = information / growth
+    half_log_determinant = np.sum([matrices.half_log_determinant for matrices in rounds], axis=0)
+    drift_priors = np.array([prior for _, prior in drifts_to_try(total)])
+    log_weight = np.log(np.outer(drift_priors, priors)) - half_log_determinant[:, None]
+    log_weight -= (np.log(growth).sum(axis=2) + np.log(precision.sum(axis=2))) / 2
+    sums = np.sum([matrices.variance for matrices in rounds], axis=0)
+    of_rounds = variances * sum(blocks**2 for blocks in blocks_per_round)
+    return NoiseModels(rounds, precision, log_weight, (sums[:, None] + of_rounds) / total**2)
 
 
-@dataclass(frozen=True)
-class _RoundMatrices:
-    """Matrices for a round of b blocks, for each tried choice of (share, memory, between).
-
-    Axis 0 of each array is the choice. The round's part of V is the covariance of its b blocks.
-    ``whitening`` (choices, b, b) is the inverse of the Cholesky factor of the round's part of V,
-    and ``whitened_ones`` (choices, b) its row sums. ``half_log_determinant`` (choices,) is
-    half the logarithm of the determinant of that part of V. ``covariance_sum`` (choices,) is the
-    sum of that part's elements.
-    """
-
-    whitening: Series
-    whitened_ones: Series
-    half_log_determinant: Series
-    covariance_sum: Series
-
-
-def _remove_component(whitening: Series, unit: Series) -> Series:
-    """Make the columns of ``whitening`` [b, b] orthogonal to ``unit`` [b], for each choice."""
-    along = np.einsum("ci,cij->cj", unit, whitening)
-    rest = whitening - unit[:, :, None] * along[:, None, :]
-    return np.asarray(rest, np.float64)
-
-
-# A cached result takes from some kilobytes to six megabytes.
-@lru_cache(maxsize=64)
-def _round_matrices(blocks: int, total: int, rounds: int) -> _RoundMatrices:
+# A cached result takes from some kilobytes to 600 kilobytes.
+@lru_cache(maxsize=256)
+def _round_matrices(blocks: int, total: int) -> _Round:
     lags = np.abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
-    shares, memories = np.array([drift for drift, _ in _drifts_to_try(total)]).T[..., None, None]
-    drifts = shares * np.exp(-lags / memories) + (1 - shares) * np.eye(blocks)
-    variances = np.array([variance for variance, _ in _round_variances_to_try(rounds)])
-    covariances = (drifts[:, None] + variances[:, None, None]).reshape(-1, blocks, blocks)
+    shares, memories = np.array([drift for drift, _ in drifts_to_try(total)]).T[..., None, None]
+    covariances = shares * np.exp(-lags / memories) + (1 - shares) * np.eye(blocks)
     factors = np.linalg.cholesky(covariances)
     whitening = np.linalg.inv(factors)
-    return _RoundMatrices(
-        whitening,
-        whitening.sum(axis=2),
+    ones = whitening.sum(axis=2)
+    information = (ones * ones).sum(axis=1)
+    mean_weights = np.einsum("ci,cij->cj", ones, whitening) / information[:, None]
+    return _Round(
+        blocks,
+        mean_weights,
+        information,
+        whitening - ones[:, :, None] * mean_weights[:, None, :],
         np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1),
         covariances.sum(axis=(1, 2)),
     )
 
 
-def _drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
+def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
     """The drifts to try, each as ((share, memory), prior probability).
 
     ``share`` is the drift's share of a block's variance, and ``memory`` its duration in blocks.
@@ -201,7 +190,7 @@ def _drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
     return [((0.0, 1.0), _PLAIN), *((pair, (1 - _PLAIN) / len(pairs)) for pair in pairs)]
 
 
-def _round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
+def round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
     """Variances between rounds, each with its prior probability; only 0 for a single round."""
     if rounds == 1:
         return [(0.0, 1.0)]
