@@ -111,7 +111,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--observations", nargs="+", type=Path, metavar="CSV")
     parser.add_argument(
-        "--leave-out", choices=("device", "generation", "model", "software"), default="device"
+        "--leave-out",
+        choices=("device", "generation", "model", "software", "source"),
+        default="device",
     )
     parser.add_argument("--held-out", choices=("full-load",))
     parser.add_argument("--json", action="store_true")
@@ -156,7 +158,12 @@ def _label(row: TokenRow, kind: str) -> object:
     """The accelerator, generation, model or software by which a row is left out."""
     question = row.question
     chip = chip_of(question.device, question.precision)
-    labels = {"device": chip.kind, "generation": chip.generation, "model": question.form}
+    labels = {
+        "device": chip.kind,
+        "generation": chip.generation,
+        "model": question.form,
+        "source": question.source,
+    }
     return labels.get(kind, question.software)
 
 
@@ -225,7 +232,12 @@ def _pair(row: TokenRow) -> tuple[str, DecoderForm]:
 
 def _training_label(row: TrainingRow, kind: str) -> object:
     assert row.device is not None, "rows of unknown chips are left out before"
-    labels = {"device": row.device.chip, "generation": row.device.generation, "model": row.form}
+    labels = {
+        "device": row.device.chip,
+        "generation": row.device.generation,
+        "model": row.form,
+        "source": row.line.cells["source"],
+    }
     return labels.get(kind, software_of(row.line.cells["software"]))
 
 

@@ -76,6 +76,28 @@ def test_a_device_without_rows_has_a_wider_range(
     assert unknown.high / unknown.low > with_rows.high / with_rows.low > 1
 
 
+def test_the_run_of_a_reader_has_a_wider_range_and_the_same_ratios(
+    forecaster: ServingForecaster,
+    question: ServingQuestion,
+    catalogue: Catalogue,
+    rows: tuple[TokenRow, ...],
+) -> None:
+    """A time that no source measured is less certain, but not the ratio between two machines."""
+    known = next(
+        row.question.source
+        for row in rows
+        if (row.question.software, row.question.kind) == ("vLLM", "token")
+    )
+    machines = [question, replace(question, device=catalogue.devices["h100-sxm5"])]
+    widths, deviations = {}, {}
+    for source in ("", known):
+        first, second = forecaster.forecasts([replace(each, source=source) for each in machines])
+        widths[source] = first.high / first.low
+        deviations[source] = np.std(first.draws.values - second.draws.values)
+    assert widths[""] > 1.5 * widths[known]
+    assert deviations[""] == pytest.approx(deviations[known], rel=0.2)
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     bandwidth=st.floats(50, 20_000),

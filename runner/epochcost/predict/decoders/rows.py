@@ -102,7 +102,8 @@ class ServingQuestion:
     The time is for reading all prompts together (``kind`` ``first``), or between the tokens of a
     sequence (``token``). If ``interleaved``, the server reads later prompts between the tokens.
     ``edition`` is a version of the software, as a source names it; if empty, the newest published
-    version is meant. ``cached`` tokens of each prompt need no prefill.
+    version is meant. ``source`` published the time; it is empty if nobody did. ``cached`` tokens of
+    each prompt need no prefill.
     """
 
     form: DecoderForm
@@ -119,6 +120,7 @@ class ServingQuestion:
     interleaved: bool = False
     edition: str = ""
     cached: float = 0.0
+    source: str = ""
 
     @cached_property
     def chip(self) -> Chip:
@@ -317,6 +319,7 @@ def _question(
         sequences=timing.sequences,
         interleaved=timing.interleaved,
         edition=f"{cells['source']}: {cells['software']}",
+        source=cells["source"],
     )
 
 
