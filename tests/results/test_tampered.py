@@ -175,5 +175,5 @@ def _edited(project: Path, change: Callable[[Document], None]) -> Path:
         result = parse_result(path.read_bytes(), path)
     except DamagedResultError:
         return path
-    name = file_name(result.trial, result.trial_id, result.environment.fingerprint)
+    name = file_name(result.trial, result.environment.fingerprint)
     return path.rename(path.with_name(name))

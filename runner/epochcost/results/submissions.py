@@ -200,7 +200,7 @@ def _read(path: Path, root: Path) -> Result | Fault:
         result = parse_result(read_plain(path, root), path)
     except DamagedResultError as error:
         return _displayed(error.fault)
-    name = file_name(result.trial, result.trial_id, result.environment.fingerprint)
+    name = file_name(result.trial, result.environment.fingerprint)
     if path.parent.name != result.hardware:
         expected = f"expected hardware {path.parent.name!r}, got {result.hardware!r}"
     elif path.name != name:
