@@ -154,7 +154,7 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
         some = _commitment_groups(terms, usage.count, terms.on_demand_hourly)
         groups = [*some, (usage.count, others)]
     for number, group in groups:
-        if group and not is_zero(number * Decimal(1)):
+        if group and not is_zero(number):
             yield ChargedMachines(number * usage.runs, group)
 
 

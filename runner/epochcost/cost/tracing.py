@@ -92,7 +92,7 @@ def is_traced(number: object) -> bool:
     return isinstance(number, Expression)
 
 
-def is_zero(number: Decimal) -> bool:
+def is_zero(number: Decimal | int) -> bool:
     """Whether a number is certainly 0; False for a symbol, which may have any value."""
     return number == _ZERO
 
