@@ -43,7 +43,6 @@ _PART = re.compile(
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _MILLIONTH, _NANOSECOND = Decimal("1e-6"), 1e-9
-_HUNDRED = 100
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
 # Values from each limit upward are divided by this scale and get this prefix.
 _PREFIXES = ((999.5e9, 1e12, "T"), (999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (0, 1e3, "k"))
@@ -163,7 +162,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
     """Format an amount of money with three significant digits."""
     # Smaller amounts have at most three digits: rounding them twice would change the last one.
     rounded = _CONTEXT_OF_THREE.plus(amount) if amount.copy_abs() >= 1 else amount
-    return money(rounded, currency, 0 if rounded >= _HUNDRED else None)
+    return money(rounded, currency, 0 if rounded >= 100 else None)
 
 
 def significant_places(amount: Decimal, digits: int) -> int:

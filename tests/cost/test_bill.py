@@ -15,13 +15,11 @@ from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, Billing
 from price_plans import (
     all_plans,
-    amounts,
     job_seconds,
     owned,
     plan,
     rented,
     rented_plans,
-    rules,
 )
 
 HOUR = Decimal(3600)
@@ -91,16 +89,6 @@ def test_time_on_the_wall_is_at_least_time_at_work(price: Price, usage: Usage) -
     """Start-ups, restarts and failures never make the elapsed time shorter than the work."""
     elapsed = quote(price, usage).elapsed_seconds
     assert elapsed >= usage.duration_seconds * usage.runs
-
-
-@given(amounts, rules, usages)
-def test_spot_without_interruptions_costs_its_list_price(
-    amount: Decimal, rule: Billing, usage: Usage
-) -> None:
-    """At a rate of 0 interruptions, spot is billed as on demand at the same price."""
-    calm = {"rate_per_hour": Decimal(0), "restart_seconds": Decimal(600)}
-    spot = plan(plan="spot", amount=amount, billing=rule, interruptions=calm)
-    assert quote(spot, usage).lines == quote(rented(amount, rule), usage).lines
 
 
 def test_a_share_has_no_start_no_run_and_no_credit() -> None:

@@ -16,16 +16,15 @@ from epochcost.errors import InputError
 from epochcost.units import money, seconds
 
 
-def candidate(
-    key: str, seconds: int, mean: int, spread: int = 0, currency: str = "USD"
-) -> Candidate[str]:
-    """A way to do a job. The interval of its cost is ``spread`` wide to either side."""
-    ends = [Decimal(mean + shift) for shift in (-spread, 0, spread)]
-    return Candidate(key, Decimal(seconds), Estimate(*ends, currency, "plan", assumed=False))
+def candidate(key: str, seconds: int, cost: int, currency: str = "USD") -> Candidate[str]:
+    """A way to do a job, with an exact cost."""
+    amount = Decimal(cost)
+    estimate = Estimate(amount, amount, amount, currency, "plan", assumed=False)
+    return Candidate(key, Decimal(seconds), estimate)
 
 
-small = st.integers(1, 8)
-candidates = st.lists(st.tuples(small, small), max_size=12).map(
+digit = st.integers(1, 9)
+candidates = st.lists(st.tuples(digit, digit), min_size=1, max_size=12).map(
     lambda pairs: [candidate(str(n), *pair) for n, pair in enumerate(pairs)]
 )
 
@@ -54,22 +53,7 @@ def test_mixed_currencies_are_refused() -> None:
             question(mixed)
 
 
-digit = st.integers(1, 9)
-
-
-def timed(key: str, seconds: int, cost: int, currency: str = "USD") -> Candidate[str]:
-    """A way to do a job, with an exact cost."""
-    amount = Decimal(cost)
-    estimate = Estimate(amount, amount, amount, currency, "plan", assumed=False)
-    return Candidate(key, Decimal(seconds), estimate)
-
-
-choices = st.lists(st.tuples(digit, digit), min_size=1, max_size=8).map(
-    lambda pairs: [timed(str(n), *pair) for n, pair in enumerate(pairs)]
-)
-
-
-@given(choices, digit)
+@given(candidates, digit)
 def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) -> None:
     """The choice is the cheapest way in time. If none is in time, the message names the fastest."""
     limits = Limits(Decimal(deadline))
@@ -84,7 +68,7 @@ def test_deadlines_by_definition(listed: list[Candidate[str]], deadline: int) ->
             limits.choice(listed, attrgetter("key"), "a job")
 
 
-@given(choices, digit)
+@given(candidates, digit)
 def test_budgets_by_definition(listed: list[Candidate[str]], budget: int) -> None:
     """The choice is the fastest way within budget. If none is, the message names the cheapest."""
     limits = Limits(budget=Decimal(budget))
@@ -111,8 +95,8 @@ MALTA = {
 def test_batch_sizes_of_malta() -> None:
     """Batch size 512 is cheapest but not accurate enough, and the accuracy of 1024 is unknown."""
     prices = {64: 120, 128: 105, 256: 99, 512: 90, 1024: 50}
-    ways = [(size, timed(str(size), 1, cost)) for size, cost in prices.items()]
+    ways = [(size, candidate(str(size), 1, cost)) for size, cost in prices.items()]
     got = cheapest_batch(ways, MALTA)
     assert (got.batch_size, got.demanded) == (256, Decimal("91.37"))
-    assert got.choice == timed("256", 1, 99)
+    assert got.choice == candidate("256", 1, 99)
     assert (got.less_accurate, got.unknown) == ((512,), (1024,))

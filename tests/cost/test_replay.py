@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from epochcost.cost.market import Market
 from epochcost.cost.money import exact_arithmetic
@@ -163,9 +162,6 @@ def test_replays_agree_with_the_simulation(per_hour: float) -> None:
     assert abs(running.mean() - expected) < 4 * running.std() / math.sqrt(count)
     closed = expected_cost(JOB, alone.interruptions_per_hour(0), alone.mean_price(0))
     assert closed == pytest.approx(expected / HOUR, rel=0.05)
-
-
-hours = st.lists(st.sampled_from([None, 1.0, 1.5, 2.0, 4.0]), min_size=14, max_size=14)
 
 
 # A costs 1 and then 4 dollars, b 3 and then 2: a is best at first, b on the whole.

@@ -274,9 +274,6 @@ def test_any_terms_make_a_bill_or_a_sentence(
         assert bills[1].total <= bills[2].total
 
 
-HOUR = Decimal(3600)
-
-
 def test_daly_by_hand() -> None:
     """For a save of 2 s and an interruption in 100 s, the interval is 20 (1 + 1/30 + 1/900) - 2."""
     got = daly_interval_seconds(Decimal(2), Decimal(100))

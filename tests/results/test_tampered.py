@@ -124,22 +124,15 @@ def test_a_check_refuses_what_it_catches(project: Path, name: str) -> None:
 
 # Edits that the form of a record refuses.
 MALFORMED: dict[str, tuple[Callable[[Document], None], str]] = {
-    "the trial": (_set("trial", "batch_size", to=64), "expected trial_id"),
     "the trial's id": (_set("trial_id", to="0" * 16), "expected trial_id"),
     "no sample": (_samples(lambda _: []), "should have at least 2 samples"),
-    "a negative time": (_samples(lambda one: [-1.0, *one]), "greater than or equal to 0.000000001"),
     "a text for a number": (_set("measurement", "wall_seconds", to="1.5"), "valid number"),
-    "no zone": (_set("measurement", "started_at", to="2026-11-21T00:00:00"), "timezone"),
     "the last day": (
         _set("measurement", "started_at", to="9999-12-31T23:59:59Z"),
         "less than 2200-01-01",
     ),
     "the end of time": (_set("measurement", "wall_seconds", to=1e300), "equal to 1000000000"),
     "a long decimal": (_set("trial", "budget_seconds", to="1e-999999999"), "40 digits"),
-    "another provider": (
-        _set("measurement", "placement", "provider", to="CUDAExecutionProvider"),
-        "should have run there",
-    ),
     "another runtime": (
         _set("environment", "runtime", to="onnxruntime==9.9.9"),
         "should have run under",
@@ -147,8 +140,6 @@ MALFORMED: dict[str, tuple[Callable[[Document], None], str]] = {
     "an unknown key": (_set("note", to="trust me"), "note: Extra inputs"),
     "a missing key": (lambda document: document.pop("environment"), "environment: Field required"),
     "another folder": (_set("hardware", to="other"), "expected hardware 'local'"),
-    "a newer format": (_set("format_version", to=99), "a newer epochcost wrote this"),
-    "no format": (_set("format_version", to=None), "expected format_version"),
     "control characters": (_set("environment", "python", to="\x1b[2J"), "control characters"),
     "nobody watched": (
         _set("measurement", "conditions", to=None),
@@ -175,5 +166,5 @@ def _edited(project: Path, change: Callable[[Document], None]) -> Path:
         result = parse_result(path.read_bytes(), path)
     except DamagedResultError:
         return path
-    name = file_name(result.trial, result.trial_id, result.environment.fingerprint)
+    name = file_name(result.trial, result.environment.fingerprint)
     return path.rename(path.with_name(name))

@@ -149,11 +149,10 @@ class MachineTime:
             return Unpriced("no price is known")
         time = self.time
         try:
-            with exact_arithmetic():
-                totals = {
-                    seconds: self.quote(price, seconds).total
-                    for seconds in dict.fromkeys((time.low, time.mean, time.high))
-                }
+            totals = {
+                seconds: self.quote(price, seconds).total
+                for seconds in dict.fromkeys((time.low, time.mean, time.high))
+            }
         except InputError as error:
             return Unpriced(str(error))
         low, mean, high = (totals[seconds] for seconds in (time.low, time.mean, time.high))

@@ -41,10 +41,9 @@ class Usage:
             object.__setattr__(self, "duration_seconds", _duration(self.duration_seconds))
             if self.egress_gb:
                 object.__setattr__(self, "egress_gb", _gigabytes(self.egress_gb))
-        if not self.count == self.runs == 1:
-            _check_number("count", self.count)
-            _check_number("runs", self.runs)
-            _check_number("count times runs", self.machines)
+        _check_number("count", self.count)
+        _check_number("runs", self.runs)
+        _check_number("count times runs", self.machines)
         if self.vcpus is not None:
             _check_number("vcpus", self.vcpus)
 

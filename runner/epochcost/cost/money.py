@@ -6,8 +6,8 @@ with halves to even. Sums of rounded values are exact.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import (
     ROUND_HALF_EVEN,
     Context,
@@ -15,8 +15,7 @@ from decimal import (
     DivisionByZero,
     InvalidOperation,
     Overflow,
-    getcontext,
-    setcontext,
+    localcontext,
 )
 
 from epochcost.errors import InputError
@@ -25,7 +24,6 @@ from epochcost.specs.reference_data import ISO_4217
 # Amounts up to LARGEST with 18 decimals, times a million machines, fit into CONTEXT's 60 digits.
 QUANTUM = Decimal("1e-18")
 LARGEST = Decimal("1e30")
-_LEAST = -LARGEST
 CONTEXT = Context(
     prec=60,
     rounding=ROUND_HALF_EVEN,
@@ -38,39 +36,19 @@ CONTEXT = Context(
 )
 
 
-# The copy of CONTEXT that was set last.
-_entered: ContextVar[Context | None] = ContextVar("_entered", default=None)
-
-
-# A class, because a generator would take twice the time.
-class _ExactArithmetic:
-    __slots__ = ("_outside",)
-
-    def __enter__(self) -> None:
-        outside = getcontext()
-        # Inside another `exact_arithmetic`, nothing changes.
-        self._outside = None if outside is _entered.get() else outside
-        if self._outside is not None:
-            inside = CONTEXT.copy()
-            setcontext(inside)
-            _entered.set(inside)
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if self._outside is not None:
-            setcontext(self._outside)
-        if error is not None and isinstance(error, InvalidOperation | DivisionByZero | Overflow):
-            raise InputError(
-                "cost: expected numbers whose results fit 60 digits; "
-                "check price, billing step and time"
-            ) from None
-
-
-def exact_arithmetic() -> AbstractContextManager[None]:
+@contextmanager
+def exact_arithmetic() -> Iterator[None]:
     """A context in which Decimals are computed with the 60 digits of CONTEXT.
 
     Raises InputError for a result that is too large for these digits.
     """
-    return _ExactArithmetic()
+    try:
+        with localcontext(CONTEXT):
+            yield
+    except (InvalidOperation, DivisionByZero, Overflow):
+        raise InputError(
+            "cost: expected numbers whose results fit 60 digits; check price, billing step and time"
+        ) from None
 
 
 def quantized(value: Decimal) -> Decimal:
@@ -81,7 +59,7 @@ def quantized(value: Decimal) -> Decimal:
     if type(value) is not Decimal:
         return value
     try:
-        if _LEAST <= value <= LARGEST:
+        if value.copy_abs() <= LARGEST:
             return value.quantize(QUANTUM)
     except InvalidOperation:  # a comparison with NaN
         pass

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 
 from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
 from epochcost.cost.schedule import Schedule
 from epochcost.cost.tracing import ceil_divide, is_zero, maximum, minimum
 from epochcost.errors import InputError
-from epochcost.specs.base import Identity
 from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Billing, Commitment, Component, rule_of
 from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
@@ -70,13 +68,6 @@ def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
 
     Call the function within `exact_arithmetic`. Raises InputError for a rate below 1e-18.
     """
-    return _hourly_parts(Identity(price))
-
-
-# Cached, since a price does not change and bills many jobs.
-@lru_cache(maxsize=256)
-def _hourly_parts(identity: Identity[Price]) -> tuple[HourlyCharge, ...]:
-    price = identity.value
     parts = [] if price.amount is None else [compute_charge(price.amount)]
     if (terms := price.commitment) is not None:
         parts.extend((*_commitment_charges(terms), *_idle_commitment_charges(terms)))
@@ -163,7 +154,7 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
         some = _commitment_groups(terms, usage.count, terms.on_demand_hourly)
         groups = [*some, (usage.count, others)]
     for number, group in groups:
-        if group and not is_zero(number * Decimal(1)):
+        if group and not is_zero(number):
             yield ChargedMachines(number * usage.runs, group)
 
 

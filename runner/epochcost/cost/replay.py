@@ -153,11 +153,10 @@ def fall_back_on_demand(moment: Moment) -> Indices:
     return np.where(late, ON_DEMAND, zone)
 
 
-# Policies by their names for people; the first is the baseline of the comparison.
+# Names of policies for people: the baseline of the comparison, and the policies that move jobs.
 STAYING = "staying"
 POLICIES: Mapping[str, Policy] = MappingProxyType(
     {
-        STAYING: stay,
         "moving when interrupted": move_when_interrupted,
         "moving when it pays, too": move_when_it_pays,
         "falling back to on demand": fall_back_on_demand,
@@ -358,9 +357,7 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
     for name, policy in POLICIES.items():
         # The policy that falls back on demand needs a deadline and an on-demand price.
         falls_back = policy is fall_back_on_demand
-        if name != STAYING and not (
-            falls_back and None in (job.deadline_seconds, job.on_demand_cost)
-        ):
+        if not (falls_back and None in (job.deadline_seconds, job.on_demand_cost)):
             outcomes[name] = replay(market, job, policy, starts)
     compared = np.all([outcome.finished for outcome in outcomes.values()], axis=0)
     if not compared.any():

@@ -119,18 +119,15 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
     Raises InputError if a lifetime leaves no time to work, and if the job is expected to take more
     than a century.
     """
-    terms = price.interruptions
-    if terms is None or is_zero(terms.rate_per_hour):
+    terms, job = price.interruptions, spot_job(price, used_seconds)
+    if terms is None or job is None:
         return uninterrupted_schedule(price, used_seconds, rule)
-
-    def interrupted() -> Schedule:
-        job = spot_job(price, used_seconds)
-        assert job is not None, "a plan with a rate of interruptions has a spot job"
-        return _spot_schedule(price, job, _bearable(price, expected_time(job)), rule)
-
     # If the rate is a symbol, its value may later be 0.
-    calm = terms.rate_per_hour <= 0
-    return branch(calm, lambda: uninterrupted_schedule(price, used_seconds, rule), interrupted)
+    return branch(
+        terms.rate_per_hour <= 0,
+        lambda: uninterrupted_schedule(price, used_seconds, rule),
+        lambda: _spot_schedule(price, job, _bearable(price, expected_time(job)), rule),
+    )
 
 
 def schedule_quantile(

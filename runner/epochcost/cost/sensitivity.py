@@ -40,16 +40,6 @@ class PricedJob:
         """The bill without free credit if the job takes ``seconds``, by default the mean time."""
         return self.work.quote(self.price, seconds)
 
-    def bill_quantile(self, probability: float) -> Quote:
-        """The bill that the job does not exceed with the given ``probability``.
-
-        Only random interruptions make the bill uncertain. If the job is a share of a longer job,
-        the result is the same for every probability.
-        """
-        if self.work.shared:
-            return self.bill()
-        return quote_quantile(self.price, self.work.usage(), probability)
-
     @property
     def interruptible(self) -> bool:
         """Whether interruptions make the bill uncertain."""
@@ -210,7 +200,8 @@ def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:
     if time.low < time.high:
         yield _input_interval(TIME, total, job.bill(time.low).total, job.bill(time.high).total)
     if job.interruptible:
-        ends = (job.bill_quantile(share).total for share in NINE_OF_TEN)
+        usage = job.work.usage()
+        ends = (quote_quantile(job.price, usage, share).total for share in NINE_OF_TEN)
         yield _input_interval(INTERRUPTIONS, total, *ends)
     for path, declared in job.price.ranges.items():
         ends = (job.with_input(path, end).bill().total for end in (declared.low, declared.high))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from decimal import ROUND_CEILING, Decimal
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -93,7 +92,7 @@ def is_traced(number: object) -> bool:
     return isinstance(number, Expression)
 
 
-def is_zero(number: Decimal) -> bool:
+def is_zero(number: Decimal | int) -> bool:
     """Whether a number is certainly 0; False for a symbol, which may have any value."""
     return number == _ZERO
 
@@ -185,7 +184,7 @@ def logarithm(number: Decimal) -> Decimal:
 
 def exponential(exponent: Decimal) -> Decimal:
     """The number e to the power ``exponent``, computed within `exact_arithmetic`."""
-    return _traced("exp", exponent) if is_traced(exponent) else _cached_exp(exponent)
+    return _traced("exp", exponent) if is_traced(exponent) else exponent.exp()
 
 
 def expm1(exponent: Decimal) -> Decimal:
@@ -195,7 +194,7 @@ def expm1(exponent: Decimal) -> Decimal:
     """
     if is_traced(exponent):
         return _traced("expm1", exponent)
-    return exponent if exponent < _TINY else _cached_exp(exponent) - 1
+    return exponent if exponent < _TINY else exponent.exp() - 1
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
@@ -205,13 +204,7 @@ def one_minus_exp(exponent: Decimal) -> Decimal:
     """
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
-    return exponent if exponent < _TINY else 1 - _cached_exp(-exponent)
-
-
-# Cached, since it is slow to compute and a bill uses it often.
-@lru_cache(maxsize=1024)
-def _cached_exp(exponent: Decimal) -> Decimal:
-    return exponent.exp()
+    return exponent if exponent < _TINY else 1 - (-exponent).exp()
 
 
 def _traced(operator: str, *operands: Any) -> Decimal:

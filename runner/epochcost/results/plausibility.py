@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from typing import get_args
 
 from epochcost.errors import InputError, ModelError
 from epochcost.graphs.counting import flops
@@ -32,7 +33,6 @@ _MOST_MEMORY_SHARE = 1.08
 _MAKERS = {"amd", "intel"}
 # Part of a CPU's name that shows its generation even if a hypervisor hides the model's name.
 _KIND = re.compile(r"\(family \d+, model \d+\)")
-_PROVIDERS: tuple[CloudProvider, ...] = ("AWS EC2", "Google Compute Engine", "Azure")
 # Ids of our machines that are not instance types of a cloud begin so.
 _MADE_UP = "gcp-"
 # A cycle multiplies and adds in two units of 16 numbers; no chip on the market has a higher clock.
@@ -154,7 +154,7 @@ def _parts(name: str) -> list[str]:
 
 def _instance_type_differences(hardware: Hardware, environment: Environment) -> Iterator[str]:
     rented = environment.instance
-    if rented is None or hardware.provider not in _PROVIDERS:
+    if rented is None or hardware.provider not in get_args(CloudProvider):
         return
     if hardware.provider != rented.provider:
         yield f"the instance type {rented.type} of {rented.provider}, not {hardware.provider}"

@@ -7,9 +7,9 @@ rounds. ``Round`` has the details of each round. All pages take mean, interval a
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, compress, islice
 from typing import TypeVar
 
@@ -35,8 +35,8 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
     comes from the first round that has one. Other fields that cannot be summed, such as losses and
     placement, come from ``new``.
     """
-    rounds = (*([] if earlier is None else _as_rounds(earlier)), *_as_rounds(new))
     parts = [new] if earlier is None else [earlier, new]
+    rounds = tuple(turn for part in parts for turn in _as_rounds(part))
     joined = Measurement.model_validate(
         dict(new)
         | {
@@ -49,10 +49,8 @@ def add_round(earlier: Measurement | None, new: Measurement, demanded: float) ->
                 max, (part.peak_memory_bytes for part in parts)
             ),
             "agreement": parts[0].agreement or new.agreement,
-            "conditions": _joined_conditions(
-                [turn.conditions for turn in rounds if turn.conditions]
-            ),
-            "energy": _joined_energy([turn.energy for turn in rounds if turn.energy]),
+            "conditions": _joined_conditions(rounds),
+            "energy": _joined_energy(rounds),
             "rounds": rounds,
         }
     )
@@ -63,15 +61,15 @@ def _as_rounds(measurement: Measurement) -> tuple[Round, ...]:
     if measurement.rounds:
         return measurement.rounds
     # A measurement without rounds is a single round.
-    same = {name: getattr(measurement, name) for name in Round.model_fields if name in _SAME}
+    same = {
+        name: getattr(measurement, name)
+        for name in Round.model_fields.keys() & Measurement.model_fields.keys()
+    }
     counted = {
         "warmup_steps": len(measurement.warmup_seconds),
         "samples": len(measurement.samples_seconds),
     }
     return (Round(**same, **counted),)
-
-
-_SAME = Round.model_fields.keys() & Measurement.model_fields.keys()
 
 
 def _stop_reason(measurement: Measurement, demanded_half_width: float) -> StopReason:
@@ -82,7 +80,8 @@ def _stop_reason(measurement: Measurement, demanded_half_width: float) -> StopRe
     return "budget" if short else "rounds"
 
 
-def _joined_conditions(by_round: Sequence[Conditions]) -> Conditions | None:
+def _joined_conditions(rounds: Sequence[Round]) -> Conditions | None:
+    by_round = [turn.conditions for turn in rounds if turn.conditions]
     if not by_round:
         return None
     fullest = max(by_round, key=lambda conditions: conditions.device_memory_bytes or 0)
@@ -122,7 +121,8 @@ def _join_if_all_known(join: Joined[ValueT], values: Iterable[ValueT | None]) ->
     return join(present) if len(present) == len(every) else None
 
 
-def _joined_energy(by_round: Sequence[Energy]) -> Energy | None:
+def _joined_energy(rounds: Sequence[Round]) -> Energy | None:
+    by_round = [turn.energy for turn in rounds if turn.energy]
     if not by_round:
         return None
     totals: dict[tuple[str, str], MeteredEnergy] = {}
@@ -158,8 +158,8 @@ def without_disturbed_rounds(result: Result) -> Result:
             measurement.samples_seconds, measurement.samples_by_round, calm
         ),
         "warmup_seconds": _times_of_chosen_rounds(measurement.warmup_seconds, warmups, calm),
-        "conditions": _joined_conditions([turn.conditions for turn in rounds if turn.conditions]),
-        "energy": _joined_energy([turn.energy for turn in rounds if turn.energy]),
+        "conditions": _joined_conditions(rounds),
+        "energy": _joined_energy(rounds),
         "rounds": rounds,
     }
     return result.model_copy(update={"measurement": measurement.model_copy(update=changes)})
@@ -174,9 +174,8 @@ def _times_of_chosen_rounds(
     )
 
 
-# Summaries by the id() of a measurement, removed together with it. A summary takes milliseconds,
-# and many pages show it.
-_summaries: dict[int, Summary] = {}
+# Cached, since a summary takes a millisecond and many pages show it.
+_summarise = lru_cache(maxsize=4096)(summarise)
 
 
 def summary_of(result: Result) -> Summary:
@@ -186,15 +185,11 @@ def summary_of(result: Result) -> Summary:
     idle machine would have been faster.
     """
     measurement = result.measurement
-    summary = _summaries.get(id(measurement))
-    if summary is None:
-        summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
-        watched, cpus = measurement.conditions, watched_cpus(measurement, result.environment)
-        if watched is not None and is_disturbed(watched, cpus):
-            summary = _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
-        _summaries[id(measurement)] = summary
-        weakref.finalize(measurement, _summaries.pop, id(measurement)).atexit = False
-    return summary
+    summary = _summarise(measurement.samples_seconds, measurement.samples_by_round)
+    watched, cpus = measurement.conditions, watched_cpus(measurement, result.environment)
+    if watched is None or not is_disturbed(watched, cpus):
+        return summary
+    return _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
 
 
 def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:

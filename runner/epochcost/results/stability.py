@@ -64,11 +64,7 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 def disturbances_of(result: Result) -> frozenset[Cause]:
     """The causes that slowed all steps, so that the interval of their mean does not show them."""
-    watched, cpus = (
-        result.measurement.conditions,
-        watched_cpus(result.measurement, result.environment),
-    )
-    found = _surroundings(watched, cpus) if watched else ()
+    found = instabilities(result.measurement, result.environment)
     return frozenset(instability.cause for instability in found) & _DISTURBANCES
 
 

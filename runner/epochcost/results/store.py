@@ -61,7 +61,7 @@ class ResultStore:
 
     def path_of(self, trial: Trial, hardware: str, fingerprint: str) -> Path:
         """The path of the file for a trial's result on a host."""
-        return self.folder / hardware / file_name(trial, trial.id, fingerprint)
+        return self.folder / hardware / file_name(trial, fingerprint)
 
     def write(self, result: Result) -> Path:
         """Store a result and return its path; raises CapabilityError if this is impossible."""
@@ -85,10 +85,10 @@ class ResultStore:
         return result if same else None
 
 
-def file_name(trial: Trial, trial_id: str, fingerprint: str) -> str:
+def file_name(trial: Trial, fingerprint: str) -> str:
     """The name of the file for a trial's result on a host."""
     work = f"{trial.model}-{trial.mode}-{trial.provider}-b{trial.batch_size}"
-    return f"{work}-{trial_id[:ID_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
+    return f"{work}-{trial.id[:ID_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 
 
 def load_all(folder: Path) -> Loaded:

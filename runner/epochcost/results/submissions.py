@@ -87,12 +87,13 @@ class _CheckContext:
     # Numbers of results by host, and by machine id.
     result_counts: Counter[_Host | str] = field(default_factory=Counter)
 
-    def record_samples(self, result: Result) -> str | None:
-        """Return the trial and machine of another result with the same samples, or None.
+    def record(self, result: Result) -> str | None:
+        """Count a result, and return the trial and machine of another with the same samples.
 
-        Other results are those of earlier calls. A result with fewer than ``_FEWEST_TO_COPY``
-        samples is neither recorded nor compared.
+        Other results are those of earlier calls. The value is None if no other result has these
+        samples. Fewer than ``_FEWEST_TO_COPY`` samples are neither recorded nor compared.
         """
+        self.result_counts.update((_host(result), result.hardware))
         samples = result.measurement.samples_seconds
         if len(samples) < _FEWEST_TO_COPY:
             return None
@@ -124,20 +125,14 @@ def check_results(
     if paths:
         _record_other_results(context, root, files)
     before = Counter(context.result_counts)
-    sound: list[tuple[Submission, _Host]] = []
-    faults: list[Fault] = []
-    for path in files:
-        result = _read(path, root)
-        judged = result if isinstance(result, Fault) else _judged(path, result, context)
-        if isinstance(judged, Fault):
-            faults.append(judged)
-        elif isinstance(result, Result):
-            sound.append((judged, _host(result)))
+    judged = [_judged(path, root, context) for path in files]
+    faults = [each for each in judged if isinstance(each, Fault)]
     # Without paths, the counts include the result itself.
     result_counts, fewest_if_known = (before, 1) if paths else (context.result_counts, 2)
     submissions = [
-        _with_new_host_remark(submission, host, result_counts, fewest_if_known)
-        for submission, host in sound
+        _with_new_host_remark(*each, result_counts, fewest_if_known)
+        for each in judged
+        if not isinstance(each, Fault)
     ]
     remarks: tuple[tuple[str, Path], ...] = ()
     if not paths:
@@ -152,16 +147,17 @@ def _record_other_results(
     submitted = {path.resolve() for path in submitted_files}
     for path, content in load_each(root):
         if isinstance(content, Result) and path.resolve() not in submitted:
-            context.record_samples(content)
-            context.result_counts.update((_host(content), content.hardware))
+            context.record(content)
 
 
-def _judged(path: Path, result: Result, context: _CheckContext) -> Submission | Fault:
-    copied = context.record_samples(result)
-    context.result_counts.update((_host(result), result.hardware))
+def _judged(path: Path, root: Path, context: _CheckContext) -> tuple[Submission, _Host] | Fault:
+    result = _read(path, root)
+    if isinstance(result, Fault):
+        return result
+    copied = context.record(result)
     message = next(_faults(result, context, copied), None)
     if message is None:
-        return _submission(path, result, context)
+        return _submission(path, result, context), _host(result)
     return Fault(display_path(path), 1, 1, message)
 
 
@@ -200,7 +196,7 @@ def _read(path: Path, root: Path) -> Result | Fault:
         result = parse_result(read_plain(path, root), path)
     except DamagedResultError as error:
         return _displayed(error.fault)
-    name = file_name(result.trial, result.trial_id, result.environment.fingerprint)
+    name = file_name(result.trial, result.environment.fingerprint)
     if path.parent.name != result.hardware:
         expected = f"expected hardware {path.parent.name!r}, got {result.hardware!r}"
     elif path.name != name:

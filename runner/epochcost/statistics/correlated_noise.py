@@ -123,14 +123,12 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     )
 
 
-@lru_cache(maxsize=4096)
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
     """The number of blocks, at least one, for each round; ``rounds`` has the numbers of samples."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
 
-@lru_cache(maxsize=4096)
 def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], Series]:
     bounds, begin = [0], 0
     for count, number in zip(rounds, _blocks_per_round(rounds), strict=True):

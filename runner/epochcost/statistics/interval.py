@@ -23,9 +23,6 @@ _BLOCK_PER_AUTOCORRELATION_TIME = 3
 _FEWEST_BLOCKS = 4
 # Further blocks do not change the interval.
 _MOST_BLOCKS = 1000
-# Pairs of lags that are computed one by one. Most series are uncorrelated after a few steps; for
-# the others a Fourier transform computes all lags, which takes ten times as long.
-_FIRST_PAIRS = 6
 # Standard deviation between processes and hours on a machine, as a share of the mean; few rounds do
 # not show it. The smallest value of two digits for which intervals of 2, 3 and 4 rounds reach their
 # confidence level (`benchmarks/coverage_rounds.py --rounds 2 3 4`, 26 November 2026).
@@ -85,31 +82,12 @@ def autocorrelation_time(times: Series) -> float:
     The time is one plus twice the sum of autocorrelations, by the initial monotone sequence
     estimator of Geyer (1992), which tends to overestimate.
     """
-    pairs = _positive_pair_sums(times)
-    if pairs is None:
-        correlations = _autocorrelations(times)
-        even = len(correlations) // 2 * 2
-        pairs = correlations[0:even:2] + correlations[1:even:2]
-        negative = np.flatnonzero(pairs <= 0)
-        pairs = pairs[: negative[0]] if len(negative) else pairs
+    correlations = _autocorrelations(times)
+    even = len(correlations) // 2 * 2
+    pairs = correlations[0:even:2] + correlations[1:even:2]
+    negative = np.flatnonzero(pairs <= 0)
+    pairs = pairs[: negative[0]] if len(negative) else pairs
     return max(1.0, float(2 * np.minimum.accumulate(pairs).sum() - 1)) if len(pairs) else 1.0
-
-
-def _positive_pair_sums(times: Series) -> Series | None:
-    """Sums of the autocorrelations at lags 0 and 1, 2 and 3, and so on, while they are positive.
-
-    The result ends before the first sum that is zero or negative. It is None if the first
-    ``_FIRST_PAIRS`` sums are all positive.
-    """
-    deviations = times - times.sum() / len(times)
-    variance = float(deviations @ deviations)
-    pairs: list[float] = []
-    for lag in range(0, 2 * _FIRST_PAIRS, 2):
-        together = sum(float(deviations[at:] @ deviations[: -at or None]) for at in (lag, lag + 1))
-        if together <= 0 or lag + 1 >= len(times):
-            return np.array(pairs)
-        pairs.append(together / variance)
-    return None
 
 
 def block_length(count: int, tau: float) -> int:

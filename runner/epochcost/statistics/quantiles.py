@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -39,7 +38,6 @@ def percentile_holds(count: int, percent: float) -> bool:
     return tail >= _FEWEST_BEYOND
 
 
-@lru_cache(maxsize=1024)
 def student_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t for a probability above one half.
 
