@@ -64,7 +64,11 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 def disturbances_of(result: Result) -> frozenset[Cause]:
     """The causes that slowed all steps, so that the interval of their mean does not show them."""
-    found = instabilities(result.measurement, result.environment)
+    watched, cpus = (
+        result.measurement.conditions,
+        watched_cpus(result.measurement, result.environment),
+    )
+    found = _surroundings(watched, cpus) if watched else ()
     return frozenset(instability.cause for instability in found) & _DISTURBANCES
 
 
