@@ -124,9 +124,7 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
     return Path(spec.origin).parent / below / file.name
 
 
-def _training_and_held_out(
-    dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
-) -> tuple[Part, Part]:
+def _training_and_held_out(dataset: Dataset, data: Files, read: list[Read]) -> tuple[Part, Part]:
     """Combine all files into a training and a held-out part; "both" files are split at random."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
@@ -148,19 +146,16 @@ def _training_and_held_out(
     )
 
 
-def _of_part(
-    data: Files, read: list[tuple[Array | None, Array | None]], part: str, which: int
-) -> Array:
+def _of_part(data: Files, read: list[Read], part: str, which: int) -> Array:
     values = [
-        arrays[which]
+        array
         for file, arrays in zip(data.files, read, strict=True)
-        if file.part == part and arrays[which] is not None
+        if file.part == part and (array := arrays[which]) is not None
     ]
     if not values:
         content = ("examples", "labels")[which]
         raise InputError(f"data: expected a file that holds the {content} of the part {part}")
-    joined = [value for value in values if value is not None]
-    return joined[0] if len(joined) == 1 else np.concatenate(joined)
+    return values[0] if len(values) == 1 else np.concatenate(values)
 
 
 def _shaped(dataset: Dataset, data: Files, part: Part) -> Part:
