@@ -23,7 +23,7 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.placement import HALF_TYPES
-from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, open_session
+from epochcost.measure.session import BFLOAT16, allocate, copy_into, open_session
 from epochcost.measure.start import last_words, run_module
 from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
@@ -207,10 +207,10 @@ def run_on_device(
     session = open_session(model, provider, settings)
     binding = session.io_binding()
     for index, value in enumerate(values):
-        operand = allocate(shape, dtype, DEVICES[provider], settings.device)
+        operand = allocate(shape, dtype, provider, settings.device)
         copy_into(operand, value if dtype == BFLOAT16 else value.astype(dtype), settings)
         binding.bind_ortvalue_input(f"x{index}", operand)
-    binding.bind_ortvalue_output("y", allocate(shape, dtype, DEVICES[provider], settings.device))
+    binding.bind_ortvalue_output("y", allocate(shape, dtype, provider, settings.device))
 
     def run() -> None:
         session.run_with_iobinding(binding)

@@ -27,8 +27,6 @@ from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
 from onnxstep.graphs.loading import load_model
 
-# IOBinding's names of the memory of each provider.
-DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
 # ONNX Runtime's name of the memory of the host.
 _HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
@@ -185,9 +183,9 @@ _BFLOAT16_TYPE = "tensor(bfloat16)"
 def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:
-    """Allocate an uninitialised tensor on a device; ``number`` is the GPU's number."""
+    """Allocate an uninitialised tensor on "cpu" or "cuda"; ``number`` is the GPU's number."""
     kind = TensorProto.BFLOAT16 if dtype == BFLOAT16 else dtype
-    place = 0 if device == DEVICES["cpu"] else number
+    place = 0 if device == "cpu" else number
     return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, place)
 
 
