@@ -70,7 +70,8 @@ def open_session(
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
         model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
-        source = _with_external_weights(model, weights).SerializeToString()
+        _make_weights_external(model.graph, weights)
+        source = model.SerializeToString()
         values = [_host_value_without_copy(array) for array in weights.values()]
         options.add_external_initializers([*weights], values)
     requested = EXECUTION_PROVIDERS[provider]
@@ -89,12 +90,7 @@ def open_session(
     return session
 
 
-def _with_external_weights(
-    model: onnx.ModelProto, weight_names: Collection[str]
-) -> onnx.ModelProto:
-    stored = onnx.ModelProto()
-    stored.CopyFrom(model)
-    graph = stored.graph
+def _make_weights_external(graph: onnx.GraphProto, weight_names: Collection[str]) -> None:
     inputs = [value for value in graph.input if value.name in weight_names]
     for value in inputs:
         graph.input.remove(value)
@@ -104,7 +100,6 @@ def _with_external_weights(
         # There is no such file: the session gets the values from memory.
         tensor.data_location = onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="given-to-the-session")
-    return stored
 
 
 def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
