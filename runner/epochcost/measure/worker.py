@@ -45,7 +45,6 @@ from epochcost.measure.token_scenario import measure_requests
 from epochcost.results.environment import Software
 from epochcost.results.files import is_full
 from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
-from epochcost.specs.requests import ENGINE
 
 
 def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
@@ -161,7 +160,7 @@ def main(job_file: str, measurement_file: str) -> int:
 
 def _software(job: Job) -> Software:
     if isinstance(job.serving, AskedDecoder):
-        return engine_software(ort, ENGINE)
+        return engine_software(ort)
     return software(ort)
 
 
