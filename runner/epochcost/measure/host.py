@@ -16,14 +16,7 @@ from types import MappingProxyType
 
 import psutil
 
-from epochcost.measure.cpu import (
-    OWN_GROUPS,
-    SYSTEM,
-    ControlGroups,
-    parse_cpu_list,
-    read_text,
-    throttle_count,
-)
+from epochcost.measure.cpu import SYSTEM, ControlGroups, parse_cpu_list, read_text, throttle_count
 from epochcost.results.environment import Conditions
 
 # `guest` is left out, since it is part of `user`.
@@ -78,7 +71,7 @@ def read_host(
         waiting=sum(times.get(name, 0.0) for name in _WAITING),
         steal=times.get("steal"),
         own_seconds=_summed_cpu_seconds(processes),
-        frozen=frozen_seconds(OWN_GROUPS),
+        frozen=frozen_seconds(ControlGroups()),
         throttled=throttle_count(system),
     )
 

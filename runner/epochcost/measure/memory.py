@@ -51,8 +51,8 @@ def available_memory_bytes() -> int:
 
 
 def _free_bytes_in_groups() -> Iterator[int]:
-    groups = OWN_GROUPS
-    for limit_file, usage_file in zip(groups.files(*_LIMIT), groups.files(*_USAGE), strict=True):
+    files = zip(OWN_GROUPS.files(*_LIMIT), OWN_GROUPS.files(*_USAGE), strict=True)
+    for limit_file, usage_file in files:
         limit, usage = read_number(limit_file), read_number(usage_file)
         if limit is not None and usage is not None:
             yield max(0, limit - max(0, usage - _page_cache_bytes(limit_file.parent)))
