@@ -23,7 +23,6 @@ from epochcost.measure.placement import executed_nodes, prove_placement
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, StepInputs, Stepper, tensor_type
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
 from onnxstep.graphs.nodes import copied, is_standard
 
@@ -71,8 +70,8 @@ class TrainingSession:
         steps_taken: int,
         folder: Path,
     ) -> None:
-        self._graphs, self._values, self._ahead = graphs, dict(values), provider != "cpu"
-        self._to_prove = EXECUTION_PROVIDERS[provider] if self._ahead else None
+        self._graphs, self._values, self._provider = graphs, dict(values), provider
+        self._ahead = self._to_prove = provider != "cpu"
         # On CPUs, Dropout's generator starts at the node's seed and advances by one at each run.
         step = with_later_masks(graphs.step, steps_taken).SerializeToString()
         profile = folder / "profile" if self._ahead else None
@@ -94,7 +93,9 @@ class TrainingSession:
         self._stepper.feed_from(reader)
         for _ in range(batches.steps):
             self._stepper()
-            self._prove()
+            if self._to_prove:
+                prove_placement(executed_nodes(self._session), self._provider)
+                self._to_prove = False
             loss = float(self._stepper.output(self._graphs.loss))
             yield loss, reader.waited_seconds - waited_before
             waited_before = reader.waited_seconds
@@ -115,11 +116,6 @@ class TrainingSession:
     def carried_values(self) -> dict[str, Array]:
         """Copies of the current parameters and all other carried state, by graph input."""
         return {name: value.copy() for name, value in self._stepper.carried_values().items()}
-
-    def _prove(self) -> None:
-        if self._to_prove is not None:
-            prove_placement(executed_nodes(self._session), self._to_prove)
-            self._to_prove = None
 
 
 def _initial_step_inputs(
