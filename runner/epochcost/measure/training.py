@@ -44,15 +44,6 @@ class TrainingGraphs:
     scores: str
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """A batch of held-out data, with the model's loss and scores for the batch."""
-
-    batch: Mapping[str, Array]
-    loss: float
-    scores: Array
-
-
 class TrainingSession:
     """Runs the further steps of a training that has already taken ``steps_taken`` steps.
 
@@ -100,8 +91,10 @@ class TrainingSession:
             yield loss, reader.waited_seconds - waited_before
             waited_before = reader.waited_seconds
 
-    def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the current weights on each batch; yields the batch's loss and scores.
+    def evaluate(
+        self, batches: Iterable[Mapping[str, Array]]
+    ) -> Iterator[tuple[Mapping[str, Array], float, Array]]:
+        """Evaluate the current weights on each batch; yields the batch, its loss and its scores.
 
         ``TrainingGraphs.evaluations`` must have a graph for each batch's size.
         """
@@ -111,7 +104,7 @@ class TrainingSession:
             names = [info.name for info in session.get_inputs()]
             fed = {name: batch[name] if name in batch else values[name] for name in names}
             loss, scores = session.run(["loss", self._graphs.scores], fed)
-            yield Evaluated(batch, float(loss), scores)
+            yield batch, float(loss), scores
 
     def carried_values(self) -> dict[str, Array]:
         """Copies of the current parameters and all other carried state, by graph input."""
