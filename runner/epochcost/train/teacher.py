@@ -277,8 +277,7 @@ class Teacher:
     @property
     def example_bytes(self) -> int:
         """Bytes that all inputs and targets take in one example."""
-        inputs = sum(field.example_bytes for field in self.fields)
-        return inputs + sum(target.example_bytes for target in self.targets)
+        return sum(field.example_bytes for field in (*self.fields, *self.targets))
 
     def draw(self, stream: int, index: int, size: int) -> Batch:
         """Draw ``size`` examples: batch ``index`` of an endless ``stream``, the same each time."""
