@@ -106,14 +106,13 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
     Raises CapabilityError if there is neither such a file nor an installed package.
     """
     path = data_path(dataset, file, folder)
-    if path.exists() or data.package is None:
-        if not path.exists():
-            raise CapabilityError(
-                f"{path}: expected a file of the data set {dataset.id}, found none: `epochcost "
-                f"data fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files "
-                "at hand"
-            )
+    if path.exists():
         return path
+    if data.package is None:
+        raise CapabilityError(
+            f"{path}: expected a file of the data set {dataset.id}, found none: `epochcost data "
+            f"fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files at hand"
+        )
     package, _, below = data.package.partition("/")
     spec = find_spec(package)
     if spec is None or spec.origin is None:
