@@ -187,13 +187,12 @@ def _step(engine: DecoderEngine, answers: Answers, waiting: dict[int, Sample]) -
 
 def _genai() -> Any:
     try:
-        genai = importlib.import_module(ENGINE.replace("-", "_"))
+        return importlib.import_module(ENGINE.replace("-", "_"))
     except ImportError as error:
         raise CapabilityError(
             f"{ENGINE}: expected the engine in the environment of this worker, got {error}: "
             f"install it by `epochcost engine {ENGINE}==…`"
         ) from None
-    return genai
 
 
 def _write_graph_and_weights(job: Job, folder: Path) -> Placement:
