@@ -6,7 +6,6 @@ import pytest
 
 from epochcost.measure.gpus import (
     DeviceWatch,
-    is_part,
     list_gpus,
     shown_gpus,
     visible_gpus,
@@ -177,9 +176,3 @@ BOARDS = (board("GPU-11ab"), board("GPU-11cd", PART), board("GPU-22ef"))
 def test_the_variable_chooses_and_orders(shown: str | None, handles: tuple[Device, ...]) -> None:
     """An entry of the variable is a number or UUID. An invalid entry hides all later ones."""
     assert visible_gpus(FakeNvml(*BOARDS), BOARDS, shown) == handles
-
-
-def test_a_part_is_recognised() -> None:
-    """A MIG part of a GPU is recognised as a part."""
-    library = FakeNvml(*BOARDS)
-    assert (is_part(library, PART), is_part(library, BOARDS[1])) == (True, False)

@@ -31,7 +31,7 @@ def test_a_real_profile_counts_each_node_once(product: onnx.ModelProto, tmp_path
     for _ in range(3):
         session.run(None, {"x": np.ones((2, 4), "f4"), "w": np.ones((4, 3), "f4")})
     nodes = read_profile(Path(session.end_profiling()))
-    placement = prove_placement(nodes, CPU)
+    placement = prove_placement(nodes, "cpu")
     assert placement.nodes_by_provider == {CPU: {"MatMul": 1, "Relu": 1}}
     assert {n.operator: n.size_bytes for n in nodes} == {"MatMul": 104, "Relu": 48}
 
@@ -39,7 +39,7 @@ def test_a_real_profile_counts_each_node_once(product: onnx.ModelProto, tmp_path
 def test_counts_are_kept_per_provider() -> None:
     """Nodes are counted by provider, shape arithmetic on the CPU included."""
     nodes = (node("Conv", CUDA, 10**6), node("Gather", CPU), node("Add", CUDA), node("Concat", CPU))
-    placement = prove_placement(nodes, CUDA)
+    placement = prove_placement(nodes, "cuda")
     assert placement.provider == CUDA
     assert placement.nodes_by_provider == {
         CPU: {"Concat": 1, "Gather": 1},
@@ -51,7 +51,7 @@ def test_counts_are_kept_per_provider() -> None:
 def test_work_on_the_cpu_is_refused_under_cuda(misplaced: ExecutedNode) -> None:
     """A heavy operator or much data on the CPU is refused with the operator's name."""
     with pytest.raises(PlacementError, match=misplaced.operator):
-        prove_placement((node("Conv", CUDA, 10**6), misplaced), CUDA)
+        prove_placement((node("Conv", CUDA, 10**6), misplaced), "cuda")
 
 
 @pytest.mark.parametrize("operator", ["If", "Loop", "Scan", "MemcpyToHost", "MemcpyFromHost"])

@@ -112,8 +112,9 @@ def test_what_goes_in_is_work(change: dict[str, Any], mode: Mode) -> None:
         {"accuracy_percent": 99},
         {"tokens_per_example": 35},
         {"dataset": "mnist"},
+        {"inference": {"batch_sizes": [1, 2, 4]}},
     ],
 )
 def test_what_is_said_about_the_work_is_not_work(change: dict[str, Any]) -> None:
-    """Names, sources and notes do not change the work."""
+    """Names, sources, notes and batch sizes do not change the work."""
     assert work_sha256(trained(), "training") == work_sha256(trained(**change), "training")

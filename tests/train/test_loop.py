@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epochcost.measure.training import Evaluated
 from epochcost.specs.training import Constant
 from epochcost.train.loop import Recipe, Watch, train
 from epochcost.train.pipeline import EpochBatches, Feed
@@ -32,11 +31,13 @@ class Steps:
             self.rates.append(float(batches.gather(number)["rate"]))
             yield 1.0, 0.0
 
-    def evaluate(self, batches: Iterator[Mapping[str, Any]]) -> Iterator[Evaluated]:
+    def evaluate(
+        self, batches: Iterator[Mapping[str, Any]]
+    ) -> Iterator[tuple[Mapping[str, Any], float, Any]]:
         """Yield scores that put every example in class 0."""
         loss = next(self.held_out)
         for batch in batches:
-            yield Evaluated(batch, loss, np.eye(10)[np.zeros(len(batch["target"]), int)])
+            yield batch, loss, np.eye(10)[np.zeros(len(batch["target"]), int)]
 
     def carried_values(self) -> dict[str, Any]:
         """Return a single weight."""

@@ -7,9 +7,9 @@ whose kernels are one-hot only moves data, so it does not count.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import onnx
@@ -26,7 +26,7 @@ Count = Callable[[onnx.NodeProto, Shapes], int]
 # Attention's tensors of rank 3 have all heads in the last axis.
 _HEADS_IN_LAST_AXIS = 3
 # Domain of operators on ONNX Runtime's blocked layout; shapes are declared as in the plain layout.
-BLOCKED = "com.microsoft.nchwc"
+_BLOCKED = "com.microsoft.nchwc"
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 # Index of attention's input with the past keys, by domain; 4 in all other domains.
 _PAST_KEYS = {CONTRIBUTED: 6}
@@ -54,7 +54,7 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
             "often its body runs is not in the graph"
         )
     domain = "" if node.domain == "ai.onnx" else node.domain
-    count = _COUNTS.get((domain, node.op_type))
+    count = _COUNTS.get(domain, {}).get(node.op_type)
     if count is None or (node.op_type in _CONVOLUTIONS and node.input[1] in moving):
         return 0
     try:
@@ -96,27 +96,24 @@ def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
     )
 
 
-def _attribute(node: onnx.NodeProto, name: str) -> int:
-    return next((int(entry.i) for entry in node.attribute if entry.name == name), 0)
+def integer_attribute(node: onnx.NodeProto, name: str, default: int = 0) -> int:
+    """The value of an integer attribute of a node, or ``default`` if the node does not set it."""
+    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
 
 
 def _matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     left = shapes[node.input[0]]
     inner = left[-1]
-    if len(left) > 1 and _attribute(node, "transA"):
-        inner = left[0] if _attribute(node, "transBatchA") else left[-2]
+    if len(left) > 1 and integer_attribute(node, "transA"):
+        inner = left[0] if integer_attribute(node, "transBatchA") else left[-2]
     return 2 * math.prod(shapes[node.output[0]]) * inner
 
 
 def _few_bits_matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    return 2 * math.prod(shapes[node.output[0]]) * _attribute(node, "K")
+    return 2 * math.prod(shapes[node.output[0]]) * integer_attribute(node, "K")
 
 
-def _conv_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    return _convolution_flops(node, shapes, kernel_index=1)
-
-
-def _convolution_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int) -> int:
+def _conv_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int = 1) -> int:
     """Kernels have the shape [features, channels / group, ...]; operations on padding count."""
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel_index]][1:])
 
@@ -151,7 +148,7 @@ def _grouped_query_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 def _expert_mixture_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     tokens = math.prod(shapes[node.input[0]][:-1])
-    experts_per_token = next((int(entry.i) for entry in node.attribute if entry.name == "k"), 1)
+    experts_per_token = integer_attribute(node, "k", 1)
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
     return 2 * tokens * experts_per_token * weights
 
@@ -193,29 +190,24 @@ def _einsum_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     return 2 * math.prod(sizes.values())
 
 
-def _by_domain(domain: str, counts: Mapping[str, Count]) -> dict[tuple[str, str], Count]:
-    return {(domain, op_type): count for op_type, count in counts.items()}
-
-
-_STANDARD: Mapping[str, Count] = {
-    **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"), _matmul_flops),
-    **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv_flops),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent_flops),
-    "ConvTranspose": _conv_transpose_flops,
-    "QLinearConv": functools.partial(_convolution_flops, kernel_index=3),
-    "Einsum": _einsum_flops,
-    "Attention": _attention_flops,
-}
-_CONTRIBUTED: Mapping[str, Count] = {
-    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul_flops),
-    "MultiHeadAttention": _attention_flops,
-    "Attention": _projecting_attention_flops,
-    "GroupQueryAttention": _grouped_query_attention_flops,
-    "MatMulNBits": _few_bits_matmul_flops,
-    "MoE": _expert_mixture_flops,
-}
-_COUNTS: Mapping[tuple[str, str], Count] = {
-    **_by_domain("", _STANDARD),
-    **_by_domain(CONTRIBUTED, _CONTRIBUTED),
-    (BLOCKED, "Conv"): _conv_flops,
+# By domain and operator.
+_COUNTS: Mapping[str, Mapping[str, Count]] = {
+    "": {
+        **dict.fromkeys(("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"), _matmul_flops),
+        **dict.fromkeys(("Conv", "ConvInteger", "DeformConv"), _conv_flops),
+        **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent_flops),
+        "ConvTranspose": _conv_transpose_flops,
+        "QLinearConv": partial(_conv_flops, kernel_index=3),
+        "Einsum": _einsum_flops,
+        "Attention": _attention_flops,
+    },
+    CONTRIBUTED: {
+        **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul_flops),
+        "MultiHeadAttention": _attention_flops,
+        "Attention": _projecting_attention_flops,
+        "GroupQueryAttention": _grouped_query_attention_flops,
+        "MatMulNBits": _few_bits_matmul_flops,
+        "MoE": _expert_mixture_flops,
+    },
+    _BLOCKED: {"Conv": _conv_flops},
 }

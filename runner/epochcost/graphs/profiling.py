@@ -6,7 +6,6 @@ copy.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +14,19 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import Shapes, flops, node_flops, one_hot_kernels, static_shapes
+from epochcost.graphs.counting import (
+    Shapes,
+    flops,
+    integer_attribute,
+    node_flops,
+    one_hot_kernels,
+    static_shapes,
+)
 from epochcost.graphs.profile import Arithmetic, Profile
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.nodes import VIEWS
-from onnxstep.graphs.parameters import data_inputs, parameter_count, parameters
+from onnxstep.graphs.parameters import DataInput, data_inputs, parameter_count, parameters
 from onnxstep.graphs.trial_run import can_copy, limit_cpu_seconds, status_of_copy
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
@@ -45,14 +51,12 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
         graph = load_model(path)
         sizes = dict.fromkeys(symbolic_dimensions(graph), 1)
         bound = bind_dimensions(graph, {**sizes, **dimensions})
-        examples = next((data.shape[0] for data in data_inputs(bound) if data.shape), 1)
         shapes = static_shapes(bound)
-        forward = flops(bound, shapes) / int(examples)
-        profile = None
-        with contextlib.suppress(ModelError):
-            profile = profile_of_bound(bound, shapes)
         return Arithmetic(
-            parameter_count(graph), forward, _lookup_table_parameter_count(graph), profile
+            parameters=parameter_count(graph),
+            forward_flops=flops(bound, shapes) / _example_count(data_inputs(bound)),
+            looked_up=_lookup_table_parameter_count(graph),
+            profile=profile_of_bound(bound, shapes),
         )
     except ModelError:
         return None
@@ -70,17 +74,18 @@ def _lookup_table_parameter_count(graph: onnx.ModelProto) -> int:
     return sum(math.prod(table.shape) for table in parameters(graph) if table.name in only)
 
 
-def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Profile:
+def _example_count(fed: Sequence[DataInput]) -> int:
+    return int(next((data.shape[0] for data in fed if data.shape), 1))
+
+
+def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
     """Operations and memory traffic per example of a model with static shapes.
 
-    ``shapes`` is the result of ``static_shapes``, by default computed here. Raises ModelError for a
-    graph that cannot be counted or has no matrix product or convolution.
+    ``shapes`` is the result of ``static_shapes``. None if the graph has no matrix product or
+    convolution. Raises ModelError for a graph that cannot be counted.
     """
-    fed = data_inputs(bound)
-    examples = next((data.shape[0] for data in fed if data.shape), 1)
-    examples = int(examples) or 1
-    shapes, moving = shapes or static_shapes(bound), one_hot_kernels(bound)
-    trained = parameters(bound)
+    fed, moving = data_inputs(bound), one_hot_kernels(bound)
+    examples = _example_count(fed)
     live = {data.name for data in fed}
     total = matrices = recurrent = moved = grouped = moved_by_others = products = 0
     for node in bound.graph.node:
@@ -96,25 +101,22 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes | None = None) -> Pr
             moved += size
             matrices += of_node if node.op_type in _MATRICES else 0
             recurrent += of_node if node.op_type in _RECURRENT else 0
-            grouped += size if node.op_type in _GROUPED and _groups(node) > 1 else 0
+            if node.op_type in _GROUPED and integer_attribute(node, "group") > 1:
+                grouped += size
         elif node.op_type not in _FREE:
             moved_by_others += size
     if not products:
-        raise ModelError("expected a model with products of matrices or convolutions, found none")
+        return None
     return Profile(
         flops=total / examples,
         matrix_flops=matrices / examples,
         moved=moved / examples,
         moved_by_grouped=grouped / examples,
         moved_by_others=moved_by_others / examples,
-        parameters=sum(math.prod(parameter.shape) for parameter in trained),
+        parameters=sum(math.prod(parameter.shape) for parameter in parameters(bound)),
         products=products,
         recurrent_flops=recurrent / examples,
     )
-
-
-def _groups(node: onnx.NodeProto) -> int:
-    return next((int(entry.i) for entry in node.attribute if entry.name == "group"), 1)
 
 
 # The copy sends this instead of a result if the call raised an exception.

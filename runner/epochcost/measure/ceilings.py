@@ -10,14 +10,12 @@ import datetime as dt
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 from onnx import TensorProto, helper
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -25,7 +23,7 @@ from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.placement import HALF_TYPES
-from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, open_session
+from epochcost.measure.session import BFLOAT16, allocate, copy_into, open_session
 from epochcost.measure.start import last_words, run_module
 from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
@@ -49,10 +47,6 @@ MOST_COPIED_BYTES = 512 * 2**20
 _GPU_MATRIX_SIDE = 8192
 _GPU_MOST_COPIED_BYTES = 2 * 2**30
 _GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
-_HALVES: Mapping[Precision, np.dtype[Any]] = MappingProxyType(
-    {"fp16": np.dtype(np.float16), "bf16": BFLOAT16}
-)
-_SINGLE = np.dtype(np.float32)
 TIMES = 7
 _MODULE = "epochcost.measure.ceilings"
 _LONGEST_SECONDS = 600
@@ -163,22 +157,29 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     run = partial(run_on_device, work.provider, precision)
     random, side = np.random.default_rng(0), (work.matrix_side,) * 2
     factors = [random.random(side, np.float32) for _ in range(2)]
-    product = _times(run("MatMul", factors, np.zeros(side, np.float32), settings))
-    numbers = work.copied_bytes // _HALVES.get(precision, _SINGLE).itemsize
-    # Negation instead of a copy: it moves as much memory, and the runtime uses all threads for it.
-    whole = [np.ones(numbers, np.float32)], np.zeros(numbers, np.float32)
+    product = _times(run("MatMul", factors, settings))
+    copied = np.ones(work.copied_bytes // _dtype(precision).itemsize, np.float32)
     return Ceiling(
         threads=threads,
         precision=precision,
         matrix_side=work.matrix_side,
         product_seconds=product,
         copied_bytes=work.copied_bytes,
-        copy_seconds=_times(run("Neg", *whole, settings)),
+        # Negation instead of a copy: it moves as much memory, and the runtime uses all threads.
+        copy_seconds=_times(run("Neg", [copied], settings)),
     )
 
 
+def _element_type(precision: Precision) -> int:
+    return HALF_TYPES.get(precision, TensorProto.FLOAT)
+
+
+def _dtype(precision: Precision) -> np.dtype[Any]:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(_element_type(precision)))
+
+
 def _single_operator_model(
-    operator: str, input_count: int, shape: Sequence[int], element_type: int = TensorProto.FLOAT
+    operator: str, input_count: int, shape: Sequence[int], element_type: int
 ) -> bytes:
     """Inputs are ``x0``, ``x1``, …; the output is ``y``; all have the same shape and type."""
     names = [f"x{index}" for index in range(input_count)]
@@ -194,32 +195,26 @@ def run_on_device(
     precision: Precision,
     operator: str,
     values: Sequence[Array],
-    output: Array,
     settings: SessionSettings,
-) -> Callable[[], ort.OrtValue]:
+) -> Callable[[], None]:
     """Make a function that runs ``operator`` on ``values`` and waits for the output.
 
-    The made function returns the output on the device. The operator computes in ``precision``. All
-    tensors are bound beforehand, so that no allocation is timed. Only the shape of ``output`` is
-    used.
+    The values and the output have the same shape. The operator computes in ``precision``. All
+    tensors are bound beforehand, so that no allocation is timed.
     """
-    kind = HALF_TYPES.get(precision, TensorProto.FLOAT)
-    dtype = _HALVES.get(precision, _SINGLE)
-    session = open_session(
-        _single_operator_model(operator, len(values), output.shape, kind), provider, settings
-    )
+    shape, dtype = values[0].shape, _dtype(precision)
+    model = _single_operator_model(operator, len(values), shape, _element_type(precision))
+    session = open_session(model, provider, settings)
     binding = session.io_binding()
     for index, value in enumerate(values):
-        operand = allocate(value.shape, dtype, DEVICES[provider], settings.device)
+        operand = allocate(shape, dtype, provider, settings.device)
         copy_into(operand, value if dtype == BFLOAT16 else value.astype(dtype), settings)
         binding.bind_ortvalue_input(f"x{index}", operand)
-    written = allocate(output.shape, dtype, DEVICES[provider], settings.device)
-    binding.bind_ortvalue_output("y", written)
+    binding.bind_ortvalue_output("y", allocate(shape, dtype, provider, settings.device))
 
-    def run() -> ort.OrtValue:
+    def run() -> None:
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
-        return written
 
     return run
 

@@ -13,9 +13,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-MEMBERSHIP = Path("/proc/self/cgroup")
-CONTROL_GROUPS = Path("/sys/fs/cgroup")
-
 
 def read_text(file: Path) -> str | None:
     """The text of a file, stripped; None if the file is missing or unreadable."""
@@ -53,8 +50,8 @@ class ControlGroups:
     groups.
     """
 
-    membership: Path = MEMBERSHIP
-    mounted: Path = CONTROL_GROUPS
+    membership: Path = Path("/proc/self/cgroup")
+    mounted: Path = Path("/sys/fs/cgroup")
 
     def files(self, unified: str, controller: str, legacy: str) -> tuple[Path, ...]:
         """Paths of a control file in the process's group and enclosing groups, innermost first.
@@ -70,6 +67,9 @@ class ControlGroups:
             elif controller in controllers.split(","):
                 files += _upward(self.mounted / controller, path, legacy)
         return tuple(files)
+
+
+OWN_GROUPS = ControlGroups()
 
 
 def _upward(root: Path, path: str, name: str) -> list[Path]:
@@ -157,13 +157,12 @@ def virtualisation() -> str | None:
     return tool_output("systemd-detect-virt", "--vm", any_status=True)
 
 
-def cpu_quota(groups: ControlGroups | None = None) -> float | None:
+def cpu_quota(groups: ControlGroups = OWN_GROUPS) -> float | None:
     """The CPU time that the control groups allow, as a number of CPUs; None without a limit.
 
     Version 2 of control groups has quota and period in one file, in which ``max`` means no limit.
     Version 1 has quota and period in two files, in which -1 means no limit.
     """
-    groups = groups or ControlGroups()
     shares = [
         _unified_quota(file) if file.name == "cpu.max" else _legacy_quota(file)
         for file in groups.files("cpu.max", "cpu", "cpu.cfs_quota_us")

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ _ERRORS_ONLY = 3
 @dataclass
 class _OpenRequest:
     sample: Sample | None
-    answer_tokens_so_far: list[int] = field(default_factory=list)
+    answer_token_count: int = 0
 
 
 class DecoderEngine:
@@ -112,8 +112,8 @@ class DecoderEngine:
             if event.flags & flags.FAILED:
                 raise TrialFailed(f"{ENGINE}: a request failed: {event.error_code.name}")
             if event.flags & flags.TOKEN:
-                turn.answer_tokens_so_far.append(event.token)
-                if len(turn.answer_tokens_so_far) == 1:
+                turn.answer_token_count += 1
+                if turn.answer_token_count == 1:
                     first.append(turn)
             if event.flags & flags.TURN_FINISHED:
                 ended.append(self._turns.pop(event.request))
@@ -181,19 +181,18 @@ def _step(engine: DecoderEngine, answers: Answers, waiting: dict[int, Sample]) -
     first_tokens([turn.sample for turn in first if turn.sample is not None])
     for turn in ended:
         if turn.sample is not None:
-            answers.complete([turn.sample], tokens=len(turn.answer_tokens_so_far))
+            answers.complete([turn.sample], tokens=turn.answer_token_count)
             del waiting[turn.sample.id]
 
 
 def _genai() -> Any:
     try:
-        genai = importlib.import_module(ENGINE.replace("-", "_"))
+        return importlib.import_module(ENGINE.replace("-", "_"))
     except ImportError as error:
         raise CapabilityError(
             f"{ENGINE}: expected the engine in the environment of this worker, got {error}: "
             f"install it by `epochcost engine {ENGINE}==…`"
         ) from None
-    return genai
 
 
 def _write_graph_and_weights(job: Job, folder: Path) -> Placement:

@@ -11,7 +11,6 @@ import functools
 import itertools
 import platform
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,12 +71,12 @@ def detect_environment() -> Environment:
     )
 
 
-def timer_step_seconds(clock: Callable[[], float] = time.perf_counter) -> float | None:
+def timer_step_seconds() -> float | None:
     """The smallest observed step between two readings of the timer, in seconds.
 
     The step is the timer's resolution, or the duration of a reading if that is longer.
     """
-    readings = [clock() for _ in range(_TIMER_READINGS)]
+    readings = [time.perf_counter() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
 

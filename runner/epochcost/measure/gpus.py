@@ -206,7 +206,7 @@ def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
     """
     try:
         with open_nvml(library) as boards:
-            return _described(library, visible_gpus(library, boards, None)), None
+            return _described(library, boards), None
     except library.NVMLError_LibraryNotFound:
         return (), None
     except library.NVMLError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -59,21 +59,19 @@ def own_processes() -> tuple[psutil.Process, ...]:
 
 def read_host(
     processes: tuple[psutil.Process, ...],
-    groups: ControlGroups | None = None,
     system: Path = SYSTEM,
-    clock: Callable[[], float] = time.monotonic,
     *,
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
     """Read all counters: times of ``cpus`` (None: all CPUs), and the CPU time of ``processes``."""
     times = _machine_seconds_by_kind() if cpus is None else _cpu_seconds_by_kind(cpus, system)
     return HostCounters(
-        at=clock(),
+        at=time.monotonic(),
         working=sum(times.get(name, 0.0) for name in _WORKING),
         waiting=sum(times.get(name, 0.0) for name in _WAITING),
         steal=times.get("steal"),
         own_seconds=_summed_cpu_seconds(processes),
-        frozen=frozen_seconds(groups or ControlGroups()),
+        frozen=frozen_seconds(ControlGroups()),
         throttled=throttle_count(system),
     )
 

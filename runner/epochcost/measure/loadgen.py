@@ -106,7 +106,7 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
     finally:
         loadgen.DestroySUT(system)
         loadgen.DestroyQSL(library)
-    return read_logs(folder, _PREFIX)
+    return _read_logs(folder)
 
 
 class Answers:
@@ -215,7 +215,7 @@ class LoadGenLog:
     summary: str
     detail: bytes
     latencies: tuple[int, ...]
-    trace: bytes = b""
+    trace: bytes
 
     @property
     def lasted(self) -> bool:
@@ -233,15 +233,15 @@ class LoadGenLog:
         return self.values.get("result_validity") == "VALID"
 
 
-def read_logs(folder: Path, prefix: str) -> LoadGenLog:
+def _read_logs(folder: Path) -> LoadGenLog:
     """Read and remove LoadGen's files in ``folder``; raises TrialFailed if they have no result."""
     try:
-        detail = (folder / f"{prefix}detail.txt").read_bytes()
-        summary = (folder / f"{prefix}summary.txt").read_text(encoding="utf-8")
-        trace = (folder / f"{prefix}trace.json").read_bytes()
+        detail = (folder / f"{_PREFIX}detail.txt").read_bytes()
+        summary = (folder / f"{_PREFIX}summary.txt").read_text(encoding="utf-8")
+        trace = (folder / f"{_PREFIX}trace.json").read_bytes()
     except OSError as error:
         raise TrialFailed(f"LoadGen: expected its log files, got {error}") from None
-    for path in folder.glob(f"{prefix}*"):
+    for path in folder.glob(f"{_PREFIX}*"):
         path.unlink()
     values = _logged_values(detail.decode("utf-8", "replace"))
     latencies = tuple(map(int, _SAMPLE.findall(trace)))
@@ -358,15 +358,12 @@ class LoadGenTrial(ABC):
         )
 
 
-# A function that tests whether a rate, in samples per second, keeps the bound.
-KeepsBound = Callable[[float], bool]
-
-
-def highest_rate(keeps: KeepsBound, start: float, floor: float) -> float | None:
+def highest_rate(keeps: Callable[[float], bool], start: float, floor: float) -> float | None:
     """Search for the highest rate of arrivals that keeps the latency bound.
 
-    The search begins at ``start`` and tries no rate below ``floor``. Returns the highest rate that
-    kept the bound in a run, or None if even ``floor`` exceeds the bound.
+    ``keeps`` tests whether a rate, in samples per second, keeps the bound. The search begins at
+    ``start`` and tries no rate below ``floor``. Returns the highest rate that kept the bound in a
+    run, or None if even ``floor`` exceeds the bound.
     """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):

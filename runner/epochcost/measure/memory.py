@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from epochcost.measure.cpu import ControlGroups, read_number, read_text
+from epochcost.measure.cpu import OWN_GROUPS, ControlGroups, read_number, read_text
 
 _STATUS = Path("/proc/self/status")
 _SPARED_PART = 16
@@ -50,9 +50,9 @@ def available_memory_bytes() -> int:
     return max(1, free - spared if limit is None else min(free - spared, limit))
 
 
-def _free_bytes_in_groups(groups: ControlGroups | None = None) -> Iterator[int]:
-    groups = groups or ControlGroups()
-    for limit_file, usage_file in zip(groups.files(*_LIMIT), groups.files(*_USAGE), strict=True):
+def _free_bytes_in_groups() -> Iterator[int]:
+    files = zip(OWN_GROUPS.files(*_LIMIT), OWN_GROUPS.files(*_USAGE), strict=True)
+    for limit_file, usage_file in files:
         limit, usage = read_number(limit_file), read_number(usage_file)
         if limit is not None and usage is not None:
             yield max(0, limit - max(0, usage - _page_cache_bytes(limit_file.parent)))
@@ -65,16 +65,15 @@ def _page_cache_bytes(group_folder: Path) -> int:
     return int(match[1]) if match else 0
 
 
-def cgroup_limits_bytes(groups: ControlGroups | None = None) -> tuple[int, ...]:
+def cgroup_limits_bytes(groups: ControlGroups = OWN_GROUPS) -> tuple[int, ...]:
     """The memory limits, in bytes, of the control groups of this process.
 
     Version 2 of control groups has the limit in ``memory.max``, where ``max`` means no limit.
     Version 1 has it in ``memory.limit_in_bytes``, where about 2**63 means no limit (the kernel's
     admin-guide: cgroup-v2 and cgroup-v1/memory).
     """
-    groups = groups or ControlGroups()
-    files = groups.files(*_LIMIT)
-    return tuple(limit for file in files if (limit := read_number(file)) is not None)
+    limits = map(read_number, groups.files(*_LIMIT))
+    return tuple(limit for limit in limits if limit is not None)
 
 
 # The score of processes that Linux kills first (proc_pid_oom_score_adj(5)).
@@ -82,7 +81,6 @@ _FIRST_TO_GO = "1000"
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _MACHINE = Path("/proc/vmstat")
 _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
-_GROUPS = ControlGroups()
 _SIGNS = re.compile(
     "|".join(
         (
@@ -119,7 +117,7 @@ def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = No
     return killed or _SIGNS.search(text) is not None
 
 
-def oom_kill_count(groups: ControlGroups = _GROUPS, machine: Path = _MACHINE) -> int | None:
+def oom_kill_count(groups: ControlGroups = OWN_GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
     The result is the count of this process's control group if the kernel has such a count

@@ -46,7 +46,7 @@ def pinnable_cpus() -> int:
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
 
-def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
+def choose_pinning(count: int, threads: int) -> Pinning:
     """Choose ``count`` of the usable CPUs for a worker with ``threads`` threads.
 
     Raises CapabilityError if the platform cannot pin or has too few CPUs.
@@ -59,7 +59,7 @@ def choose_pinning(count: int, threads: int, system: Path = SYSTEM) -> Pinning:
         raise CapabilityError(
             f"vcpus: expected {count} CPUs for a trial; this process may use {len(allowed)}"
         )
-    topology = read_topology(allowed, system)
+    topology = read_topology(allowed)
     cpus = choose_cpus(count, allowed, topology)
     return _described(cpus, threads, topology)
 

@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -80,20 +80,20 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
     return tuple({(n.name, n.index): n for n in nodes if n is not None}.values())
 
 
-def prove_placement(nodes: tuple[ExecutedNode, ...], execution_provider: str) -> Placement:
+def prove_placement(nodes: tuple[ExecutedNode, ...], provider: Provider) -> Placement:
     """Count the nodes that ran, by provider and operator type.
 
     Raises PlacementError if, under CUDA, a node on the CPU handles data and not only shapes.
     """
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
-    if execution_provider == _CUDA:
+    if provider == "cuda":
         _refuse([node for node in nodes if node.provider != _CUDA and _is_data(node)])
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for node in nodes:
         counts[node.provider][node.operator] += 1
     return Placement(
-        provider=execution_provider,
+        provider=EXECUTION_PROVIDERS[provider],
         nodes_by_provider={name: dict(sorted(ops.items())) for name, ops in sorted(counts.items())},
     )
 
@@ -185,7 +185,7 @@ def declared_precision(graph: Path, precision: Precision) -> Declared:
 
 
 def prove_arithmetic(
-    nodes: Iterable[ExecutedNode],
+    nodes: Sequence[ExecutedNode],
     precision: Precision,
     provider: Provider,
     declared: Declared = Declared(),
@@ -197,11 +197,10 @@ def prove_arithmetic(
     no heavy node ran, all nodes that read floats, except casts, must have such an input. In int4,
     products must have quantised weights. TF32 is not checked.
     """
-    every = tuple(nodes)
     if precision in _HALVES:
-        _prove_half(every, precision, provider, declared)
+        _prove_half(nodes, precision, provider, declared)
     elif precision == "int4":
-        _prove_quantised_products(every, provider)
+        _prove_quantised_products(nodes, provider)
 
 
 @contextlib.contextmanager
@@ -223,10 +222,7 @@ def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator
 
 
 def _prove_half(
-    nodes: tuple[ExecutedNode, ...],
-    precision: Precision,
-    provider: Provider,
-    declared: Declared,
+    nodes: Sequence[ExecutedNode], precision: Precision, provider: Provider, declared: Declared
 ) -> None:
     heavy = [node for node in nodes if node.operator in _FLOATING]
     judged = heavy or [n for n in nodes if n.operator != "Cast" and _FLOATS & set(n.input_types)]
@@ -257,7 +253,7 @@ def _undeclared_fp32_nodes(
     return [] if len(fused) == len(apart) <= len(replaced) else apart
 
 
-def _prove_quantised_products(nodes: tuple[ExecutedNode, ...], provider: Provider) -> None:
+def _prove_quantised_products(nodes: Sequence[ExecutedNode], provider: Provider) -> None:
     # The attention node, which multiplies activations with each other, is not checked.
     wrong = [node for node in nodes if node.operator in _PRODUCTS_OF_TWO]
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):

@@ -22,7 +22,6 @@ from epochcost.errors import EpochcostError
 from epochcost.measure.runtime import engine_software
 from epochcost.measure.session import load_cuda_libraries, open_session
 from epochcost.results.records import EXECUTION_PROVIDERS
-from epochcost.specs.requests import ENGINE
 
 
 def missing_for_cuda() -> list[str]:
@@ -92,4 +91,4 @@ if __name__ == "__main__":
     else:
         # Imported so that a package that the worker lacks is noticed now.
         importlib.import_module("epochcost.measure.worker")
-        sys.stdout.write(engine_software(ort, ENGINE).model_dump_json())
+        sys.stdout.write(engine_software(ort).model_dump_json())

@@ -21,6 +21,7 @@ from epochcost import __version__
 from epochcost.errors import CapabilityError
 from epochcost.measure.start import last_words, run_module
 from epochcost.results.environment import Software
+from epochcost.specs.requests import ENGINE
 
 # The packages that provide the module onnxruntime, most specific first.
 RUNTIMES = ("onnxruntime-gpu", "onnxruntime")
@@ -88,12 +89,12 @@ def software(module: ModuleType) -> Software:
     )
 
 
-def engine_software(module: ModuleType, engine: str) -> Software:
-    """Versions as in ``software``, with ``engine`` as the runtime and onnxruntime as a package."""
+def engine_software(module: ModuleType) -> Software:
+    """Versions as in ``software``, with the engine as the runtime and onnxruntime as a package."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(
-        runtime=f"{engine}=={importlib.metadata.version(engine)}",
+        runtime=f"{ENGINE}=={importlib.metadata.version(ENGINE)}",
         python=below.python,
         packages={**below.packages, name: version},
     )
@@ -117,7 +118,7 @@ def _runtime_packages_containing(file: Path) -> Iterator[tuple[str, str]]:
                 yield name, distribution.version
 
 
-_PROBE = ("epochcost.measure.probe", "cuda")
+_PROBE = "epochcost.measure.probe"
 # Starting CUDA on a machine with many GPUs takes tens of seconds.
 _PROBE_SECONDS = 180
 _REMEDY = (
@@ -144,7 +145,7 @@ def _missing_for_cuda() -> tuple[str, ...]:
     try:
         # ONNX Runtime lists CUDA even without a GPU. The test has its own process, because a CUDA
         # context holds GPU memory as long as its process lives.
-        probe = run_module(None, *_PROBE, timeout_seconds=_PROBE_SECONDS)
+        probe = run_module(None, _PROBE, "cuda", timeout_seconds=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         return (f"a CUDA driver that answers within {_PROBE_SECONDS} s",)
     try:

@@ -52,7 +52,7 @@ from epochcost.measure.stepping import (
     tensor_type,
 )
 from epochcost.plan.work import Load
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
+from epochcost.results.records import Measurement, Placement
 from epochcost.results.served import Purpose, ServingRecord
 from epochcost.specs.study import MOST_SAMPLES
 
@@ -286,7 +286,7 @@ class ServedModel:
         self([index % self.example_count for index in range(size)])
         nodes = executed_nodes(session)
         prove_arithmetic(nodes, job.precision, job.provider)
-        return prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
+        return prove_placement(nodes, job.provider)
 
 
 ItemT = TypeVar("ItemT")

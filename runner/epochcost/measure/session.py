@@ -27,8 +27,6 @@ from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
 from onnxstep.graphs.loading import load_model
 
-# IOBinding's names of the memory of each provider.
-DEVICES: dict[Provider, str] = {"cpu": "cpu", "cuda": "cuda"}
 # ONNX Runtime's name of the memory of the host.
 _HOST_MEMORY = "Cpu"
 _ERRORS_ONLY = 3
@@ -72,7 +70,8 @@ def open_session(
     source = str(graph) if isinstance(graph, Path) else graph
     if weights:
         model = load_model(graph) if isinstance(graph, Path) else onnx.load_from_string(graph)
-        source = _with_external_weights(model, weights).SerializeToString()
+        _make_weights_external(model.graph, weights)
+        source = model.SerializeToString()
         values = [_host_value_without_copy(array) for array in weights.values()]
         options.add_external_initializers([*weights], values)
     requested = EXECUTION_PROVIDERS[provider]
@@ -91,12 +90,7 @@ def open_session(
     return session
 
 
-def _with_external_weights(
-    model: onnx.ModelProto, weight_names: Collection[str]
-) -> onnx.ModelProto:
-    stored = onnx.ModelProto()
-    stored.CopyFrom(model)
-    graph = stored.graph
+def _make_weights_external(graph: onnx.GraphProto, weight_names: Collection[str]) -> None:
     inputs = [value for value in graph.input if value.name in weight_names]
     for value in inputs:
         graph.input.remove(value)
@@ -106,7 +100,6 @@ def _with_external_weights(
         # There is no such file: the session gets the values from memory.
         tensor.data_location = onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="given-to-the-session")
-    return stored
 
 
 def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
@@ -185,9 +178,9 @@ _BFLOAT16_TYPE = "tensor(bfloat16)"
 def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:
-    """Allocate an uninitialised tensor on a device; ``number`` is the GPU's number."""
+    """Allocate an uninitialised tensor on "cpu" or "cuda"; ``number`` is the GPU's number."""
     kind = TensorProto.BFLOAT16 if dtype == BFLOAT16 else dtype
-    place = 0 if device == DEVICES["cpu"] else number
+    place = 0 if device == "cpu" else number
     return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device, place)
 
 

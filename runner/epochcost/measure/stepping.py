@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from epochcost.graphs.weight_bits import draw_codes
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
-from epochcost.measure.session import BFLOAT16, DEVICES, allocate, copy_into, input_devices
+from epochcost.measure.session import BFLOAT16, allocate, copy_into, input_devices
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Mode, Provider
 from onnxstep.graphs.loading import load_model
@@ -90,7 +90,7 @@ class Stepper:
     ) -> None:
         self._session, self._settings = session, settings
         self._run = session.run_with_iobinding
-        self._device = DEVICES[provider]
+        self._device = provider
         self._waits = provider == "cuda"
         self._captures = settings.cuda_graph
         self.steps_taken = 0

@@ -23,7 +23,6 @@ from epochcost.measure.placement import executed_nodes, prove_placement
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Array, StepInputs, Stepper, tensor_type
 from epochcost.plan.trial import SessionSettings
-from epochcost.results.records import EXECUTION_PROVIDERS
 from epochcost.specs.study import Provider
 from onnxstep.graphs.nodes import copied, is_standard
 
@@ -45,15 +44,6 @@ class TrainingGraphs:
     scores: str
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """A batch of held-out data, with the model's loss and scores for the batch."""
-
-    batch: Mapping[str, Array]
-    loss: float
-    scores: Array
-
-
 class TrainingSession:
     """Runs the further steps of a training that has already taken ``steps_taken`` steps.
 
@@ -71,8 +61,8 @@ class TrainingSession:
         steps_taken: int,
         folder: Path,
     ) -> None:
-        self._graphs, self._values, self._ahead = graphs, dict(values), provider != "cpu"
-        self._to_prove = EXECUTION_PROVIDERS[provider] if self._ahead else None
+        self._graphs, self._values, self._provider = graphs, dict(values), provider
+        self._ahead = self._to_prove = provider != "cpu"
         # On CPUs, Dropout's generator starts at the node's seed and advances by one at each run.
         step = with_later_masks(graphs.step, steps_taken).SerializeToString()
         profile = folder / "profile" if self._ahead else None
@@ -94,13 +84,17 @@ class TrainingSession:
         self._stepper.feed_from(reader)
         for _ in range(batches.steps):
             self._stepper()
-            self._prove()
+            if self._to_prove:
+                prove_placement(executed_nodes(self._session), self._provider)
+                self._to_prove = False
             loss = float(self._stepper.output(self._graphs.loss))
             yield loss, reader.waited_seconds - waited_before
             waited_before = reader.waited_seconds
 
-    def evaluate(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[Evaluated]:
-        """Evaluate the current weights on each batch; yields the batch's loss and scores.
+    def evaluate(
+        self, batches: Iterable[Mapping[str, Array]]
+    ) -> Iterator[tuple[Mapping[str, Array], float, Array]]:
+        """Evaluate the current weights on each batch; yields the batch, its loss and its scores.
 
         ``TrainingGraphs.evaluations`` must have a graph for each batch's size.
         """
@@ -110,16 +104,11 @@ class TrainingSession:
             names = [info.name for info in session.get_inputs()]
             fed = {name: batch[name] if name in batch else values[name] for name in names}
             loss, scores = session.run(["loss", self._graphs.scores], fed)
-            yield Evaluated(batch, float(loss), scores)
+            yield batch, float(loss), scores
 
     def carried_values(self) -> dict[str, Array]:
         """Copies of the current parameters and all other carried state, by graph input."""
         return {name: value.copy() for name, value in self._stepper.carried_values().items()}
-
-    def _prove(self) -> None:
-        if self._to_prove is not None:
-            prove_placement(executed_nodes(self._session), self._to_prove)
-            self._to_prove = None
 
 
 def _initial_step_inputs(

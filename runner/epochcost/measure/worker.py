@@ -44,8 +44,7 @@ from epochcost.measure.stepping import (
 from epochcost.measure.token_scenario import measure_requests
 from epochcost.results.environment import Software
 from epochcost.results.files import is_full
-from epochcost.results.records import EXECUTION_PROVIDERS, Measurement, Placement
-from epochcost.specs.requests import ENGINE
+from epochcost.results.records import Measurement, Placement
 
 
 def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
@@ -116,7 +115,7 @@ def _prove_first_step(
     stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
     stepper()
     nodes = executed_nodes(session)
-    placement = prove_placement(nodes, EXECUTION_PROVIDERS[job.provider])
+    placement = prove_placement(nodes, job.provider)
     training = job.mode == "training"
     declared = declared_precision(job.graph, job.precision) if training else Declared()
     prove_arithmetic(nodes, job.precision, job.provider, declared)
@@ -161,7 +160,7 @@ def main(job_file: str, measurement_file: str) -> int:
 
 def _software(job: Job) -> Software:
     if isinstance(job.serving, AskedDecoder):
-        return engine_software(ort, ENGINE)
+        return engine_software(ort)
     return software(ort)
 
 

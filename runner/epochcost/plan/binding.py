@@ -216,12 +216,9 @@ def _of_types(graph: onnx.ModelProto, inputs: _Values, decoder: Decoder) -> Iter
         yield Misfit(("graph",), message)
 
 
-class _ImpliedSize(NamedTuple):
-    """A size that the graph implies for a key of ``[decoder]``; ``source`` is a tensor or node."""
-
-    key: str
-    size: int
-    source: str
+# A key of ``[decoder]``, the size that the graph implies for the key, and the name of the tensor or
+# node that implies the size.
+_ImpliedSize = tuple[str, int, str]
 
 
 def _of_sizes(graph: onnx.ModelProto, values: _Values, decoder: Decoder) -> Iterator[Misfit]:
@@ -236,12 +233,10 @@ def _cache_sizes(values: _Values, decoder: Decoder) -> Iterator[_ImpliedSize]:
         dims = _dims(values[name])
         if len(dims) == _CACHE_AXES:
             sizes = (("key_value_heads", dims[1]), ("head_size", dims[3]))
-            yield from (
-                _ImpliedSize(key, dim.dim_value, name) for key, dim in sizes if dim.dim_value
-            )
+            yield from ((key, dim.dim_value, name) for key, dim in sizes if dim.dim_value)
     for dim in _dims(values[SCORES])[-1:] if SCORES in values else ():
         if dim.dim_value:
-            yield _ImpliedSize("vocabulary", dim.dim_value, SCORES)
+            yield "vocabulary", dim.dim_value, SCORES
 
 
 def _attention_sizes(graph: onnx.ModelProto) -> Iterator[_ImpliedSize]:
@@ -253,11 +248,11 @@ def _attention_sizes(graph: onnx.ModelProto) -> Iterator[_ImpliedSize]:
         attributes, read = node_attributes(node), [*node.input, *_LEFT_OUT]
         if node.op_type == "GroupQueryAttention" and (count := attributes.get("num_heads")):
             heads |= dict.fromkeys(node.output[:1], count)
-            yield _ImpliedSize("heads", count, node.name)
+            yield "heads", count, node.name
             # The table of rotary angles is as long as the longest context.
             if table := shapes.get(read[_COSINES]):
-                yield _ImpliedSize("context", table[0], read[_COSINES])
+                yield "context", table[0], read[_COSINES]
         elif read[0] in heads and node.op_type == "MatMulNBits" and "K" in attributes:
-            yield _ImpliedSize("head_size", attributes["K"] // heads[read[0]], read[0])
+            yield "head_size", attributes["K"] // heads[read[0]], read[0]
         elif read[0] in heads and node.op_type == "MatMul" and shapes.get(read[1]):
-            yield _ImpliedSize("head_size", shapes[read[1]][0] // heads[read[0]], read[0])
+            yield "head_size", shapes[read[1]][0] // heads[read[0]], read[0]

@@ -77,7 +77,7 @@ class RunRequest:
     trials: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class LeftOut:
     """A part of a study that the plan omits, and the reason."""
 

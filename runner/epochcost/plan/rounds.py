@@ -61,37 +61,32 @@ class Visit:
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
 
 
-def rounds_of(trial: Trial, rounds: Mapping[str, int]) -> int:
-    """The number of rounds of a trial; 1 by default and for trials under LoadGen.
-
-    ``rounds`` maps ids of trials to numbers of rounds. LoadGen refuses runs that are too short, so
-    trials under LoadGen cannot be divided into rounds.
-    """
-    return rounds.get(trial.id, 1) if trial.work.scenario == "batch" else 1
-
-
 def visits(
     trials: Sequence[Trial], rounds_asked: Mapping[str, int], rounds_stored: Callable[[Trial], int]
 ) -> Iterator[Visit]:
     """Yield the measurements of a run, round by round, in the order in which they are taken.
 
-    ``rounds_asked`` gives numbers of rounds by trial id. ``rounds_stored`` returns how many rounds
-    of a trial are stored already; these are not yielded. If all rounds of a trial are stored, its
-    last round is yielded nevertheless. The run does not measure it again, but reports the trial.
+    ``rounds_asked`` gives numbers of rounds by trial id, by default 1. ``rounds_stored`` returns
+    how many rounds of a trial are stored already; these are not yielded. If all rounds of a trial
+    are stored, its last round is yielded nevertheless. The run does not measure it again, but
+    reports the trial.
     """
-    rounds = {trial.id: rounds_of(trial, rounds_asked) for trial in trials}
+    # LoadGen refuses runs that are too short, so trials under LoadGen have a single round.
+    rounds = {
+        trial.id: rounds_asked.get(trial.id, 1) if trial.work.scenario == "batch" else 1
+        for trial in trials
+    }
     most = max(rounds.values(), default=1)
-    behind: dict[str, int] = {}
+    stored: dict[str, int] = {}
     for number in range(1, most + 1):
         for trial in _shuffled_trials(trials, number) if most > 1 else trials:
             planned = rounds[trial.id]
-            if trial.id not in behind:
-                behind[trial.id] = rounds_stored(trial)
-            if behind[trial.id] >= planned:
-                if number == 1:
+            if number == 1:
+                stored[trial.id] = rounds_stored(trial)
+                if stored[trial.id] >= planned:
                     # So that the run can report the trial.
                     yield Visit(trial, planned, planned)
-            elif behind[trial.id] < number <= planned:
+            if stored[trial.id] < number <= planned:
                 yield Visit(trial, number, planned)
 
 

@@ -106,14 +106,13 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
     Raises CapabilityError if there is neither such a file nor an installed package.
     """
     path = data_path(dataset, file, folder)
-    if path.exists() or data.package is None:
-        if not path.exists():
-            raise CapabilityError(
-                f"{path}: expected a file of the data set {dataset.id}, found none: `epochcost "
-                f"data fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files "
-                "at hand"
-            )
+    if path.exists():
         return path
+    if data.package is None:
+        raise CapabilityError(
+            f"{path}: expected a file of the data set {dataset.id}, found none: `epochcost data "
+            f"fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files at hand"
+        )
     package, _, below = data.package.partition("/")
     spec = find_spec(package)
     if spec is None or spec.origin is None:
@@ -124,9 +123,7 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
     return Path(spec.origin).parent / below / file.name
 
 
-def _training_and_held_out(
-    dataset: Dataset, data: Files, read: list[tuple[Array | None, Array | None]]
-) -> tuple[Part, Part]:
+def _training_and_held_out(dataset: Dataset, data: Files, read: list[Read]) -> tuple[Part, Part]:
     """Combine all files into a training and a held-out part; "both" files are split at random."""
     parts_by_name = {
         part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
@@ -148,19 +145,16 @@ def _training_and_held_out(
     )
 
 
-def _of_part(
-    data: Files, read: list[tuple[Array | None, Array | None]], part: str, which: int
-) -> Array:
+def _of_part(data: Files, read: list[Read], part: str, which: int) -> Array:
     values = [
-        arrays[which]
+        array
         for file, arrays in zip(data.files, read, strict=True)
-        if file.part == part and arrays[which] is not None
+        if file.part == part and (array := arrays[which]) is not None
     ]
     if not values:
         content = ("examples", "labels")[which]
         raise InputError(f"data: expected a file that holds the {content} of the part {part}")
-    joined = [value for value in values if value is not None]
-    return joined[0] if len(joined) == 1 else np.concatenate(joined)
+    return values[0] if len(values) == 1 else np.concatenate(values)
 
 
 def _shaped(dataset: Dataset, data: Files, part: Part) -> Part:

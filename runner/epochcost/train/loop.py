@@ -185,15 +185,15 @@ def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, flo
     Raises TrainingDiverged if the loss is not finite.
     """
     total = examples = right = answers = 0.0
-    for evaluated in session.evaluate(feed.held_out_batches()):
-        size = len(next(iter(evaluated.batch.values())))
-        total, examples = total + evaluated.loss * size, examples + size
-        is_right = feed.right_answers(evaluated.batch, evaluated.scores)
+    for batch, loss, scores in session.evaluate(feed.held_out_batches()):
+        size = len(next(iter(batch.values())))
+        total, examples = total + loss * size, examples + size
+        is_right = feed.right_answers(batch, scores)
         right, answers = right + float(is_right.sum()), answers + len(is_right)
-    loss = total / examples
-    if not math.isfinite(loss):
-        raise _diverged("held-out loss", loss)
-    return loss, right / answers
+    mean_loss = total / examples
+    if not math.isfinite(mean_loss):
+        raise _diverged("held-out loss", mean_loss)
+    return mean_loss, right / answers
 
 
 def _save_state(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
