@@ -37,7 +37,7 @@ def sound(all_devices: Devices) -> list[Placed]:
     rows: list[Placed] = []
     for name in ("timm", "neusight"):
         profiles = read_profiles(TABLES / f"{name}-profiles.csv")
-        rows += placed(read_rates(TABLES / f"{name}.csv"), all_devices, profiles)[0]
+        rows += placed(read_rates(TABLES / f"{name}.csv"), all_devices, profiles)
     return rows
 
 

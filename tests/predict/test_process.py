@@ -30,8 +30,7 @@ from predict.tables import devices, rows, write
 def design(tmp_path: Path) -> Design:
     """The synthetic table as arrays."""
     catalogue = Devices(devices())
-    placed_rows, unknown = placed(read_rates(write(tmp_path / "t.csv", rows())), catalogue, {})
-    assert not unknown
+    placed_rows = placed(read_rates(write(tmp_path / "t.csv", rows())), catalogue, {})
     return designed(placed_rows, catalogue)
 
 

@@ -32,7 +32,7 @@ def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
         row | {"source": "others", "value": repr(float(row["value"]) / 1.1)} for row in rows(seed=1)
     ]
     rates = read_rates(write(tmp_path / "t.csv", [*rows(), *slower]))
-    return placed(rates, KNOWN, PROFILES if graphs else {})[0]
+    return placed(rates, KNOWN, PROFILES if graphs else {})
 
 
 def errors(rows: list[Placed], withheld: Withheld) -> Errors:

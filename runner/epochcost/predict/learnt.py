@@ -77,7 +77,7 @@ def learnt_rates(
     rates = without_repeats(
         replace(row.rate, software=framework_of(row.rate.software)) for row in rows
     )
-    return tuple(placed(rates, devices, profiles)[0])
+    return tuple(placed(rates, devices, profiles))
 
 
 def framework_of(software: str) -> str:
@@ -100,24 +100,17 @@ def _plausible_rows(
     return (row for at, row in enumerate(table) if at not in doubted)
 
 
-def placed(
-    rates: Iterable[Rate], devices: Devices, profiles: Profiles
-) -> tuple[list[Placed], frozenset[str]]:
-    """Find the device of each rate; returns the rows, and the accelerators without a device.
+def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[Placed]:
+    """Find the device of each rate; rates on unknown accelerators get no row.
 
-    ``devices`` does not know these accelerators, so rates on them get no row. Rates in epochs or
-    runs are ignored too, because they depend on the training as much as on the machine.
+    Rates in epochs or runs are ignored too, because they depend on the training as much as on the
+    machine.
     """
-    rows, unknown = [], set()
-    for rate in rates:
-        if not rate.is_of_examples:
-            continue
-        device = devices.named(rate.accelerator)
-        if device is None:
-            unknown.add(rate.accelerator)
-        else:
-            rows.append(Placed(rate, device, profiles.get((rate.model, rate.size))))
-    return rows, frozenset(unknown)
+    return [
+        Placed(rate, device, profiles.get((rate.model, rate.size)))
+        for rate in rates
+        if rate.is_of_examples and (device := devices.named(rate.accelerator)) is not None
+    ]
 
 
 def placed_tables(
@@ -132,7 +125,7 @@ def placed_tables(
         folder = catalogue.files[f"observations/{table.id}"].parent
         profiles = read_profiles(folder / table.profiles) if table.profiles else {}
         rates = without_repeats(read_rates(folder / table.table))
-        rows += placed(rates, devices, profiles)[0]
+        rows += placed(rates, devices, profiles)
     return tuple(rows)
 
 
