@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_tables
+from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_table
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -103,7 +103,7 @@ def test_hosts_limit_small_batches_without_a_doubt(
 ) -> None:
     """V100 is as fast as T4 at a batch of 1 and twice as fast at 256: both are believed."""
     table = catalogue.observations["nvidia-deeplearningexamples"]
-    rows = placed_tables(catalogue, [table], all_devices)
+    rows = placed_table(catalogue, table, all_devices)
     doubted = [rows[at].rate for at in doubted_rows(rows, all_devices)]
     assert not [rate for rate in doubted if rate.mode == "inference"]
 

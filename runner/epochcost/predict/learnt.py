@@ -69,7 +69,7 @@ def learnt_rates(
         for table in catalogue.tables_of("examples")
         # Programs that vendors tuned for a device say little about an untuned runtime.
         if not table.tuned
-        for row in _plausible_rows(placed_tables(catalogue, [table], devices), devices, cache)
+        for row in _plausible_rows(placed_table(catalogue, table, devices), devices, cache)
     ]
     profiles = {
         (row.rate.model, row.rate.size): row.profile for row in rows if row.profile is not None
@@ -113,20 +113,14 @@ def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[
     ]
 
 
-def placed_tables(
-    catalogue: Catalogue, tables: Iterable[ObservationTable], devices: Devices
-) -> tuple[Placed, ...]:
-    """Rows of the given tables of a project; repeated rows are replaced by their median.
+def placed_table(catalogue: Catalogue, table: ObservationTable, devices: Devices) -> list[Placed]:
+    """Rows of a table of a project; repeated rows are replaced by their median.
 
     Raises InputError for a table that cannot be read.
     """
-    rows: list[Placed] = []
-    for table in tables:
-        folder = catalogue.files[f"observations/{table.id}"].parent
-        profiles = read_profiles(folder / table.profiles) if table.profiles else {}
-        rates = without_repeats(read_rates(folder / table.table))
-        rows += placed(rates, devices, profiles)
-    return tuple(rows)
+    profiles = read_profiles(catalogue.table_path(table, table.profiles)) if table.profiles else {}
+    rates = without_repeats(read_rates(catalogue.table_path(table, table.table)))
+    return placed(rates, devices, profiles)
 
 
 def table_faults(spec: Path) -> tuple[Fault, ...]:
