@@ -324,7 +324,6 @@ def _own_rate(question: Question, per_second: float) -> Rate:
         unit="samples/s",
         per_second=per_second,
         file="",
-        licence="",
         path="",
         line=0,
     )

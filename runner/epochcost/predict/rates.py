@@ -60,7 +60,6 @@ class Rate:
     unit: str
     per_second: float
     file: str
-    licence: str
     path: str
     line: int
 
@@ -168,7 +167,6 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
         unit=unit,
         per_second=value,
         file=row["file"],
-        licence=row["licence"],
         path=str(path),
         line=line,
     )
