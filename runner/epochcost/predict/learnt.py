@@ -38,6 +38,7 @@ from epochcost.predict.rates import Rate, read_profiles, read_rates, without_rep
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.published import ObservationTable
+from epochcost.statistics import group_by
 
 Profiles = Mapping[tuple[str, str], Profile]
 # The most used framework first. PyTorch's graphs run in eager mode, or compiled by torch.compile.
@@ -201,10 +202,8 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
 
 def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, Doubt]:
     """Of two rows that contradict each other, that which contradicts more rows, or else both."""
-    by_work: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for at, row in enumerate(placed):
-        if at not in doubted:
-            by_work[row.rate.work, row.device.id].append(at)
+    sound = [at for at in range(len(placed)) if at not in doubted]
+    by_work = group_by(sound, lambda at: (placed[at].rate.work, placed[at].device.id))
     reasons: dict[tuple[int, int], str] = {}
     for places in by_work.values():
         for few, many in itertools.permutations(places, 2):
