@@ -294,13 +294,13 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
     return departures - mean, mean
 
 
-def predictable(design: Design, rows: Labels) -> list[int]:
+def predictable(design: Design, rows: Labels) -> Labels:
     """Withhold ``rows``; return the positions in ``rows`` that the remaining rows can predict.
 
     A row can be predicted if its graph is known, or if a remaining row has the same ``edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
-    return [int(at) for at in np.flatnonzero(shared | _is_graph_known(design)[rows])]
+    return np.flatnonzero(shared | _is_graph_known(design)[rows])
 
 
 @dataclass(frozen=True, slots=True)
