@@ -62,7 +62,7 @@ def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
         left_out = [row for row in rows if row.device and row.device.chip == chip]
         forecasts = forecaster.forecasts([question_of(row) for row in left_out])
         for row, forecast in zip(left_out, forecasts, strict=True):
-            rate = row.tokens_per_second or 0.0
+            rate = row.tokens_per_second
             errors.append(abs(np.log(forecast.seconds * rate)))
             in_range.append(forecast.low <= 1 / rate <= forecast.high)
     assert len(errors) > 500
