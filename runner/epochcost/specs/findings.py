@@ -52,19 +52,15 @@ def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Findi
     intended = {
         _similar_known_key(kind, table, detail)
         for detail in details
-        if _is(detail, "extra_forbidden")
+        if detail["type"] == "extra_forbidden"
     }
     findings = tuple(
         _finding(kind, table, detail)
         for detail in details
-        if not (_is(detail, "missing") and _key_path_in_file(detail, table) in intended)
+        if not (detail["type"] == "missing" and _key_path_in_file(detail, table) in intended)
     )
     rest = Finding((), f"{more:,} more faults: correct the faults above first")
     return (*findings, rest) if more > 0 else findings
-
-
-def _is(detail: ErrorDetails, kind: str) -> bool:
-    return detail["type"] == kind
 
 
 def _similar_known_key(
@@ -89,7 +85,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
             return Finding(*_choice(key, detail))
     demand = _DEMANDS.get(detail["type"], "should be valid").format_map(detail.get("ctx", {}))
     # Messages of our rules about a whole table already name the keys.
-    of_table = _is(detail, "value_error") and isinstance(detail["input"], Mapping)
+    of_table = detail["type"] == "value_error" and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
 
@@ -102,7 +98,7 @@ def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath
         if _holds(value, part):
             path.append(part)
             value = value[part]
-    return (*path, detail["loc"][-1]) if _is(detail, "missing") else tuple(path)
+    return (*path, detail["loc"][-1]) if detail["type"] == "missing" else tuple(path)
 
 
 def _holds(value: Any, part: str | int) -> bool:
@@ -113,7 +109,7 @@ def _holds(value: Any, part: str | int) -> bool:
 
 def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     context, got = detail["ctx"], detail["input"]
-    if _is(detail, "union_tag_invalid"):
+    if detail["type"] == "union_tag_invalid":
         key, got = (*key, "name"), got["name"]
     choices = re.findall(r"'([^']+)'", context.get("expected_tags") or context["expected"])
     demand = f"should be {'one of ' if len(choices) > 1 else ''}{join_choices(choices)}"
