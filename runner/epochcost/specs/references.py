@@ -7,7 +7,7 @@ together. The checks skip values of a wrong type, which ``findings`` reports.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -77,26 +77,26 @@ class Neighbours(NamedTuple):
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
     graphs: Path | None
-    unseen: frozenset[str] = frozenset()
-    judge: JudgeGraph | None = None
+    unseen: Collection[str]
+    judge: JudgeGraph | None
 
     def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
         """The parsed table of the spec with the id ``identifier``; empty if the id is unknown."""
         documents = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
-        return documents[0].table if documents else MappingProxyType({})
+        return documents[0].table if documents else {}
 
 
 def neighbours(
     documents: Iterable[Document],
     graphs: Path | None,
-    unseen: Iterable[str] = (),
-    judge: JudgeGraph | None = None,
+    unseen: Collection[str],
+    judge: JudgeGraph | None,
 ) -> Neighbours:
     """Arrange parsed files by kind and id."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
-    return Neighbours(by_kind, graphs, frozenset(unseen), judge)
+    return Neighbours(by_kind, graphs, unseen, judge)
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
