@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from epochcost.errors import InputError
@@ -26,27 +25,25 @@ from epochcost.specs.study import Study
 from epochcost.specs.target import Target
 from epochcost.specs.wording import describe, suggest_or_list
 
-KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
-    {
-        "hardware": Hardware,
-        "prices": Price,
-        "grids": Grid,
-        "datasets": Dataset,
-        "models": Model,
-        "studies": Study,
-        "targets": Target,
-        "published": Published,
-        "devices": Device,
-        "observations": ObservationTable,
-        "replays": ReplayedJob,
-        "apis": ApiPrice,
-        "api-tables": ApiTable,
-    }
-)
+KINDS: Mapping[str, type[NamedSpec]] = {
+    "hardware": Hardware,
+    "prices": Price,
+    "grids": Grid,
+    "datasets": Dataset,
+    "models": Model,
+    "studies": Study,
+    "targets": Target,
+    "published": Published,
+    "devices": Device,
+    "observations": ObservationTable,
+    "replays": ReplayedJob,
+    "apis": ApiPrice,
+    "api-tables": ApiTable,
+}
 # The singular of each kind, for messages and names of schemas.
-SINGULAR: Mapping[str, str] = MappingProxyType(
-    {kind: "study" if kind == "studies" else kind.removesuffix("s") for kind in KINDS}
-)
+SINGULAR: Mapping[str, str] = {
+    kind: "study" if kind == "studies" else kind.removesuffix("s") for kind in KINDS
+}
 # Kinds that older versions had; their folders are ignored.
 FORMER = ("currencies",)
 # Keys that older versions had, each with its kind and its tables; they are ignored.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -118,26 +117,24 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
 
 
 # The demand in our message for each type of error from pydantic.
-_DEMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "string_type": "should be a text in quotes",
-        "int_type": "should be a whole number",
-        "int_parsing_size": "should be a smaller number",
-        "is_instance_of": "should be a number",  # only Decimal is required as a class
-        "finite_number": "should be a finite number",
-        "bool_type": "should be true or false",
-        "date_type": "should be a date without quotes, such as 2016-11-01",
-        "tuple_type": "should be an array in square brackets",
-        "dict_type": "should be a table",
-        "model_type": "should be a table",
-        "model_attributes_type": "should be a table",
-        "greater_than": "should be greater than {gt}",
-        "greater_than_equal": "should be at least {ge}",
-        "less_than": "should be less than {lt}",
-        "less_than_equal": "should be at most {le}",
-        "string_too_short": "should have at least {min_length} characters",
-        "string_too_long": "should have at most {max_length} characters",
-        "too_short": "should have at least {min_length} item",
-        "value_error": "{error}",
-    }
-)
+_DEMANDS: Mapping[str, str] = {
+    "string_type": "should be a text in quotes",
+    "int_type": "should be a whole number",
+    "int_parsing_size": "should be a smaller number",
+    "is_instance_of": "should be a number",  # only Decimal is required as a class
+    "finite_number": "should be a finite number",
+    "bool_type": "should be true or false",
+    "date_type": "should be a date without quotes, such as 2016-11-01",
+    "tuple_type": "should be an array in square brackets",
+    "dict_type": "should be a table",
+    "model_type": "should be a table",
+    "model_attributes_type": "should be a table",
+    "greater_than": "should be greater than {gt}",
+    "greater_than_equal": "should be at least {ge}",
+    "less_than": "should be less than {lt}",
+    "less_than_equal": "should be at most {le}",
+    "string_too_short": "should have at least {min_length} characters",
+    "string_too_long": "should have at most {max_length} characters",
+    "too_short": "should have at least {min_length} item",
+    "value_error": "{error}",
+}

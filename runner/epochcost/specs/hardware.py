@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import model_validator
@@ -44,7 +43,7 @@ _LISTED = """
     Kepler=3.7 Maxwell=5.2 Pascal=6.1 Volta=7.0 Turing=7.5 Ampere=8.6 Ada=8.9 Hopper=9.0
     Blackwell=12.0
     """
-_CAPABILITIES = MappingProxyType(dict(pair.split("=") for pair in _LISTED.split()))
+_CAPABILITIES = dict(pair.split("=") for pair in _LISTED.split())
 # Largest deviation of an accelerator's number from its device: drivers state up to 8 % less memory.
 _MOST_DEVIATION = Decimal("0.1")
 # NVIDIA's modules of a GPU and an Arm CPU.

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
@@ -84,27 +83,23 @@ class PlanKind:
 
 
 # To add a kind of plan, add it here and to `Plan`.
-PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
-    {
-        "on-demand": PlanKind("on-demand", usual=True),
-        "spot": PlanKind("spot", interruptible=True),
-        "reserved": PlanKind("committed", table="commitment"),
-        "committed-use": PlanKind("committed", table="commitment"),
-        "savings-plan": PlanKind("committed", table="commitment"),
-        "managed": PlanKind("managed"),
-        "marketplace": PlanKind("marketplace"),
-        "owned": PlanKind("owned", table="owned", usual=True),
-    }
-)
+PLAN_KINDS: Mapping[Plan, PlanKind] = {
+    "on-demand": PlanKind("on-demand", usual=True),
+    "spot": PlanKind("spot", interruptible=True),
+    "reserved": PlanKind("committed", table="commitment"),
+    "committed-use": PlanKind("committed", table="commitment"),
+    "savings-plan": PlanKind("committed", table="commitment"),
+    "managed": PlanKind("managed"),
+    "marketplace": PlanKind("marketplace"),
+    "owned": PlanKind("owned", table="owned", usual=True),
+}
 # Titles of the groups that a reader may choose; other groups only appear among all list prices.
-PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
-    {
-        "on-demand": "list, on demand",
-        "spot": "list, spot",
-        "committed": "list, reserved",
-        "owned": "owned machines",
-    }
-)
+PLAN_GROUPS: Mapping[str, str] = {
+    "on-demand": "list, on demand",
+    "spot": "list, spot",
+    "committed": "list, reserved",
+    "owned": "owned machines",
+}
 # Key paths are written as in messages: owned.utilisation, components[0].amount.
 _PATH = re.compile(r"[a-z_]+(\[[0-9]{1,4}\])?(\.[a-z_]+(\[[0-9]{1,4}\])?)*")
 _STEP = re.compile(r"[a-z_]+|[0-9]+")

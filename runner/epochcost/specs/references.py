@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from epochcost.specs.base import keys_of
@@ -56,13 +55,11 @@ _REFERENCES = (
 
 
 # Keys that name a file in the spec's folder.
-_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "api-tables": ("table",),
-        "observations": ("table", "profiles", "decoders", "machines"),
-        "replays": ("trace",),
-    }
-)
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "api-tables": ("table",),
+    "observations": ("table", "profiles", "decoders", "machines"),
+    "replays": ("trace",),
+}
 # Checks an ONNX file, and the model's table that names it if there is one; None if it is sound.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 

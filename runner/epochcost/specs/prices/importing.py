@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import tomli
@@ -34,15 +33,13 @@ from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import FRESH
 
 # Full names of providers in specs, by their names in tables.
-PROVIDERS: Mapping[str, str] = MappingProxyType(
-    {
-        "aws": "AWS EC2",
-        "gcp": "Google Compute Engine",
-        "azure": "Azure",
-        "lambda": "Lambda",
-        "runpod": "RunPod",
-    }
-)
+PROVIDERS: Mapping[str, str] = {
+    "aws": "AWS EC2",
+    "gcp": "Google Compute Engine",
+    "azure": "Azure",
+    "lambda": "Lambda",
+    "runpod": "RunPod",
+}
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _Values = dict[str, str | int | Decimal | dt.date | None]
@@ -55,7 +52,7 @@ _TERMS_OF_A_PLAN = (
 # A spot machine is free if the provider takes it back within these seconds of its start
 # (docs.aws.amazon.com, EC2 User Guide, "Billing for interrupted Spot Instances": no charge in the
 # first hour, Windows and Linux).
-_FREE_IF_TAKEN_BACK = MappingProxyType({"AWS EC2": 3600})
+_FREE_IF_TAKEN_BACK = {"AWS EC2": 3600}
 # With a day after it, an id has at most 80 letters.
 _LONGEST_STEM = 69
 _CURRENCY = "USD"
@@ -250,7 +247,7 @@ def sort_rows(
     if not prices and not faults:
         raise InputError(_nothing(unmatched))
     sound = tuple(prices[key] for key in sorted(prices) if key not in contradicted)
-    return ImportResult(sound, MappingProxyType(unmatched), tuple(faults))
+    return ImportResult(sound, unmatched, tuple(faults))
 
 
 def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from epochcost.specs.wording import describe, join_choices
 
 Floats = NDArray[np.float64]
 _LONGEST_GAP_HOURS = 7 * 24
-_AVAILABLE: Mapping[str, bool] = MappingProxyType({"": True, "1": True, "0": False})
+_AVAILABLE: Mapping[str, bool] = {"": True, "1": True, "0": False}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +92,7 @@ def read_trace(path: Path) -> Trace:
     start, end = rows[0].time.timestamp(), rows[-1].time.timestamp()
     for zone, trace in traces.items():
         _require_no_gap(trace, end, f"{source}: {zone}")
-    return Trace(MappingProxyType(traces), rows[0].currency, start, end)
+    return Trace(traces, rows[0].currency, start, end)
 
 
 def _rows_with_line_numbers(path: Path) -> Iterator[tuple[int, _Row]]:
