@@ -272,10 +272,14 @@ class Price(PricedSpec):
         return self.kind.interruptible and self.interruptions is None
 
     @property
+    def months(self) -> Decimal:
+        """The length of the commitment in months; 0 for plans without a commitment."""
+        return self.commitment.term_months if self.commitment else Decimal(0)
+
+    @property
     def plan_words(self) -> str:
         """The name of the plan for readers; for a commitment, with its length."""
-        terms = self.commitment
-        return f"{self.plan}, {terms.term_months} months" if terms else self.plan
+        return f"{self.plan}, {self.months} months" if self.commitment else self.plan
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
@@ -373,10 +377,9 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
         inner = inner[step]
     inner[keys[-1]] = value
     judged = validate(Price, table)
-    if isinstance(judged, Price):
-        return judged
-    assert isinstance(judged, tuple), "a judged price is a price or findings"
-    raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
+    if isinstance(judged, tuple):
+        raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
+    return judged
 
 
 def _table_for_path(price: Price, path: KeyPath) -> dict[str, Any]:

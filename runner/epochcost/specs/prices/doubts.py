@@ -97,9 +97,7 @@ class _HourlyRent:
     @cached_property
     def terms(self) -> tuple[str, str, Decimal]:
         """Plan, currency and months of commitment, which must be equal in comparable prices."""
-        commitment = self.price.commitment
-        months = commitment.term_months if commitment else Decimal(0)
-        return self.price.plan, self.price.currency, months
+        return self.price.plan, self.price.currency, self.price.months
 
 
 def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:

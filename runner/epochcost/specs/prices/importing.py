@@ -130,9 +130,8 @@ class _RowMatcher:
         self._prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
         provider = _provider_name_in_specs(request.provider, catalogue)
         for price in catalogue.prices.values():
-            months = int(price.commitment.term_months) if price.commitment else 0
             if not price.assumed:
-                self._prices[price.hardware, price.plan, months].append(price)
+                self._prices[price.hardware, price.plan, int(price.months)].append(price)
             if price.sku and price.provider == provider:
                 self._ids[_normalized_type_name(price.sku)].add(price.hardware)
         for machine in catalogue.hardware.values():
@@ -340,9 +339,10 @@ def new_specs(
 
 def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
     """Whether the stored price is dated before the table, and more than ``FRESH`` ago."""
-    stored = catalogue.prices.get(price.previous_id or "")
-    old = stored is not None and request.today - stored.as_of > FRESH
-    return old and stored is not None and stored.as_of < request.as_of
+    if price.previous_id is None:
+        return False
+    day = catalogue.prices[price.previous_id].as_of
+    return day < request.as_of and request.today - day > FRESH
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
