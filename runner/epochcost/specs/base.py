@@ -187,17 +187,13 @@ class NamedSpec(Spec):
 SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
-def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """The keys that a spec's table at ``path`` may have; empty if the spec has no such table."""
-    return frozenset(ordered_keys_of(spec, path))
-
-
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Positions of array items in ``path`` are ignored. The keys of some tables depend on the value of
-    their key ``name``. ``path`` may state this value, as in ``("training", "optimizer", "adam")``;
-    otherwise, the result has the keys for all values.
+    The result is empty if the spec has no such table. Positions of array items in ``path`` are
+    ignored. The keys of some tables depend on the value of their key ``name``. ``path`` may state
+    this value, as in ``("training", "optimizer", "adam")``; otherwise, the result has the keys for
+    all values.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:

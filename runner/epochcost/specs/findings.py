@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from epochcost.specs.base import NamedSpec, SpecT, keys_of
+from epochcost.specs.base import NamedSpec, SpecT, ordered_keys_of
 from epochcost.specs.wording import (
     KeyPath,
     closest,
@@ -66,7 +66,7 @@ def _similar_known_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
     *around, word = _key_path_in_file(detail, table)
-    near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
+    near = closest(str(word), ordered_keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
 
 
@@ -76,7 +76,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
         case "missing":
             return Finding(key, "required key is missing")
         case "extra_forbidden":
-            choices = keys_of(kind, detail["loc"][:-1])
+            choices = ordered_keys_of(kind, detail["loc"][:-1])
             return Finding(key, f"unknown key{suggest_or_list(str(key[-1]), choices)}")
         case "union_tag_not_found":
             return Finding((*key, "name"), "required key is missing")

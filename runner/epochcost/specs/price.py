@@ -31,8 +31,8 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
-    keys_of,
     optional,
+    ordered_keys_of,
 )
 from epochcost.specs.findings import validate
 from epochcost.specs.reference_data import Currency
@@ -345,7 +345,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return Decimal(value)
     *around, last = [step for step in path if isinstance(step, str)]
-    choices = keys_of(Price, tuple(around))
+    choices = ordered_keys_of(Price, tuple(around))
     got = describe(".".join((*around, last)))
     if last not in choices:
         raise ValueError(f"should be a key of this spec, got {got}{suggest_or_list(last, choices)}")

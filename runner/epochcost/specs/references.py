@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from epochcost.specs.base import keys_of
+from epochcost.specs.base import ordered_keys_of
 from epochcost.specs.catalogue import KINDS
 from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
@@ -141,7 +141,7 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
         if not isinstance(value, str):
             continue
         *around, last = value.split(".")
-        choices = keys_of(KINDS[document.kind], tuple(around))
+        choices = ordered_keys_of(KINDS[document.kind], tuple(around))
         if last not in choices:
             demand = "should be a key of this spec, such as source or training.epochs"
             yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(last, choices)}")
