@@ -14,6 +14,7 @@ from epochcost.specs.base import (
     Bounded,
     Choices,
     Identifier,
+    Matching,
     NamedSpec,
     NonNegative,
     Notes,
@@ -25,7 +26,6 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
-    matching,
     optional,
 )
 from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
@@ -36,7 +36,7 @@ BatchSizes = Choices[PositiveInt]
 Patterns = Annotated[Array[Text], DISTINCT]
 GraphFile = Annotated[
     str,
-    matching(
+    Matching(
         r"[A-Za-z0-9][A-Za-z0-9._-]*\.onnx",
         "the name of an .onnx file in the folder models/, without a path",
     ),
