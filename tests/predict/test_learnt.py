@@ -13,16 +13,9 @@ from epochcost.predict.design import Devices, Placed
 from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_table
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "specs" / "observations"
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 @pytest.fixture(scope="module")

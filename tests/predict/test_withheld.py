@@ -7,23 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.graphs.profile import Profile
-from epochcost.predict.design import Devices, Placed
+from epochcost.predict.design import Placed
 from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
-from epochcost.predict.withheld import (
-    Errors,
-    Withheld,
-    errors_of,
-    tried,
-)
-from predict.tables import FACTS, MODELS, devices, rows, write
-
-KNOWN = Devices(devices())
-PROFILES = {
-    (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
-    for level, model in enumerate(sorted(MODELS), 1)
-}
+from epochcost.predict.withheld import Errors, Withheld, errors_of, tried
+from predict.tables import FACTS, KNOWN, MODELS, PROFILES, rows, write
 
 
 def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,15 +18,6 @@ from epochcost.predict.decoders.training import (
 )
 from epochcost.predict.decoders.training_rows import TrainingRow, training_rows
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
-
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 @pytest.fixture(scope="module")

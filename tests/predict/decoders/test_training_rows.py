@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from epochcost.predict.decoders.rows import names_of, read_lines
 from epochcost.predict.decoders.training_rows import (
     TrainingRow,
@@ -13,19 +11,11 @@ from epochcost.predict.decoders.training_rows import (
     training_rows_of,
 )
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 
-ROOT = Path(__file__).parents[3]
 _COLUMNS = {
     "mode": "train", "software": "torchtune", "chip": "a100-sxm4-80-gb", "count": "4",
     "licence": "none stated", "model": "Llama-3.1-8B", "sequence_or_image": "1024",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> TrainingRow:
