@@ -134,7 +134,7 @@ class CheckReport:
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
-    doubts: tuple[Fault, ...] = ()
+    doubts: tuple[Fault, ...]
 
 
 class _Loaded(NamedTuple):
