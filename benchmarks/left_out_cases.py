@@ -21,7 +21,7 @@ from epochcost.predict.decoders.doubts import doubted_token_rows, doubted_traini
 from epochcost.predict.decoders.rows import token_rows
 from epochcost.predict.decoders.training_rows import training_rows
 from epochcost.predict.design import Devices, precision_of
-from epochcost.predict.learnt import Doubt, doubted_rows, learnt_rates, placed_tables
+from epochcost.predict.learnt import Doubt, doubted_rows, learnt_rates, placed_table
 from epochcost.predict.withheld import Tried, errors_of, tried
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
@@ -55,7 +55,7 @@ def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
     """Print each row that is excluded from learning, and the reason."""
     doubts: list[Doubt] = []
     for table in catalogue.tables_of("examples"):
-        doubts += doubted_rows(placed_tables(catalogue, [table], devices), devices).values()
+        doubts += doubted_rows(placed_table(catalogue, table, devices), devices).values()
     doubts += doubted_token_rows(token_rows(catalogue)).values()
     doubts += doubted_training_rows(training_rows(catalogue)).values()
     for doubt in doubts:

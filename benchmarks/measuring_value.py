@@ -27,7 +27,7 @@ import numpy as np
 from epochcost.analysis.measuring_value import Ways, steps
 from epochcost.predict.design import Devices, Placed, group_of
 from epochcost.predict.forecast import Forecaster
-from epochcost.predict.learnt import learnt_rates, placed_tables
+from epochcost.predict.learnt import learnt_rates, placed_table
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +65,7 @@ def left_out_tables(devices: Devices) -> Iterator[LeftOut]:
         )
     for table in catalogue.tables_of("examples"):
         if table.tuned:
-            rows = placed_tables(catalogue, [table], devices)
+            rows = placed_table(catalogue, table, devices)
             yield from _left_out(table.name, rows, learnt, devices)
 
 

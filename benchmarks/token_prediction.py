@@ -276,7 +276,7 @@ def _training_roofline(row: TrainingRow) -> tuple[float, float]:
     question = question_of(row)
     peak = chip_of(question.device, "bf16").products * row.count
     least = 2 * row.form.active_parameters * question.passes / peak
-    return 1 / (row.tokens_per_second or 1.0) / least, least
+    return 1 / row.tokens_per_second / least, least
 
 
 def kind_of(row: TokenRow) -> str:

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from epochcost.predict.rates import read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Device
-from epochcost.specs.loader import load_catalogue
 
-ROOT = Path(__file__).parents[2]
 FIGURES = ("memory_gb_per_second", "peak_fp32_tflops", "peak_fp16_tflops", "power_watts")
 # No device: other hardware, and names of several forms or sizes.
 WITHOUT_DEVICE = {"CPU", "i9_10940x", "Inferentia", "TPU", "TPU v3", "TPU v5e", "TPU v6"} | {
     "A100", "HGX A100 SXM", "V100", "Tesla V100",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +75,12 @@ def test_machines_say_of_a_gpu_what_its_device_says(
             )
 
 
-def test_every_published_accelerator_is_a_device_or_none(named: dict[str, list[Device]]) -> None:
+def test_every_published_accelerator_is_a_device_or_none(
+    catalogue: Catalogue, named: dict[str, list[Device]]
+) -> None:
     """All accelerators of the tables have a device, except those in ``WITHOUT_DEVICE``."""
     published = set()
-    for table in load_catalogue(ROOT).tables_of("examples"):
-        path = ROOT / "specs" / "observations" / table.table
+    for table in catalogue.tables_of("examples"):
+        path = catalogue.table_path(table, table.table)
         published |= {rate.accelerator for rate in read_rates(path)}
     assert {name for name in published if name.casefold() not in named} == WITHOUT_DEVICE

@@ -19,7 +19,7 @@ from predict.tables import KNOWN, MODELS, PROFILES, rows, true_rate, write
 def forecaster(tmp_path: Path) -> Forecaster:
     """A forecaster with all synthetic rows except those of the chip C1."""
     table = [entry for entry in rows() if entry["accelerator"] != "Maker C1"]
-    rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+    rows_of_table = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
     return Forecaster(rows_of_table, KNOWN)
 
 
@@ -78,7 +78,7 @@ def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: For
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
     """Three measured models correct the rate of a fourth on the same machine."""
-    rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
+    rows_of_table = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
     anchored = [question(model, "A2") for model in ("dense", "light", "thin")]
     base = question("wide", "A2")
     plain = Forecaster(rows_of_table, KNOWN)
@@ -101,7 +101,7 @@ def test_an_imprecise_measurement_moves_forecasts_less(tmp_path: Path):
 
     A measurement of unlimited uncertainty changes nothing.
     """
-    rows_of_table, _ = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
+    rows_of_table = placed(read_rates(write(tmp_path / "t.csv", rows())), KNOWN, PROFILES)
     base = question("wide", "A2")
     plain = Forecaster(rows_of_table, KNOWN).forecasts([base])[0].per_second
     exact = as_rate(base, plain / 3)
@@ -120,7 +120,7 @@ def test_kept_forecasts_do_not_depend_on_the_place_of_a_table(tmp_path: Path):
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
         table = read_rates(write(tmp_path / name / "t.csv", rows()))
-        forecaster = Forecaster(placed(table, KNOWN, PROFILES)[0], KNOWN, cache=cache)
+        forecaster = Forecaster(placed(table, KNOWN, PROFILES), KNOWN, cache=cache)
         forecaster.forecasts([question("dense", "C1")])
     assert len(list(cache.iterdir())) == 1
 

@@ -10,19 +10,12 @@ from pathlib import Path
 import pytest
 
 from epochcost.predict.design import Devices, Placed
-from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_tables
+from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_table
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "specs" / "observations"
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +30,7 @@ def sound(all_devices: Devices) -> list[Placed]:
     rows: list[Placed] = []
     for name in ("timm", "neusight"):
         profiles = read_profiles(TABLES / f"{name}-profiles.csv")
-        rows += placed(read_rates(TABLES / f"{name}.csv"), all_devices, profiles)[0]
+        rows += placed(read_rates(TABLES / f"{name}.csv"), all_devices, profiles)
     return rows
 
 
@@ -103,7 +96,7 @@ def test_hosts_limit_small_batches_without_a_doubt(
 ) -> None:
     """V100 is as fast as T4 at a batch of 1 and twice as fast at 256: both are believed."""
     table = catalogue.observations["nvidia-deeplearningexamples"]
-    rows = placed_tables(catalogue, [table], all_devices)
+    rows = placed_table(catalogue, table, all_devices)
     doubted = [rows[at].rate for at in doubted_rows(rows, all_devices)]
     assert not [rate for rate in doubted if rate.mode == "inference"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epochcost.predict.design import Devices, designed
+from epochcost.predict.design import designed
 from epochcost.predict.learnt import placed
 from epochcost.predict.process import (
     POOLED,
@@ -23,16 +23,14 @@ from epochcost.predict.process import (
     with_noise,
 )
 from epochcost.predict.rates import read_rates
-from predict.tables import devices, rows, write
+from predict.tables import KNOWN, rows, write
 
 
 @pytest.fixture
 def design(tmp_path: Path) -> Design:
     """The synthetic table as arrays."""
-    catalogue = Devices(devices())
-    placed_rows, unknown = placed(read_rates(write(tmp_path / "t.csv", rows())), catalogue, {})
-    assert not unknown
-    return designed(placed_rows, catalogue)
+    table = read_rates(write(tmp_path / "t.csv", rows()))
+    return designed(placed(table, KNOWN, {}), KNOWN)
 
 
 def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design: Design):

@@ -13,7 +13,7 @@ from predict.tables import KNOWN, MODELS, PROFILES, row, write
 def test_a_published_rate_is_of_a_similar_batch(tmp_path: Path):
     """A rate at a batch of 1 is not the time of a batch of 100: of large ones, the nearest is."""
     table = [row("dense", "Maker A1", 10.0 * size, batch=str(size)) for size in (1, 64, 128)]
-    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+    known = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
     program = nearest_program("", PROFILES["dense", ""], known, "inference", "fp32")
     assert program is not None
     batches = [
@@ -30,7 +30,7 @@ def test_a_text_model_runs_in_a_program_for_texts(tmp_path: Path):
     table = [
         row(name, "Maker A1", 100.0, task="Mixed Precision Inference Latency") for name in names
     ]
-    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, profiles)
+    known = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, profiles)
     for task, expected in (("language modelling", names[1]), ("image classification", names[0])):
         program = nearest_program(task, profiles[names[0], ""], known, "inference", "fp32")
         assert program is not None
@@ -44,7 +44,7 @@ def test_the_program_with_rates_on_most_devices_is_preferred(tmp_path: Path):
         row("dense", "Maker A1", 100.0, batch=str(size), software="old") for size in (64, 65, 66)
     ]
     table += [row("dense", f"Maker {chip}", 100.0, software="new") for chip in ("A1", "B1")]
-    known, _ = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
+    known = placed(read_rates(write(tmp_path / "t.csv", table)), KNOWN, PROFILES)
     program = nearest_program("", PROFILES["dense", ""], known, "inference", "fp32")
     assert program is not None
     assert program.rate.software == "new"

@@ -8,20 +8,17 @@ import pytest
 
 from epochcost.errors import InputError, SpecError
 from epochcost.predict.rates import read_profiles, read_rates, without_repeats
-from epochcost.specs.loader import load_catalogue
+from epochcost.specs.catalogue import Catalogue
 from predict.tables import row, rows, write
 
-ROOT = Path(__file__).parents[2]
 
-
-def test_every_committed_table_is_read():
+def test_every_committed_table_is_read(catalogue: Catalogue):
     """All tables of the project have the required columns, numbers and modes."""
-    catalogue = load_catalogue(ROOT)
     for table in catalogue.tables_of("examples"):
-        folder = catalogue.files[f"observations/{table.id}"].parent
-        assert read_rates(folder / table.table)
+        assert read_rates(catalogue.table_path(table, table.table))
         if table.profiles:
-            assert all(rate.flops > 0 for rate in read_profiles(folder / table.profiles).values())
+            profiles = read_profiles(catalogue.table_path(table, table.profiles))
+            assert all(profile.flops > 0 for profile in profiles.values())
 
 
 def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):

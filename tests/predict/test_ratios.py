@@ -9,8 +9,8 @@ import pytest
 
 from epochcost.predict.design import Placed
 from epochcost.predict.ratios import ratio_errors
-from predict.tables import FACTS
-from predict.test_withheld import KNOWN, learnt
+from predict.tables import FACTS, KNOWN
+from predict.test_withheld import learnt
 
 PRICES = {device.id: float(at + 1) for at, device in enumerate(KNOWN.all)}
 

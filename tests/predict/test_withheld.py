@@ -7,23 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.graphs.profile import Profile
-from epochcost.predict.design import Devices, Placed
+from epochcost.predict.design import Placed
 from epochcost.predict.learnt import placed
 from epochcost.predict.rates import read_rates
-from epochcost.predict.withheld import (
-    Errors,
-    Withheld,
-    errors_of,
-    tried,
-)
-from predict.tables import FACTS, MODELS, devices, rows, write
-
-KNOWN = Devices(devices())
-PROFILES = {
-    (model, ""): Profile(1e9 / level, 5e8 / level, 1e6 / level, 0, 1e6 / level, 10**6, 50)
-    for level, model in enumerate(sorted(MODELS), 1)
-}
+from epochcost.predict.withheld import Errors, Withheld, errors_of, tried
+from predict.tables import FACTS, KNOWN, MODELS, PROFILES, rows, write
 
 
 def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
@@ -32,7 +20,7 @@ def learnt(tmp_path: Path, *, graphs: bool = True) -> list[Placed]:
         row | {"source": "others", "value": repr(float(row["value"]) / 1.1)} for row in rows(seed=1)
     ]
     rates = read_rates(write(tmp_path / "t.csv", [*rows(), *slower]))
-    return placed(rates, KNOWN, PROFILES if graphs else {})[0]
+    return placed(rates, KNOWN, PROFILES if graphs else {})
 
 
 def errors(rows: list[Placed], withheld: Withheld) -> Errors:

@@ -17,18 +17,15 @@ if TYPE_CHECKING:
 MODEL = "specs/models/mlp.toml"
 INPUT, TARGET, LOSS = 'name = "image"', "{ classes = 10 }", '"softmax_cross_entropy"'
 SGD, SIZES = '{ name = "sgd", learning_rate = 0.1 }', "batch_sizes = [32, 128]"
+# Bounds of single keys are those of the committed schemas, which test_schema.py compares.
 BROKEN = [
     # inputs
     (INPUT, f"{INPUT}\nvocabulary = 5\nvalue = 1",
      "7:3: inputs[0]: should have either low and high, or vocabulary, or value"),
     (INPUT, f"{INPUT}\nvocabulary = 5\nlow = 1",
      "7:3: inputs[0]: should have either low and high, or vocabulary, or value"),
-    (INPUT, f"{INPUT}\nvocabulary = 0", "9:1: inputs[0].vocabulary: should be greater than 0, "
-     "got 0"),
     (INPUT, f"{INPUT}\n[dimensions]\nsequence = 0",
      "10:1: dimensions.sequence: should be greater than 0, got 0"),
-    (INPUT, f'{INPUT}\n[[carried]]\ninput = "h"',
-     "9:3: carried[0].output: required key is missing"),
     (INPUT, f'{INPUT}\n[[carried]]\ninput = "h"\noutput = "a"\n[[carried]]\ninput = "h"\n'
      'output = "b"', '9:3: carried: should name each item once, got "h" twice'),
     # losses and their targets
@@ -45,39 +42,23 @@ BROKEN = [
      "9:2: training: should have a target with low and high: mse needs numbers"),
     (LOSS, '"own_output"',
      "9:2: training: should have no target: own_output compares with nothing"),
-    (TARGET, "{ classes = 1 }", "12:12: training.target.classes: should be at least 2, got 1"),
     (TARGET, "{ low = 0 }", "12:1: training.target: should have either classes, or low and high"),
     (TARGET, "{ low = 2, high = 1 }", "12:1: training.target: should have low below high"),
-    (TARGET, "{ classes = 10, ignored_share = 1 }",
-     "12:26: training.target.ignored_share: should be less than 1, got 1"),
     (f'{LOSS}\noutput = "logits"\ntarget = {TARGET}',
      '"nll"\noutput = "logits"\ntarget = { classes = 10, ignored_share = 0.5 }',
      "9:2: training: should have no ignored_share: only softmax_cross_entropy has it"),
     (f'{LOSS}\noutput = "logits"\ntarget = {TARGET}',
      '"nll"\noutput = "logits"\ntarget = { classes = 10, label_smoothing = 0.1 }',
      "9:2: training: should have no label_smoothing: only softmax_cross_entropy has it"),
-    (TARGET, "{ classes = 10, label_smoothing = 1 }",
-     "12:26: training.target.label_smoothing: should be less than 1, got 1"),
-    (SIZES, f"{SIZES}\nweight = 0", "15:1: training.weight: should be greater than 0, got 0"),
     (SIZES, f'{SIZES}\nauxiliary = [{{ loss = "mse", output = "side" }}]',
      "15:14: training.auxiliary[0]: should have a target, which mse needs"),
     # optimizers and exceptions
-    (SGD, '{ name = "sdg", learning_rate = 0.1 }', '13:15: training.optimizer.name: should be one '
-     'of "sgd", "rmsprop", "adagrad", "adadelta", "adam", "adamw", got "sdg"; did you mean "sgd"?'),
     (SGD, '{ name = "sgd", learning_rate = 0.1, nesterov = true }',
      "13:1: training.optimizer: should have a momentum above 0 with nesterov"),
-    (SGD, '{ name = "adam", beta1 = 1 }',
-     "13:30: training.optimizer.beta1: should be less than 1, got 1"),
-    (SGD, '{ name = "rmsprop", momentum = 1 }',
-     "13:33: training.optimizer.momentum: should be less than 1, got 1"),
-    (SGD, '{ name = "adagrad", initial_accumulator = -1 }',
-     "13:33: training.optimizer.initial_accumulator: should be at least 0, got -1"),
-    (SIZES, f"{SIZES}\nclip_norm = 0", "15:1: training.clip_norm: should be greater than 0, got 0"),
     (SIZES, f'{SIZES}\nfreeze = ["a", "a"]',
      '15:1: training.freeze: should name each item once, got "a" twice'),
     (SIZES, f'{SIZES}\nno_weight_decay = [""]',
      '15:20: training.no_weight_decay[0]: should not be empty, got ""'),
-    (SIZES, "batch_sizes = [0]", "14:16: training.batch_sizes[0]: should be greater than 0, got 0"),
     # schedules
     (SIZES, f'{SIZES}\nschedule = {{ name = "cosin" }}', '15:14: training.schedule.name: should be '
      'one of "constant", "step", "exponential", "cosine", "linear", "inverse-square-root", '
@@ -86,12 +67,6 @@ BROKEN = [
      "15:1: training.schedule: should have as many factors as epochs"),
     (SIZES, f'{SIZES}\nschedule = {{ name = "step", epochs = [2, 1], factors = [0.1, 0.01] }}',
      "15:1: training.schedule: should have epochs in growing order"),
-    (SIZES, f'{SIZES}\nschedule = {{ name = "exponential", factor = 1 }}',
-     "15:36: training.schedule.factor: should be less than 1, got 1"),
-    (SIZES, f'{SIZES}\nschedule = {{ name = "inverse-square-root" }}',
-     "15:1: training.schedule.warm_up_steps: required key is missing"),
-    (SIZES, f'{SIZES}\nschedule = {{ name = "on-plateau", factor = 1 }}',
-     "15:35: training.schedule.factor: should be less than 1, got 1"),
 ]  # fmt: skip
 
 

@@ -40,9 +40,7 @@ def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -
         ('"ssh"', '"shh"', '5:1: engine.name: should be one of "ssh", "slurm", "sky"'),
         ('"box"\n', '"bix"\n', '2:1: hardware: should be the id of a spec in hardware/, got "bix"'),
         ('"box-2026"', '"free"', '3:1: price: should be the id of a spec in prices/, got "free"'),
-        ('price = "box-2026"\n', "", "1:1: price: required key is missing"),
         ('host = "alice@box"\n', "", "4:2: engine.host: required key is missing"),
-        ('"alice@box"', '"alice@box"\nuser = "bob"', "7:1: engine.user: unknown key"),
     ],
 )
 def test_faults_of_targets(project: Project, old: str, new: str, fault: str) -> None:

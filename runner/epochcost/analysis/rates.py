@@ -26,7 +26,7 @@ from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Placed, precision_of
 from epochcost.predict.forecast import Question, as_rate, has_kin
-from epochcost.predict.learnt import placed_tables
+from epochcost.predict.learnt import placed_table
 from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
@@ -97,7 +97,7 @@ def cpu_rates(
     rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
         named = Devices(cpu_device(make, vcpus) for make, vcpus in table.cpus.items())
-        rows += placed_tables(inputs.catalogue, [table], named)
+        rows += placed_table(inputs.catalogue, table, named)
     devices = Devices({row.device.id: row.device for row in rows}.values())
     enough = len({device.chip for device in devices.all}) >= _LEAST_MAKES
     return tuple(rows) if enough else (), devices

@@ -251,15 +251,13 @@ def _rate_at_peak(row: Placed) -> float:
 def _device_and_model_calibrations(
     design: Design, covariances: Matrix, inverse: Matrix
 ) -> tuple[Calibration, ...]:
-    graphs = np.isfinite(design.work_features[:, 0])
+    by_device, graphs = calibrate(design, inverse, design.group), design.has_graph
+    # Without known graphs, no question has one either.
+    if not graphs.any():
+        return (by_device,)
     with_graphs = design.rows(graphs)
     within = inverted(covariances[np.ix_(graphs, graphs)])
-    by_device = calibrate(design, inverse, design.group)
-    # Without known graphs, no question has one either.
-    return (
-        by_device,
-        *([calibrate(with_graphs, within, with_graphs.model)] if any(graphs) else ()),
-    )
+    return by_device, calibrate(with_graphs, within, with_graphs.model)
 
 
 def _row_indices_by_workload(design: Design, rows: Sequence[Placed]) -> list[Labels]:
@@ -324,7 +322,6 @@ def _own_rate(question: Question, per_second: float) -> Rate:
         unit="samples/s",
         per_second=per_second,
         file="",
-        licence="",
         path="",
         line=0,
     )

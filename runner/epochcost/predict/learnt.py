@@ -38,6 +38,7 @@ from epochcost.predict.rates import Rate, read_profiles, read_rates, without_rep
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.published import ObservationTable
+from epochcost.statistics import group_by
 
 Profiles = Mapping[tuple[str, str], Profile]
 # The most used framework first. PyTorch's graphs run in eager mode, or compiled by torch.compile.
@@ -69,7 +70,7 @@ def learnt_rates(
         for table in catalogue.tables_of("examples")
         # Programs that vendors tuned for a device say little about an untuned runtime.
         if not table.tuned
-        for row in _plausible_rows(placed_tables(catalogue, [table], devices), devices, cache)
+        for row in _plausible_rows(placed_table(catalogue, table, devices), devices, cache)
     ]
     profiles = {
         (row.rate.model, row.rate.size): row.profile for row in rows if row.profile is not None
@@ -77,7 +78,7 @@ def learnt_rates(
     rates = without_repeats(
         replace(row.rate, software=framework_of(row.rate.software)) for row in rows
     )
-    return tuple(placed(rates, devices, profiles)[0])
+    return tuple(placed(rates, devices, profiles))
 
 
 def framework_of(software: str) -> str:
@@ -100,40 +101,27 @@ def _plausible_rows(
     return (row for at, row in enumerate(table) if at not in doubted)
 
 
-def placed(
-    rates: Iterable[Rate], devices: Devices, profiles: Profiles
-) -> tuple[list[Placed], frozenset[str]]:
-    """Find the device of each rate; returns the rows, and the accelerators without a device.
+def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[Placed]:
+    """Find the device of each rate; rates on unknown accelerators get no row.
 
-    ``devices`` does not know these accelerators, so rates on them get no row. Rates in epochs or
-    runs are ignored too, because they depend on the training as much as on the machine.
+    Rates in epochs or runs are ignored too, because they depend on the training as much as on the
+    machine.
     """
-    rows, unknown = [], set()
-    for rate in rates:
-        if not rate.is_of_examples:
-            continue
-        device = devices.named(rate.accelerator)
-        if device is None:
-            unknown.add(rate.accelerator)
-        else:
-            rows.append(Placed(rate, device, profiles.get((rate.model, rate.size))))
-    return rows, frozenset(unknown)
+    return [
+        Placed(rate, device, profiles.get((rate.model, rate.size)))
+        for rate in rates
+        if rate.is_of_examples and (device := devices.named(rate.accelerator)) is not None
+    ]
 
 
-def placed_tables(
-    catalogue: Catalogue, tables: Iterable[ObservationTable], devices: Devices
-) -> tuple[Placed, ...]:
-    """Rows of the given tables of a project; repeated rows are replaced by their median.
+def placed_table(catalogue: Catalogue, table: ObservationTable, devices: Devices) -> list[Placed]:
+    """Rows of a table of a project; repeated rows are replaced by their median.
 
     Raises InputError for a table that cannot be read.
     """
-    rows: list[Placed] = []
-    for table in tables:
-        folder = catalogue.files[f"observations/{table.id}"].parent
-        profiles = read_profiles(folder / table.profiles) if table.profiles else {}
-        rates = without_repeats(read_rates(folder / table.table))
-        rows += placed(rates, devices, profiles)[0]
-    return tuple(rows)
+    profiles = read_profiles(catalogue.table_path(table, table.profiles)) if table.profiles else {}
+    rates = without_repeats(read_rates(catalogue.table_path(table, table.table)))
+    return placed(rates, devices, profiles)
 
 
 def table_faults(spec: Path) -> tuple[Fault, ...]:
@@ -214,10 +202,8 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
 
 def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, Doubt]:
     """Of two rows that contradict each other, that which contradicts more rows, or else both."""
-    by_work: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for at, row in enumerate(placed):
-        if at not in doubted:
-            by_work[row.rate.work, row.device.id].append(at)
+    sound = [at for at in range(len(placed)) if at not in doubted]
+    by_work = group_by(sound, lambda at: (placed[at].rate.work, placed[at].device.id))
     reasons: dict[tuple[int, int], str] = {}
     for places in by_work.values():
         for few, many in itertools.permutations(places, 2):

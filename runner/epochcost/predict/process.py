@@ -90,6 +90,11 @@ class Design:
         """The arrays of the ``chosen`` rows."""
         return Design(*(getattr(self, name)[chosen] for name in self.__slots__))
 
+    @property
+    def has_graph(self) -> NDArray[np.bool_]:
+        """Whether the graph of each row is known [n]."""
+        return np.isfinite(self.work_features[:, 0])
+
 
 @dataclass(frozen=True, slots=True)
 class Scales:
@@ -187,11 +192,11 @@ def _level_covariance(
 ) -> Matrix:
     """Covariance [n, m]; a level is the part of log(rate) that is the same on every device."""
     s = scales
-    with_graph, others_known = _is_graph_known(rows), _is_graph_known(columns)
-    with_graphs = np.outer(with_graph, others_known)
+    with_graphs = np.outer(rows.has_graph, columns.has_graph)
     features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
     # Without graphs, rows of the same edition share a level.
-    edition = _same(rows.edition, columns.edition) * np.outer(~with_graph, ~others_known)
+    without = np.outer(~rows.has_graph, ~columns.has_graph)
+    edition = _same(rows.edition, columns.edition) * without
     result: Matrix = s.level**2 * edition
     result += with_graphs * (s.graph_level**2 + s.graph_linear**2 * features)
     result += with_graphs * (s.graph**2 * similarity + s.beyond_graph**2 * same_mode)
@@ -200,17 +205,13 @@ def _level_covariance(
     return result + software * (s.software**2 + s.software_graph**2 * similarity)
 
 
-def _is_graph_known(design: Design) -> NDArray[np.bool_]:
-    return np.isfinite(design.work_features[:, 0])
-
-
 def _graph_similarity(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Similarity [n, m] of the rows' graphs: 1 if equal, near 0 if distant, 0 if unknown."""
     distances = _squared_distances(
         np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features)
     )
     near: Matrix = np.exp(-distances / (2 * scales.graph_length**2))
-    return near * np.outer(_is_graph_known(rows), _is_graph_known(columns))
+    return near * np.outer(rows.has_graph, columns.has_graph)
 
 
 def _device_kernels(rows: Design, columns: Design, scales: Scales) -> tuple[Matrix, Matrix]:
@@ -294,13 +295,13 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
     return departures - mean, mean
 
 
-def predictable(design: Design, rows: Labels) -> list[int]:
+def predictable(design: Design, rows: Labels) -> Labels:
     """Withhold ``rows``; return the positions in ``rows`` that the remaining rows can predict.
 
     A row can be predicted if its graph is known, or if a remaining row has the same ``edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
-    return [int(at) for at in np.flatnonzero(shared | _is_graph_known(design)[rows])]
+    return np.flatnonzero(shared | design.has_graph[rows])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import io
 import math
 import re
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TypeVar
 
 from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
+from epochcost.statistics import group_by
 
 RowT = TypeVar("RowT")
 COLUMNS = (
@@ -60,7 +60,6 @@ class Rate:
     unit: str
     per_second: float
     file: str
-    licence: str
     path: str
     line: int
 
@@ -168,7 +167,6 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
         unit=unit,
         per_second=value,
         file=row["file"],
-        licence=row["licence"],
         path=str(path),
         line=line,
     )
@@ -210,9 +208,7 @@ def _number(name: str, text: str) -> float:
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:
     """Merge repeated rates: one median rate for each workload, device and number of devices."""
-    repeats: dict[tuple[object, ...], list[Rate]] = defaultdict(list)
-    for rate in rates:
-        repeats[(rate.work, rate.accelerator, rate.count)].append(rate)
+    repeats = group_by(rates, lambda rate: (rate.work, rate.accelerator, rate.count))
     return tuple(
         replace(group[0], per_second=statistics.median(rate.per_second for rate in group))
         for group in repeats.values()

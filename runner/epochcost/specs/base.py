@@ -73,10 +73,10 @@ def _from_list(value: Any) -> Any:
 class Matching:
     """A validator that requires the whole text of a key to match ``pattern``.
 
-    ``expected`` describes the pattern in the error message.
+    ``pattern`` is a regular expression, and ``expected`` describes it in the error message.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     expected: str
 
     def __get_pydantic_core_schema__(
@@ -87,20 +87,12 @@ class Matching:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^({self.pattern.pattern})$"}
+        return {**handler(schema), "pattern": f"^({self.pattern})$"}
 
     def _checked(self, text: str) -> str:
-        if not self.pattern.fullmatch(text):
+        if not re.fullmatch(self.pattern, text):
             raise ValueError(f"should be {self.expected}")
         return text
-
-
-def matching(pattern: str, expected: str) -> Matching:
-    """Make a validator that requires the whole value of a key to match ``pattern``.
-
-    ``expected`` describes the pattern in the error message.
-    """
-    return Matching(re.compile(pattern), expected)
 
 
 def _legible(text: str) -> str:
@@ -143,13 +135,13 @@ Array = Annotated[tuple[ItemT, ...], FROM_LIST]
 Choices = Annotated[tuple[ItemT, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Identifier = Annotated[
     str,
-    matching(
+    Matching(
         r"[a-z0-9][a-z0-9._-]{0,79}",
         "an id: lower-case letters, digits, dots, hyphens and underscores, at most 80",
     ),
 ]
 TableName = Annotated[
-    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
+    str, Matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
 ]
 Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
 Notes = Annotated[Text, key("Further remarks for readers.")]
@@ -187,17 +179,13 @@ class NamedSpec(Spec):
 SpecT = TypeVar("SpecT", bound=NamedSpec)
 
 
-def keys_of(spec: type[Spec], path: KeyPath = ()) -> frozenset[str]:
-    """The keys that a spec's table at ``path`` may have; empty if the spec has no such table."""
-    return frozenset(ordered_keys_of(spec, path))
-
-
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Positions of array items in ``path`` are ignored. The keys of some tables depend on the value of
-    their key ``name``. ``path`` may state this value, as in ``("training", "optimizer", "adam")``;
-    otherwise, the result has the keys for all values.
+    The result is empty if the spec has no such table. Positions of array items in ``path`` are
+    ignored. The keys of some tables depend on the value of their key ``name``. ``path`` may state
+    this value, as in ``("training", "optimizer", "adam")``; otherwise, the result has the keys for
+    all values.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:

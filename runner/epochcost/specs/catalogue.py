@@ -6,11 +6,10 @@ of that plan.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from epochcost.errors import InputError
@@ -26,27 +25,25 @@ from epochcost.specs.study import Study
 from epochcost.specs.target import Target
 from epochcost.specs.wording import describe, suggest_or_list
 
-KINDS: Mapping[str, type[NamedSpec]] = MappingProxyType(
-    {
-        "hardware": Hardware,
-        "prices": Price,
-        "grids": Grid,
-        "datasets": Dataset,
-        "models": Model,
-        "studies": Study,
-        "targets": Target,
-        "published": Published,
-        "devices": Device,
-        "observations": ObservationTable,
-        "replays": ReplayedJob,
-        "apis": ApiPrice,
-        "api-tables": ApiTable,
-    }
-)
+KINDS: Mapping[str, type[NamedSpec]] = {
+    "hardware": Hardware,
+    "prices": Price,
+    "grids": Grid,
+    "datasets": Dataset,
+    "models": Model,
+    "studies": Study,
+    "targets": Target,
+    "published": Published,
+    "devices": Device,
+    "observations": ObservationTable,
+    "replays": ReplayedJob,
+    "apis": ApiPrice,
+    "api-tables": ApiTable,
+}
 # The singular of each kind, for messages and names of schemas.
-SINGULAR: Mapping[str, str] = MappingProxyType(
-    {kind: "study" if kind == "studies" else kind.removesuffix("s") for kind in KINDS}
-)
+SINGULAR: Mapping[str, str] = {
+    kind: "study" if kind == "studies" else kind.removesuffix("s") for kind in KINDS
+}
 # Kinds that older versions had; their folders are ignored.
 FORMER = ("currencies",)
 # Keys that older versions had, each with its kind and its tables; they are ignored.
@@ -171,13 +168,13 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}
     candidates = tuple(price for price in every if not price.doubt or _plan(price) not in sound)
-    dates: dict[tuple[str, ...], list[Price]] = {}
+    by_plan: dict[tuple[str, ...], list[Price]] = defaultdict(list)
     for price in candidates:
-        dates.setdefault(_plan(price), []).append(price)
+        by_plan[_plan(price)].append(price)
     return tuple(
         price
         for price in candidates
-        if not any(supersedes(newer, price) for newer in dates[_plan(price)])
+        if not any(supersedes(newer, price) for newer in by_plan[_plan(price)])
     )
 
 
@@ -207,9 +204,5 @@ def supersedes(newer: Price, older: Price) -> bool:
         and newer.as_of > older.as_of
         and older.region in {None, newer.region}
         and (older.sku == newer.sku or None in {older.sku, newer.sku})
-        and _months(older) == _months(newer)
+        and older.months == newer.months
     )
-
-
-def _months(price: Price) -> Decimal | None:
-    return price.commitment.term_months if price.commitment else None

@@ -14,7 +14,6 @@ from pydantic import ValidationInfo, field_validator, model_validator
 from epochcost.specs.base import Choices, PositiveInt, Spec, key, optional
 
 PhaseName = Literal["prefill", "decode"]
-Counts = Choices[PositiveInt]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 SCORES = "logits"
 _PARTS = ("key", "value")
@@ -26,11 +25,11 @@ class Generation(Spec):
     The prefill is timed for prompts of each length, and decoding for caches of each length.
     """
 
-    batch_sizes: Counts = key("Sequences in a batch.", [1, 4], default=(1, 4))
-    prompts: Counts = key(
+    batch_sizes: Choices[PositiveInt] = key("Sequences in a batch.", [1, 4], default=(1, 4))
+    prompts: Choices[PositiveInt] = key(
         "Lengths of prompts whose prefill is timed, in tokens.", [256], default=(256, 1024)
     )
-    contexts: Counts = key(
+    contexts: Choices[PositiveInt] = key(
         "Lengths of the cache at which decoding a token is timed, in tokens.",
         [256],
         default=(256, 1024),

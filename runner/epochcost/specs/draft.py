@@ -109,24 +109,26 @@ def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     if isinstance(judged, tuple):
         where = f"new {SINGULAR[kind]}"
         raise InputError("\n".join(f"{where}: {finding}" for finding in judged))
-    schema = (Path(*[".."] * 2) / SCHEMAS / f"{SINGULAR[kind]}.json").as_posix()
     ordered = {key: values[key] for key in ordered_keys_of(KINDS[kind]) if key in values}
+    schema = f"../../{SCHEMAS.as_posix()}/{SINGULAR[kind]}.json"
     return f"#:schema {schema}\n{_toml(kind, ordered)}"
 
 
 def _toml(kind: str, values: Mapping[str, Any]) -> str:
     schema = schema_of(kind)
     tables = {key: value for key, value in values.items() if _is_table(schema, key)}
-    lines = [f"{key} = {_toml_value(value)}" for key, value in values.items() if key not in tables]
+    lines = _toml_lines({key: value for key, value in values.items() if key not in tables})
     for key, value in tables.items():
-        for item in [value] if isinstance(value, Mapping) else value:
-            header = f"[{key}]" if isinstance(value, Mapping) else f"[[{key}]]"
-            lines += [
-                "",
-                header,
-                *(f"{name} = {_toml_value(inner)}" for name, inner in item.items()),
-            ]
+        if isinstance(value, Mapping):
+            lines += ["", f"[{key}]", *_toml_lines(value)]
+        else:
+            for item in value:
+                lines += ["", f"[[{key}]]", *_toml_lines(item)]
     return "\n".join(lines) + "\n"
+
+
+def _toml_lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_toml_value(value)}" for key, value in table.items()]
 
 
 def _is_table(schema: Schema, key: str) -> bool:
@@ -145,8 +147,7 @@ def _toml_value(value: Any) -> str:
         case str():
             return tomlkit.item(value).as_string()
         case Mapping():
-            inner = ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items())
-            return f"{{ {inner} }}"
+            return f"{{ {', '.join(_toml_lines(value))} }}"
         case Sequence():
             return f"[{', '.join(map(_toml_value, value))}]"
     raise TypeError(f"expected a value of TOML, got {type(value).__name__}")
@@ -169,9 +170,9 @@ def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | N
             table[key] = _item(value)
             table[key].trivia.comment_ws = table[key].trivia.comment = ""
     document.pop("valid_until", None)
-    doubts = document.pop("unconfirmed", None)
-    remaining = [name for name in doubts or () if name.partition(".")[0] not in changed]
-    if doubts is not None and remaining:
+    doubts = document.pop("unconfirmed", ())
+    remaining = [name for name in doubts if name.partition(".")[0] not in changed]
+    if remaining:
         document["unconfirmed"] = remaining
     return tomlkit.dumps(document)
 

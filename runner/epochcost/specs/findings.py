@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from epochcost.specs.base import NamedSpec, SpecT, keys_of
+from epochcost.specs.base import NamedSpec, SpecT, ordered_keys_of
 from epochcost.specs.wording import (
     KeyPath,
     closest,
@@ -52,26 +51,22 @@ def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Findi
     intended = {
         _similar_known_key(kind, table, detail)
         for detail in details
-        if _is(detail, "extra_forbidden")
+        if detail["type"] == "extra_forbidden"
     }
     findings = tuple(
         _finding(kind, table, detail)
         for detail in details
-        if not (_is(detail, "missing") and _key_path_in_file(detail, table) in intended)
+        if not (detail["type"] == "missing" and _key_path_in_file(detail, table) in intended)
     )
     rest = Finding((), f"{more:,} more faults: correct the faults above first")
     return (*findings, rest) if more > 0 else findings
-
-
-def _is(detail: ErrorDetails, kind: str) -> bool:
-    return detail["type"] == kind
 
 
 def _similar_known_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
     *around, word = _key_path_in_file(detail, table)
-    near = closest(str(word), keys_of(kind, detail["loc"][:-1]))
+    near = closest(str(word), ordered_keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
 
 
@@ -81,7 +76,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
         case "missing":
             return Finding(key, "required key is missing")
         case "extra_forbidden":
-            choices = keys_of(kind, detail["loc"][:-1])
+            choices = ordered_keys_of(kind, detail["loc"][:-1])
             return Finding(key, f"unknown key{suggest_or_list(str(key[-1]), choices)}")
         case "union_tag_not_found":
             return Finding((*key, "name"), "required key is missing")
@@ -89,7 +84,7 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
             return Finding(*_choice(key, detail))
     demand = _DEMANDS.get(detail["type"], "should be valid").format_map(detail.get("ctx", {}))
     # Messages of our rules about a whole table already name the keys.
-    of_table = _is(detail, "value_error") and isinstance(detail["input"], Mapping)
+    of_table = detail["type"] == "value_error" and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
 
@@ -102,7 +97,7 @@ def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath
         if _holds(value, part):
             path.append(part)
             value = value[part]
-    return (*path, detail["loc"][-1]) if _is(detail, "missing") else tuple(path)
+    return (*path, detail["loc"][-1]) if detail["type"] == "missing" else tuple(path)
 
 
 def _holds(value: Any, part: str | int) -> bool:
@@ -113,7 +108,7 @@ def _holds(value: Any, part: str | int) -> bool:
 
 def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     context, got = detail["ctx"], detail["input"]
-    if _is(detail, "union_tag_invalid"):
+    if detail["type"] == "union_tag_invalid":
         key, got = (*key, "name"), got["name"]
     choices = re.findall(r"'([^']+)'", context.get("expected_tags") or context["expected"])
     demand = f"should be {'one of ' if len(choices) > 1 else ''}{join_choices(choices)}"
@@ -122,26 +117,24 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
 
 
 # The demand in our message for each type of error from pydantic.
-_DEMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "string_type": "should be a text in quotes",
-        "int_type": "should be a whole number",
-        "int_parsing_size": "should be a smaller number",
-        "is_instance_of": "should be a number",  # only Decimal is required as a class
-        "finite_number": "should be a finite number",
-        "bool_type": "should be true or false",
-        "date_type": "should be a date without quotes, such as 2016-11-01",
-        "tuple_type": "should be an array in square brackets",
-        "dict_type": "should be a table",
-        "model_type": "should be a table",
-        "model_attributes_type": "should be a table",
-        "greater_than": "should be greater than {gt}",
-        "greater_than_equal": "should be at least {ge}",
-        "less_than": "should be less than {lt}",
-        "less_than_equal": "should be at most {le}",
-        "string_too_short": "should have at least {min_length} characters",
-        "string_too_long": "should have at most {max_length} characters",
-        "too_short": "should have at least {min_length} item",
-        "value_error": "{error}",
-    }
-)
+_DEMANDS: Mapping[str, str] = {
+    "string_type": "should be a text in quotes",
+    "int_type": "should be a whole number",
+    "int_parsing_size": "should be a smaller number",
+    "is_instance_of": "should be a number",  # only Decimal is required as a class
+    "finite_number": "should be a finite number",
+    "bool_type": "should be true or false",
+    "date_type": "should be a date without quotes, such as 2016-11-01",
+    "tuple_type": "should be an array in square brackets",
+    "dict_type": "should be a table",
+    "model_type": "should be a table",
+    "model_attributes_type": "should be a table",
+    "greater_than": "should be greater than {gt}",
+    "greater_than_equal": "should be at least {ge}",
+    "less_than": "should be less than {lt}",
+    "less_than_equal": "should be at most {le}",
+    "string_too_short": "should have at least {min_length} characters",
+    "string_too_long": "should have at most {max_length} characters",
+    "too_short": "should have at least {min_length} item",
+    "value_error": "{error}",
+}

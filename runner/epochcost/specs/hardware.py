@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import model_validator
@@ -17,6 +16,7 @@ from pydantic import model_validator
 from epochcost.specs.base import (
     DISTINCT,
     Array,
+    Matching,
     NamedSpec,
     Notes,
     Positive,
@@ -26,7 +26,6 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     key,
-    matching,
     optional,
 )
 from epochcost.specs.findings import Finding
@@ -34,7 +33,7 @@ from epochcost.specs.wording import describe, suggestion
 
 # A text, since 8.10 and 8.1 would be the same number.
 Capability = Annotated[
-    str, matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
+    str, Matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
 ]
 
 
@@ -44,7 +43,7 @@ _LISTED = """
     Kepler=3.7 Maxwell=5.2 Pascal=6.1 Volta=7.0 Turing=7.5 Ampere=8.6 Ada=8.9 Hopper=9.0
     Blackwell=12.0
     """
-_CAPABILITIES = MappingProxyType(dict(pair.split("=") for pair in _LISTED.split()))
+_CAPABILITIES = dict(pair.split("=") for pair in _LISTED.split())
 # Largest deviation of an accelerator's number from its device: drivers state up to 8 % less memory.
 _MOST_DEVIATION = Decimal("0.1")
 # NVIDIA's modules of a GPU and an Arm CPU.

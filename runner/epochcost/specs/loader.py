@@ -134,7 +134,7 @@ class CheckReport:
 
     files: tuple[Path, ...]
     faults: tuple[Fault, ...]
-    doubts: tuple[Fault, ...] = ()
+    doubts: tuple[Fault, ...]
 
 
 class _Loaded(NamedTuple):
@@ -200,13 +200,12 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
     faults = [item for item in walked if isinstance(item, Fault)]
     unseen = {fault.path.name for fault in faults if fault.path.parent == specs_folder}
     documents: list[Document] = []
-    unreadable: list[Fault] = []
     for file in files:
         try:
             documents.append(read(file.kind, file.path, specs_folder))
         except SpecError as error:
             unseen.add(file.kind)
-            unreadable.extend(error.faults)
+            faults.extend(error.faults)
     context = neighbours(documents, _graphs_beside(specs_folder), unseen, judge_graph)
     specs = []
     for document in documents:
@@ -219,15 +218,11 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
         for document, spec in specs
         if isinstance(spec, ApiPrice)
     }
+    model_ids = None if "models" in unseen else context.documents["models"]
     for document, spec in specs:
         if isinstance(spec, ApiTable):
-            path = document.path.with_name(spec.table)
-            faults.extend(
-                _add_table_rows(
-                    path, apis, None if "models" in unseen else context.documents["models"]
-                )
-            )
-    return _with_doubts_marked(files, specs, tuple(apis.values()), (*faults, *unreadable))
+            faults.extend(_add_table_rows(document.path.with_name(spec.table), apis, model_ids))
+    return _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
 
 
 def _with_doubts_marked(

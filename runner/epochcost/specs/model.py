@@ -14,6 +14,7 @@ from epochcost.specs.base import (
     Bounded,
     Choices,
     Identifier,
+    Matching,
     NamedSpec,
     NonNegative,
     Notes,
@@ -25,18 +26,16 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
-    matching,
     optional,
 )
 from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
 from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer, Schedule
 
-BatchSizes = Choices[PositiveInt]
 # Names of parameters; they may contain wildcards, such as "bert.encoder.*".
 Patterns = Annotated[Array[Text], DISTINCT]
 GraphFile = Annotated[
     str,
-    matching(
+    Matching(
         r"[A-Za-z0-9][A-Za-z0-9._-]*\.onnx",
         "the name of an .onnx file in the folder models/, without a path",
     ),
@@ -110,7 +109,7 @@ class Training(LossTerm):
     clip_norm: Positive | None = optional(
         "Largest norm of all gradients together; larger gradients are scaled down.", 1
     )
-    batch_sizes: BatchSizes = key(
+    batch_sizes: Choices[PositiveInt] = key(
         "Batch sizes in examples per step; first the size in the source.", [128]
     )
     examples_per_epoch: PositiveInt = key(
@@ -131,7 +130,7 @@ class Training(LossTerm):
 class Inference(Spec):
     """Batch sizes and latency bound for inference with the model."""
 
-    batch_sizes: BatchSizes = key("Examples in a run of the model.", [1])
+    batch_sizes: Choices[PositiveInt] = key("Examples in a run of the model.", [1])
     server_latency_ms: Positive | None = optional(
         "Latency bound in MLPerf Inference's scenario server, in milliseconds.", 15
     )

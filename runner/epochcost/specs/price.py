@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
@@ -32,8 +31,8 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
-    keys_of,
     optional,
+    ordered_keys_of,
 )
 from epochcost.specs.findings import validate
 from epochcost.specs.reference_data import Currency
@@ -84,27 +83,23 @@ class PlanKind:
 
 
 # To add a kind of plan, add it here and to `Plan`.
-PLAN_KINDS: Mapping[Plan, PlanKind] = MappingProxyType(
-    {
-        "on-demand": PlanKind("on-demand", usual=True),
-        "spot": PlanKind("spot", interruptible=True),
-        "reserved": PlanKind("committed", table="commitment"),
-        "committed-use": PlanKind("committed", table="commitment"),
-        "savings-plan": PlanKind("committed", table="commitment"),
-        "managed": PlanKind("managed"),
-        "marketplace": PlanKind("marketplace"),
-        "owned": PlanKind("owned", table="owned", usual=True),
-    }
-)
+PLAN_KINDS: Mapping[Plan, PlanKind] = {
+    "on-demand": PlanKind("on-demand", usual=True),
+    "spot": PlanKind("spot", interruptible=True),
+    "reserved": PlanKind("committed", table="commitment"),
+    "committed-use": PlanKind("committed", table="commitment"),
+    "savings-plan": PlanKind("committed", table="commitment"),
+    "managed": PlanKind("managed"),
+    "marketplace": PlanKind("marketplace"),
+    "owned": PlanKind("owned", table="owned", usual=True),
+}
 # Titles of the groups that a reader may choose; other groups only appear among all list prices.
-PLAN_GROUPS: Mapping[str, str] = MappingProxyType(
-    {
-        "on-demand": "list, on demand",
-        "spot": "list, spot",
-        "committed": "list, reserved",
-        "owned": "owned machines",
-    }
-)
+PLAN_GROUPS: Mapping[str, str] = {
+    "on-demand": "list, on demand",
+    "spot": "list, spot",
+    "committed": "list, reserved",
+    "owned": "owned machines",
+}
 # Key paths are written as in messages: owned.utilisation, components[0].amount.
 _PATH = re.compile(r"[a-z_]+(\[[0-9]{1,4}\])?(\.[a-z_]+(\[[0-9]{1,4}\])?)*")
 _STEP = re.compile(r"[a-z_]+|[0-9]+")
@@ -277,10 +272,14 @@ class Price(PricedSpec):
         return self.kind.interruptible and self.interruptions is None
 
     @property
+    def months(self) -> Decimal:
+        """The length of the commitment in months; 0 for plans without a commitment."""
+        return self.commitment.term_months if self.commitment else Decimal(0)
+
+    @property
     def plan_words(self) -> str:
         """The name of the plan for readers; for a commitment, with its length."""
-        terms = self.commitment
-        return f"{self.plan}, {terms.term_months} months" if terms else self.plan
+        return f"{self.plan}, {self.months} months" if self.commitment else self.plan
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
@@ -346,7 +345,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return Decimal(value)
     *around, last = [step for step in path if isinstance(step, str)]
-    choices = keys_of(Price, tuple(around))
+    choices = ordered_keys_of(Price, tuple(around))
     got = describe(".".join((*around, last)))
     if last not in choices:
         raise ValueError(f"should be a key of this spec, got {got}{suggest_or_list(last, choices)}")
@@ -378,10 +377,9 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
         inner = inner[step]
     inner[keys[-1]] = value
     judged = validate(Price, table)
-    if isinstance(judged, Price):
-        return judged
-    assert isinstance(judged, tuple), "a judged price is a price or findings"
-    raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
+    if isinstance(judged, tuple):
+        raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
+    return judged
 
 
 def _table_for_path(price: Price, path: KeyPath) -> dict[str, Any]:

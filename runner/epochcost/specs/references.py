@@ -7,13 +7,12 @@ together. The checks skip values of a wrong type, which ``findings`` reports.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from epochcost.specs.base import keys_of
+from epochcost.specs.base import ordered_keys_of
 from epochcost.specs.catalogue import KINDS
 from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
@@ -56,13 +55,11 @@ _REFERENCES = (
 
 
 # Keys that name a file in the spec's folder.
-_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "api-tables": ("table",),
-        "observations": ("table", "profiles", "decoders", "machines"),
-        "replays": ("trace",),
-    }
-)
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "api-tables": ("table",),
+    "observations": ("table", "profiles", "decoders", "machines"),
+    "replays": ("trace",),
+}
 # Checks an ONNX file, and the model's table that names it if there is one; None if it is sound.
 JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 
@@ -77,26 +74,26 @@ class Neighbours(NamedTuple):
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
     graphs: Path | None
-    unseen: frozenset[str] = frozenset()
-    judge: JudgeGraph | None = None
+    unseen: Collection[str]
+    judge: JudgeGraph | None
 
     def table(self, kind: str, identifier: Any) -> Mapping[str, Any]:
         """The parsed table of the spec with the id ``identifier``; empty if the id is unknown."""
         documents = self.documents[kind].get(identifier) if isinstance(identifier, str) else None
-        return documents[0].table if documents else MappingProxyType({})
+        return documents[0].table if documents else {}
 
 
 def neighbours(
     documents: Iterable[Document],
     graphs: Path | None,
-    unseen: Iterable[str] = (),
-    judge: JudgeGraph | None = None,
+    unseen: Collection[str],
+    judge: JudgeGraph | None,
 ) -> Neighbours:
     """Arrange parsed files by kind and id."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
-    return Neighbours(by_kind, graphs, frozenset(unseen), judge)
+    return Neighbours(by_kind, graphs, unseen, judge)
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
@@ -144,7 +141,7 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
         if not isinstance(value, str):
             continue
         *around, last = value.split(".")
-        choices = keys_of(KINDS[document.kind], tuple(around))
+        choices = ordered_keys_of(KINDS[document.kind], tuple(around))
         if last not in choices:
             demand = "should be a key of this spec, such as source or training.epochs"
             yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(last, choices)}")

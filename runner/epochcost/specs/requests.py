@@ -14,11 +14,11 @@ from epochcost.specs.base import (
     RELEASE,
     Array,
     Choices,
+    Matching,
     PositiveInt,
     Source,
     Spec,
     key,
-    matching,
     optional,
 )
 
@@ -26,11 +26,8 @@ ENGINE = "onnxruntime-genai"
 # The time between two tokens can only be measured with at least two tokens.
 _SHORTEST_ANSWER = 2
 EngineName = Annotated[
-    str, matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
+    str, Matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
 ]
-Tokens = Choices[PositiveInt]
-Counts = Array[PositiveInt]
-Percents = Choices[Annotated[int, Field(ge=1, le=100)]]
 
 
 class Lengths(Spec):
@@ -40,10 +37,10 @@ class Lengths(Spec):
     becomes ``most``.
     """
 
-    tokens: Tokens | None = optional(
+    tokens: Choices[PositiveInt] | None = optional(
         "Possible lengths, in tokens; with a single length, all texts are equally long.", [64, 256]
     )
-    counts: Counts | None = optional(
+    counts: Array[PositiveInt] | None = optional(
         "How often each length occurs; equally often by default.", [3, 1]
     )
     source: Source | None = optional("Source of the counts, with their licence.", "assumed")
@@ -98,7 +95,7 @@ class Requests(Spec):
     percentile: Literal[50, 90, 99] = key(
         "Percent of the requests that must keep both bounds.", default=90
     )
-    load_percents: Percents = key(
+    load_percents: Choices[Annotated[int, Field(ge=1, le=100)]] = key(
         "Rates to measure, as percents of the highest rate that keeps the bounds.",
         [50, 100],
         default=(20, 40, 60, 80, 100),

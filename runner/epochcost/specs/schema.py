@@ -200,7 +200,7 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 def _variant_suffix(table: Schema) -> str:
     """The end of a table's header with the allowed values of its key ``name``; may be empty."""
     names = table["properties"].get("name", {}).get("enum", ())
-    return f" named {_choices(names, 'or')}" if names else ""
+    return f" named {_choices(names)}" if names else ""
 
 
 def _keys(table: Schema) -> Iterator[str]:
@@ -229,7 +229,7 @@ def _kind_of_value(value: Schema) -> str:
     if "oneOf" in value:
         return " or ".join(dict.fromkeys(map(_kind_of_value, value["oneOf"])))
     if "enum" in value:
-        return _choices(value["enum"], "or")
+        return _choices(value["enum"])
     if value["type"] == "array":
         return f"array of {_plural_type_name(_kind_of_value(value['items']))}"
     if value.get("format") == "date":
@@ -243,8 +243,8 @@ def _plural_type_name(kind: str) -> str:
 
 
 def _range(value: Schema) -> str:
-    bounds = [
-        f"{word} {value[key]:,}"
+    return "".join(
+        f" {word} {value[key]:,}"
         for key, word in (
             ("minimum", "from"),
             ("exclusiveMinimum", "above"),
@@ -252,13 +252,12 @@ def _range(value: Schema) -> str:
             ("exclusiveMaximum", "below"),
         )
         if key in value and abs(value[key]) < LARGEST
-    ]
-    return "".join(f" {word}" for word in bounds)
+    )
 
 
-def _choices(names: Sequence[str], word: str) -> str:
+def _choices(names: Sequence[str]) -> str:
     quoted = [f"`{_toml(name)}`" for name in names]
-    return f" {word} ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
 
 
 def _escaped(cell: str) -> str:

@@ -15,13 +15,13 @@ from epochcost.specs.base import (
     NonNegative,
     Notes,
     Positive,
+    PositiveInt,
     Spec,
     Text,
     key,
     optional,
 )
 from epochcost.specs.decoder import Generation
-from epochcost.specs.model import BatchSizes
 from epochcost.specs.reference_data import Currency
 from epochcost.specs.requests import Requests
 from epochcost.specs.wording import describe, suggest_or_list
@@ -73,7 +73,6 @@ Mode = Literal["training", "inference"]
 Provider = Literal["cpu", "cuda"]
 # "batch": full batches one after the other; the others are scenarios of MLPerf Inference.
 Scenario = Literal["batch", "offline", "server"]
-Scenarios = Choices[Scenario]
 MOST_BATCH = 65_536
 # With more rounds, each round would consist mostly of warm-up.
 MOST_ROUNDS = 100
@@ -82,14 +81,11 @@ MOST_ROUNDS = 100
 # have 4 bits.
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "int4"]
 MOST_CPUS = 4096
-CpuCount = Annotated[int, Field(ge=1, le=MOST_CPUS)]
 # "auto": increasing batch sizes, from the model's smallest upward.
 AskedBatchSizes = Annotated[
-    Annotated[BatchSizes, Tag("listed")] | Annotated[Literal["auto"], Tag("auto")],
+    Annotated[Choices[PositiveInt], Tag("listed")] | Annotated[Literal["auto"], Tag("auto")],
     Discriminator(lambda value: "auto" if isinstance(value, str) else "listed"),
 ]
-Modes = Choices[Mode]
-Providers = Choices[Provider]
 
 
 class Sampling(Spec):
@@ -166,12 +162,12 @@ class Study(NamedSpec):
         ["local"],
         default=(AT_HAND,),
     )
-    modes: Modes = key(
+    modes: Choices[Mode] = key(
         "Whether models are trained, served, or both.",
         ["training"],
         default=("training", "inference"),
     )
-    providers: Providers = key(
+    providers: Choices[Provider] = key(
         "ONNX Runtime's execution providers; those that a machine lacks are left out.",
         ["cpu"],
         default=("cpu", "cuda"),
@@ -184,7 +180,7 @@ class Study(NamedSpec):
         'Batch sizes of inference, or "auto" to find the largest that fits in memory; by default, '
         "the sizes in the model's spec."
     )
-    scenarios: Scenarios = key(
+    scenarios: Choices[Scenario] = key(
         "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios.",
         ["server"],
         default=("batch",),
@@ -200,7 +196,7 @@ class Study(NamedSpec):
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0
     )
-    vcpus: Choices[CpuCount] | None = optional(
+    vcpus: Choices[Annotated[int, Field(ge=1, le=MOST_CPUS)]] | None = optional(
         "Numbers of CPUs to which trials are pinned, to emulate smaller machines.", [2]
     )
     precisions: Choices[Precision] = key(

@@ -13,7 +13,6 @@ from epochcost.specs.study import Provider
 # Excludes texts that ssh would read as an option, or rsync as a path.
 HOST = r"^[^-\s:][^\s:]*$"
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
-SbatchOption = Annotated[str, Field(pattern="^--[a-z]")]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
 
@@ -38,7 +37,7 @@ class Slurm(Spec):
         "alice@login",
         pattern=HOST,
     )
-    options: Array[SbatchOption] = key(
+    options: Array[Annotated[str, Field(pattern="^--[a-z]")]] = key(
         "Options of `sbatch` that choose the nodes.",
         ["--partition=gpu", "--constraint=a100", "--gres=gpu:1", "--account=lab"],
         default=(),
@@ -57,13 +56,10 @@ class Sky(Spec):
     accelerators: Text | None = optional("SkyPilot's name for the accelerators.", "L4:1")
 
 
-EngineTable = Annotated[Ssh | Slurm | Sky, Field(discriminator="name")]
-
-
 class Target(NamedSpec):
     """A machine on which `epochcost launch` runs the trials and batch sweeps of a study."""
 
-    engine: EngineTable = key("How to reach the machine.")
+    engine: Ssh | Slurm | Sky = key("How to reach the machine.", discriminator="name")
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     price: Identifier = key(
         "The price plan of the machine, by id; with a spot plan, a spot machine is rented.",

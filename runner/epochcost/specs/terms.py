@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -68,14 +67,12 @@ BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]
 #   preemptible too (itpro.com, itnews.com.au; cloud.google.com/compute/vm-instance-pricing).
 # - ten-minutes: GCE until 2017-09-25, ten minutes at least and then whole minutes (Google Compute
 #   Engine pricing as archived on 2015-03-25; cloudmaven.github.io).
-BILLING_RULES: Mapping[BillingName, Billing] = MappingProxyType(
-    {
-        "prorated": Billing(increment_seconds=Decimal(0)),
-        "per-second": Billing(increment_seconds=Decimal(1), minimum_seconds=Decimal(60)),
-        "whole-hour": Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600)),
-        "ten-minutes": Billing(increment_seconds=Decimal(60), minimum_seconds=Decimal(600)),
-    }
-)
+BILLING_RULES: Mapping[BillingName, Billing] = {
+    "prorated": Billing(increment_seconds=Decimal(0)),
+    "per-second": Billing(increment_seconds=Decimal(1), minimum_seconds=Decimal(60)),
+    "whole-hour": Billing(increment_seconds=Decimal(3600), minimum_seconds=Decimal(3600)),
+    "ten-minutes": Billing(increment_seconds=Decimal(60), minimum_seconds=Decimal(600)),
+}
 
 
 def _name_or_table(value: Any) -> str:
@@ -100,9 +97,9 @@ SustainedUseName = Literal["gce-n1"]
 # the hourly price applies to an equal part of a month's hours, the first part first.
 # - gce-n1: all N1 machines and the GPUs attached to them, on demand
 #   (cloud.google.com/compute/docs/sustained-use-discounts: a quarter of the month each).
-SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = MappingProxyType(
-    {"gce-n1": (Decimal(1), Decimal("0.8"), Decimal("0.6"), Decimal("0.4"))}
-)
+SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = {
+    "gce-n1": (Decimal(1), Decimal("0.8"), Decimal("0.6"), Decimal("0.4"))
+}
 
 
 class Owned(Spec):

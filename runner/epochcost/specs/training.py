@@ -133,10 +133,10 @@ class Target(Spec):
     classes: Annotated[int, Field(ge=2, le=10**7)] | None = optional(
         "Number of classes; class indices go from 0 to below this number.", 10
     )
-    ignored_share: Annotated[Share, Field(lt=1)] = key(
+    ignored_share: Below1 = key(
         "Share of positions without a class, which the loss ignores.", 0.85, default=Decimal(0)
     )
-    label_smoothing: Annotated[Share, Field(lt=1)] = key(
+    label_smoothing: Below1 = key(
         "Share of the target that is spread evenly over the classes.", 0.1, default=Decimal(0)
     )
     low: Bounded | None = optional("Lower end of the target numbers, included.", 0)

@@ -88,8 +88,8 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
         return by_folded[_MEANT[folded]]
     cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
     near = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=cutoff)
-    if not near and len(_BETWEEN.sub("", folded)) >= _LEAST_PART:
-        part = _BETWEEN.sub("", folded)
+    part = _BETWEEN.sub("", folded)
+    if not near and len(part) >= _LEAST_PART:
         near = sorted((choice for choice in by_folded if part in _BETWEEN.sub("", choice)), key=len)
     return by_folded[near[0]] if near else None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,15 +18,6 @@ from epochcost.predict.decoders.chips import (
     processor_of,
 )
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
-
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 def test_every_device_has_rates(catalogue: Catalogue) -> None:

@@ -22,16 +22,8 @@ from epochcost.predict.decoders.rows import (
 from epochcost.predict.decoders.training_rows import training_rows
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device
-from epochcost.specs.loader import load_catalogue
 
-ROOT = Path(__file__).parents[3]
 IMPLAUSIBLE = Path(__file__).with_name("implausible.csv")
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -56,12 +56,6 @@ Llama-3.1-8B-Instruct,l4,1,output throughput,231,tokens/s,1024,256,16,online ser
 
 
 @pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
-
-
-@pytest.fixture(scope="module")
 def names(catalogue: Catalogue) -> Names:
     """The names of models and chips in the project's rows."""
     return names_of(catalogue)

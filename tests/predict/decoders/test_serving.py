@@ -16,15 +16,6 @@ from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import ServingQuestion, TokenRow, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
-
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def catalogue() -> Catalogue:
-    """The project's catalogue."""
-    return load_catalogue(ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
     """Implausible training measurements with the reasons, by index in ``rows``."""
     doubts = {}
     for at, row in enumerate(rows):
-        if row.device is None or row.tokens_per_second is None:
+        if row.device is None:
             continue
         operations = _WITH_INPUTS if "lora" in row.method else _WITH_WEIGHTS
         needed = operations * row.form.active_parameters * row.tokens_per_second

@@ -141,8 +141,8 @@ class TrainingQuestion:
 class TrainingForecaster:
     """Forecast the seconds per token of trainings from the published trainings in ``rows``.
 
-    Implausible rows are ignored, and so are rows without a speed, a sequence length or a known
-    device, and all rows of NeuronX. Raises InputError if no row is left.
+    Implausible rows are ignored, and so are rows without a sequence length or a known device, and
+    all rows of NeuronX. Raises InputError if no row is left.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -152,7 +152,7 @@ class TrainingForecaster:
             raise InputError("expected published trainings in specs/observations, found none")
         self._questions = [question_of(row) for row in learnt]
         self._law = Law(self._questions)
-        self._observed = -np.log([row.tokens_per_second or 1.0 for row in learnt])
+        self._observed = -np.log([row.tokens_per_second for row in learnt])
 
     @cached_property
     def efficiencies(self) -> Efficiencies:
@@ -275,8 +275,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 def learnable(row: TrainingRow) -> bool:
     """Whether a published row has every number that the law needs; false for NeuronX's rows."""
     # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
-    described = row.sequence and row.device and "NeuronX" not in row.line.cells["software"]
-    return bool(row.tokens_per_second and described)
+    return bool(row.sequence and row.device) and "NeuronX" not in row.line.cells["software"]
 
 
 def question_of(row: TrainingRow) -> TrainingQuestion:
@@ -315,7 +314,7 @@ def _recomputed(row: TrainingRow, family: str, settings: str) -> float:
         return _PART_OF_PASS
     # Defaults of these families; rows of others have to state it.
     usual = family in {"DeepSpeed", "XTuner", "VectorLM"} or row.method == "qlora"
-    return float(usual or bool(row.checkpointing))
+    return float(usual or row.checkpointing)
 
 
 # Traits of trainings; rows with equal traits depart from the law alike.

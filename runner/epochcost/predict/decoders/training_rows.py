@@ -1,4 +1,4 @@
-"""Read published trainings of language models: tokens a second and peak memory."""
+"""Read published trainings of language models: tokens a second."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ _METHODS: tuple[tuple[str, Method], ...] = (
 )
 _ITERATION = re.compile(r"one iteration is (\d+) micro batches of (\d+) sequence")
 _CHECKPOINTING = re.compile(r"checkpointing|full ac|sac\b")
-_BYTES = {"GB": 1e9, "GiB": 2.0**30}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A published training of a language model, with its speed or its peak memory.
+    """A published training of a language model, with its speed.
 
-    ``tokens_per_second`` is the speed of all devices together, ``memory_bytes`` the peak memory of
-    a device. ``sequence`` is a length in tokens, 0 if unknown. ``batch`` is a number of sequences
-    as the source states it: on a device (Unsloth, say) or in a step on all devices.
-    ``checkpointing`` is True if the row's task states that the backward pass recomputes
-    activations, else None. ``settings`` is the row's task and note.
+    ``tokens_per_second`` is the speed of all devices together. ``sequence`` is a length in tokens,
+    0 if unknown. ``batch`` is a number of sequences as the source states it: on a device (Unsloth,
+    say) or in a step on all devices. ``checkpointing`` is whether the row's task states that the
+    backward pass recomputes activations. ``settings`` is the row's task and note.
     """
 
     line: Line
@@ -44,9 +42,8 @@ class TrainingRow:
     count: int
     sequence: int
     batch: float | None
-    checkpointing: bool | None
-    tokens_per_second: float | None
-    memory_bytes: float | None
+    checkpointing: bool
+    tokens_per_second: float
     settings: str
 
 
@@ -56,15 +53,15 @@ def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
 
 
 def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
-    """Yield a row for each line about a known model's training that states a speed or memory."""
+    """Yield a row for each line about a known model's training that states a speed."""
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
             continue
         task = line.cells["task"].casefold()
         method = next((name for pattern, name in _METHODS if re.search(pattern, task)), None)
-        tokens, memory = _tokens_per_second(line), _peak_bytes_per_device(line)
-        if method is not None and (tokens or memory):
-            yield _row(line, line.form, method, (tokens, memory))
+        tokens_per_second = _tokens_per_second(line)
+        if method is not None and tokens_per_second:
+            yield _row(line, line.form, method, tokens_per_second)
 
 
 def _tokens_per_second(line: Line) -> float | None:
@@ -79,17 +76,7 @@ def _tokens_per_second(line: Line) -> float | None:
     return None
 
 
-def _peak_bytes_per_device(line: Line) -> float | None:
-    cells = line.cells
-    if "memory" not in cells["metric"] or cells["unit"] not in _BYTES:
-        return None
-    devices = line.count_of("count", 1) if "all GPUs" in cells["metric"] else 1
-    return positive_number("value", cells["value"]) * _BYTES[cells["unit"]] / devices
-
-
-def _row(
-    line: Line, form: DecoderForm, method: Method, figures: tuple[float | None, float | None]
-) -> TrainingRow:
+def _row(line: Line, form: DecoderForm, method: Method, tokens_per_second: float) -> TrainingRow:
     cells, device = line.cells, line.device
     precision = precision_of(cells["precision"])
     quantised = method == "lora" and precision in {"int4", "fp4"}
@@ -102,8 +89,7 @@ def _row(
         count=line.count_of("count", 1),
         sequence=line.count_of("sequence_or_image", 0),
         batch=positive_number("batch", cells["batch"]) if cells["batch"] else None,
-        checkpointing=bool(_CHECKPOINTING.search(cells["task"].casefold())) or None,
-        tokens_per_second=figures[0],
-        memory_bytes=figures[1],
+        checkpointing=bool(_CHECKPOINTING.search(cells["task"].casefold())),
+        tokens_per_second=tokens_per_second,
         settings=f"{cells['task']}; {cells['note']}",
     )

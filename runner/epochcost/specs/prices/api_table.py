@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import tomli
@@ -196,7 +195,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
     writer = csv.DictWriter(text, header, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return Renewal(text.getvalue(), tuple(changed), tuple(gone), MappingProxyType(doubted))
+    return Renewal(text.getvalue(), tuple(changed), tuple(gone), doubted)
 
 
 def _renewal_doubts(

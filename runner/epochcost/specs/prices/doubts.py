@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
-from types import MappingProxyType
 
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
@@ -34,14 +33,12 @@ FEWEST_OTHERS = 3
 # Smallest and largest share of the on-demand price. Seen so far with a commitment: 0.35 to 0.63. On
 # spot: 0.21 to 0.6 in us-central1, and down to 0.09 in Google's other regions.
 _COMMITTED = Decimal("0.25"), Decimal(1)
-PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = MappingProxyType(
-    {
-        "spot": (Decimal("0.08"), Decimal(1)),
-        "reserved": _COMMITTED,
-        "committed-use": _COMMITTED,
-        "savings-plan": _COMMITTED,
-    }
-)
+PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = {
+    "spot": (Decimal("0.08"), Decimal(1)),
+    "reserved": _COMMITTED,
+    "committed-use": _COMMITTED,
+    "savings-plan": _COMMITTED,
+}
 _SHORT = Context(prec=4)
 
 
@@ -100,9 +97,7 @@ class _HourlyRent:
     @cached_property
     def terms(self) -> tuple[str, str, Decimal]:
         """Plan, currency and months of commitment, which must be equal in comparable prices."""
-        commitment = self.price.commitment
-        months = commitment.term_months if commitment else Decimal(0)
-        return self.price.plan, self.price.currency, months
+        return self.price.plan, self.price.currency, self.price.months
 
 
 def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:

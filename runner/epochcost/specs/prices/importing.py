@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import tomli
@@ -34,15 +33,13 @@ from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import FRESH
 
 # Full names of providers in specs, by their names in tables.
-PROVIDERS: Mapping[str, str] = MappingProxyType(
-    {
-        "aws": "AWS EC2",
-        "gcp": "Google Compute Engine",
-        "azure": "Azure",
-        "lambda": "Lambda",
-        "runpod": "RunPod",
-    }
-)
+PROVIDERS: Mapping[str, str] = {
+    "aws": "AWS EC2",
+    "gcp": "Google Compute Engine",
+    "azure": "Azure",
+    "lambda": "Lambda",
+    "runpod": "RunPod",
+}
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _Values = dict[str, str | int | Decimal | dt.date | None]
@@ -55,7 +52,7 @@ _TERMS_OF_A_PLAN = (
 # A spot machine is free if the provider takes it back within these seconds of its start
 # (docs.aws.amazon.com, EC2 User Guide, "Billing for interrupted Spot Instances": no charge in the
 # first hour, Windows and Linux).
-_FREE_IF_TAKEN_BACK = MappingProxyType({"AWS EC2": 3600})
+_FREE_IF_TAKEN_BACK = {"AWS EC2": 3600}
 # With a day after it, an id has at most 80 letters.
 _LONGEST_STEM = 69
 _CURRENCY = "USD"
@@ -133,9 +130,8 @@ class _RowMatcher:
         self._prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
         provider = _provider_name_in_specs(request.provider, catalogue)
         for price in catalogue.prices.values():
-            months = int(price.commitment.term_months) if price.commitment else 0
             if not price.assumed:
-                self._prices[price.hardware, price.plan, months].append(price)
+                self._prices[price.hardware, price.plan, int(price.months)].append(price)
             if price.sku and price.provider == provider:
                 self._ids[_normalized_type_name(price.sku)].add(price.hardware)
         for machine in catalogue.hardware.values():
@@ -250,7 +246,7 @@ def sort_rows(
     if not prices and not faults:
         raise InputError(_nothing(unmatched))
     sound = tuple(prices[key] for key in sorted(prices) if key not in contradicted)
-    return ImportResult(sound, MappingProxyType(unmatched), tuple(faults))
+    return ImportResult(sound, unmatched, tuple(faults))
 
 
 def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
@@ -343,9 +339,10 @@ def new_specs(
 
 def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
     """Whether the stored price is dated before the table, and more than ``FRESH`` ago."""
-    stored = catalogue.prices.get(price.previous_id or "")
-    old = stored is not None and request.today - stored.as_of > FRESH
-    return old and stored is not None and stored.as_of < request.as_of
+    if price.previous_id is None:
+        return False
+    day = catalogue.prices[price.previous_id].as_of
+    return day < request.as_of and request.today - day > FRESH
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from epochcost.errors import Fault, InputError
@@ -25,14 +24,12 @@ from epochcost.specs.wording import describe, join_choices, printable
 ListedPlan = Literal["on-demand", "spot", "committed-use"]
 _DEMANDED = ("InstanceType", "Price")
 # Columns with a price per hour; each has a plan and a term in months.
-_PLANS: Mapping[str, tuple[ListedPlan, int]] = MappingProxyType(
-    {
-        "Price": ("on-demand", 0),
-        "SpotPrice": ("spot", 0),
-        "CommittedPrice1y": ("committed-use", 12),
-        "CommittedPrice3y": ("committed-use", 36),
-    }
-)
+_PLANS: Mapping[str, tuple[ListedPlan, int]] = {
+    "Price": ("on-demand", 0),
+    "SpotPrice": ("spot", 0),
+    "CommittedPrice1y": ("committed-use", 12),
+    "CommittedPrice3y": ("committed-use", 36),
+}
 AMOUNT = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?")
 # Tables that programs write have binary fractions (0.38000000000000006); price lists print at most
 # this number of digits.

@@ -13,21 +13,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.errors import InputError
+from epochcost.specs.base import LARGEST
 from epochcost.specs.document import display_path
 from epochcost.specs.prices.tables import csv_rows
 from epochcost.specs.wording import describe, join_choices
 
 Floats = NDArray[np.float64]
 _LONGEST_GAP_HOURS = 7 * 24
-_AVAILABLE: Mapping[str, bool] = MappingProxyType({"": True, "1": True, "0": False})
-# The largest amount that a spec may have.
-_LARGEST = 1e15
+_AVAILABLE: Mapping[str, bool] = {"": True, "1": True, "0": False}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,22 +49,15 @@ class Trace:
     end: float
 
     @property
-    def repeated(self) -> tuple[tuple[str, str], ...]:
-        """Each zone that repeats the rows of an earlier zone, paired with the first such zone."""
-        first: dict[bytes, str] = {}
-        rows = {
-            zone: trace.times.tobytes() + trace.prices.tobytes()
-            for zone, trace in self.zones.items()
-        }
-        pairs = ((zone, first.setdefault(rows[zone], zone)) for zone in self.zones)
-        return tuple(pair for pair in pairs if pair[0] != pair[1])
-
-    @property
     def doubt(self) -> str:
         """The zones that repeat another zone's rows, which is implausible; empty if none does."""
-        return "; ".join(
-            f"zone {zone} has the rows of zone {other}" for zone, other in self.repeated
-        )
+        zones: dict[bytes, str] = {}
+        repeats = []
+        for zone, trace in self.zones.items():
+            first = zones.setdefault(trace.times.tobytes() + trace.prices.tobytes(), zone)
+            if first != zone:
+                repeats.append(f"zone {zone} has the rows of zone {first}")
+        return "; ".join(repeats)
 
     @property
     def window(self) -> str:
@@ -101,7 +92,7 @@ def read_trace(path: Path) -> Trace:
     start, end = rows[0].time.timestamp(), rows[-1].time.timestamp()
     for zone, trace in traces.items():
         _require_no_gap(trace, end, f"{source}: {zone}")
-    return Trace(MappingProxyType(traces), rows[0].currency, start, end)
+    return Trace(traces, rows[0].currency, start, end)
 
 
 def _rows_with_line_numbers(path: Path) -> Iterator[tuple[int, _Row]]:
@@ -154,7 +145,7 @@ def _price(text: str) -> float:
         price = float(text)
     except ValueError:
         price = math.nan
-    if not 0 < price <= _LARGEST:
+    if not 0 < price <= LARGEST:
         raise ValueError(f"expected a price per hour above 0, got {describe(text)}")
     return price
 
