@@ -85,8 +85,7 @@ def questions(report: Report) -> list[tuple[str, str]]:
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page of the calculator."""
-    rows_by_key = {key: rows for key, rows in _priced_rows_by_workload(report).items() if rows}
-    models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
+    rows_by_key = _priced_rows_by_workload(report)
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
     names |= {
         _tuning_key(answer): f"{report.catalogue.models[name].name}, {METHOD_WORDS[method]}"
@@ -97,6 +96,7 @@ def pages(report: Report) -> Iterator[Page]:
     fine_tuning = _QUESTIONS[0][1]
     most_compared = max(machine_counts, key=machine_counts.__getitem__, default="")
     start = fine_tuning if machine_counts.get(fine_tuning) else most_compared
+    model = report.catalogue.models.get(start)
     yield Page(
         uri="calculator.md",
         title="Calculator",
@@ -111,7 +111,7 @@ def pages(report: Report) -> Iterator[Page]:
                 for key, rows in rows_by_key.items()
             },
             "start": start,
-            "texts": any(model.id == start and model.tokens_per_example for model in models),
+            "texts": model and model.tokens_per_example,
             "questions": questions(report),
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
@@ -217,7 +217,7 @@ def _machine_defaults(report: Report, hardware: str) -> Json:
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
-def _priced_rows_by_workload(report: Report) -> dict[str, list[Row]]:
+def _priced_rows_by_workload(report: Report) -> dict[str, tuple[Row, ...]]:
     priced = [
         row
         for row in report.rows
@@ -225,8 +225,7 @@ def _priced_rows_by_workload(report: Report) -> dict[str, list[Row]]:
         and row.observed.epochs_known
         and row.estimate("epoch" if row.mode == "training" else "million") is not None
     ]
-    groups = group_by(priced, lambda row: row.observed.workload)
-    return {workload.key: list(rows) for workload, rows in groups.items()}
+    return group_by(priced, lambda row: row.observed.workload.key)
 
 
 def _count_training_machines(rows: Sequence[Row]) -> int:
