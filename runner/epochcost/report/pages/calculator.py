@@ -69,8 +69,9 @@ _SERVED_WORDS = "Llama 3.1 8B at 2 requests a second: your own machines or an AP
 
 def questions(report: Report) -> list[tuple[str, str]]:
     """List common questions that the site answers, each with the address of its answer."""
-    models = {workload.key for workload in report.workloads} | {
-        _tuning_key(answer) for methods in report.tuned.values() for answer in methods.values()
+    models = {
+        *(workload.key for workload in report.workloads),
+        *map(_tuning_key, _fine_tunings(report)),
     }
     asked = [
         (words, f"calculator.html?model={model}&{query}")
@@ -130,7 +131,7 @@ def _machines_with_owned_plan(report: Report) -> Iterator[tuple[str, str]]:
 def files(report: Report) -> Iterator[tuple[str, str]]:
     """Yield scripts by address: all price plans, and the times of each workload and fine-tuning."""
     rows_by_key = _priced_rows_by_workload(report)
-    tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
+    tunings = _fine_tunings(report)
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
     prices += [offer.key.price for answer in tunings for offer in answer.offers]
     plans = {price.id: price for price in prices}
@@ -172,6 +173,10 @@ def _dataset_name(report: Report, model: Model | None) -> str | None:
     if model is None or model.dataset is None:
         return None
     return one_line(report.catalogue.dataset(model.dataset).name)
+
+
+def _fine_tunings(report: Report) -> list[FinetuneAnswer]:
+    return [answer for methods in report.tuned.values() for answer in methods.values()]
 
 
 def _tuning_key(answer: FinetuneAnswer) -> str:
@@ -217,7 +222,7 @@ def _machine_defaults(report: Report, hardware: str) -> Json:
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
-def _priced_rows_by_workload(report: Report) -> dict[str, tuple[Row, ...]]:
+def _priced_rows_by_workload(report: Report) -> Mapping[str, tuple[Row, ...]]:
     priced = [
         row
         for row in report.rows
