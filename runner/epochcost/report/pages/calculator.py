@@ -22,10 +22,9 @@ from epochcost.cost.jobs import million_program, serving_program, training_progr
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.cost.spot import can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
-from epochcost.predict.decoders.training_rows import Method
 from epochcost.predict.joint import Draws
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import TUNING, Page, Report, html, workload_uri
+from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, html, workload_uri
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES, billing_words
 from epochcost.specs.catalogue import current_prices
@@ -40,7 +39,6 @@ _Drawn = tuple[int | None, ...]
 # The place of each row of inputs in a list, by seed.
 _DrawnRows = dict[int, dict[_Drawn, int]]
 _TUNING_STACK: Stack = "published"
-METHOD_WORDS: Mapping[Method, str] = {"lora": "LoRA", "qlora": "QLoRA", "full": "all weights"}
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
