@@ -82,14 +82,13 @@ def page_title(text: str) -> str:
 
 def with_links(text: str) -> Markup:
     """Turn addresses and GitHub commits in a text into links; shorten commits, escape the rest."""
-    parts: list[str] = []
-    end = 0
-    for match in _LINK.finditer(one_line(text)):
-        parts += [_entities(match.string[end : match.start()]), _anchor(match)]
+    line, escaped, end = one_line(text), "", 0
+    for match in _LINK.finditer(line):
+        escaped += _entities(line[end : match.start()]) + _anchor(match)
         end = match.end()
-    rest = one_line(text)[end:]
-    text = _COMMIT.sub(r"\1", "".join([*parts, _entities(rest)]))
-    return Markup(f'<span class="ec-source">{text}</span>')  # noqa: S704  each part is escaped
+    escaped += _entities(line[end:])
+    shortened = _COMMIT.sub(r"\1", escaped)
+    return Markup(f'<span class="ec-source">{shortened}</span>')  # noqa: S704  each part is escaped
 
 
 def _anchor(match: re.Match[str]) -> str:
