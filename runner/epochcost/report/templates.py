@@ -23,7 +23,6 @@ from epochcost.report.escape import markdown_text, page_title, with_links
 from epochcost.report.list_prices import hourly, owned_hour
 from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
-from epochcost.report.wording import price_paid
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.price import Price
 
@@ -141,7 +140,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "plain": units.plain,
     "prefixed": units.prefixed,
     "price_date": price_date,
-    "price_paid": price_paid,
+    "price_paid": wording.price_paid,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
     "per_second": wording.per_second_words,
