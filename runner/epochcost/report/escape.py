@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -49,13 +48,7 @@ def markdown_text(value: Any) -> Any:
     """Escape a string so that Markdown and HTML show it literally; keep other values."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return _escaped_text(value)
-
-
-# Many pages print the same texts and numbers.
-@lru_cache(maxsize=4096)
-def _escaped_text(text: str) -> Markup:
-    return Markup(_entities(_unstripped_line(text)))  # noqa: S704  this is the escaping itself
+    return Markup(_entities(_unstripped_line(value)))  # noqa: S704  this is the escaping itself
 
 
 def file_stem(text: str) -> str:
