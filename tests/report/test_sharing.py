@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from epochcost.analysis.inputs import Inputs
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.page_html import drawings
-from epochcost.report.site import Site, build
+from epochcost.report.site import Site
 
 _SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module", name="site")
-def site_fixture(inputs: Inputs, project: Path) -> Site:
-    """The project's site as values."""
-    return build(inputs, project / "site_templates")
 
 
 @pytest.fixture(scope="module", name="drawn")
