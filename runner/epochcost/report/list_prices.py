@@ -134,23 +134,13 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
     return sorted(moved, key=lambda former: former.price.as_of, reverse=True)
 
 
-def hourly(price: Price) -> Decimal | None:
-    """The price of an hour of use; None if the plan charges for each vCPU or each run."""
-    if price.owned is not None and price.owned.per_vcpu:
-        return None
-    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
+def hourly(price: Price, vcpus: int | None = None) -> Decimal | None:
+    """The price of an hour of use; a plan that charges for each vCPU needs their number.
 
-
-def owned_hour(price: Price) -> Decimal | None:
-    """The price of an hour of an owned machine, or of one vCPU if the plan charges for vCPUs.
-
-    None if the plan's figures do not determine an amount.
+    None without this number, if the plan charges for each run, and if its figures do not determine
+    an amount.
     """
-    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
-
-
-def _hour(price: Price, usage: Usage) -> Decimal | None:
     try:
-        return share(price, usage).total
+        return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=vcpus)).total
     except InputError:
         return None
