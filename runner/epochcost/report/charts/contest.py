@@ -112,11 +112,10 @@ def cost_against_time(contest: Contest, *, identifier: str, job: str) -> CostTim
     answers = (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier)
     measured = (contest.measured,) if contest.measured else ()
     first = (*answers, *measured, *contest.competing[:_MOST_NAMED])
-    named = {id(contender): points[id(contender)] for contender in first}
     data = ChartData((*points.values(),), contest.cheapest.cost.currency)
     if data.distinct("time", "cost") < LEAST_POINTS:
         return None
-    sides = _sides_of_names(data, [*named.values()])
+    sides = _sides_of_names(data, [points[id(contender)] for contender in first])
     rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
     data = ChartData((*rows,), data.currency)
     return CostTime(
