@@ -83,13 +83,16 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
     Empty if ``hardware`` has no price, or if no other machine with these accelerators has one.
     """
-    names = {chip.name for chip in hardware.accelerators}
-    chips = ({chip.name for chip in machine.hardware.accelerators} for machine in machines)
-    same = [machine for machine, own in zip(machines, chips, strict=True) if own == names]
+    names = _accelerator_names(hardware)
+    same = [machine for machine in machines if _accelerator_names(machine.hardware) == names]
     priced = enumerate(by_gpu_hour(same))
     listed = [each for at, each in priced if at < _MOST_ELSEWHERE or each.hardware is hardware]
     itself = any(machine.hardware is hardware for machine in listed)
     return listed if itself and len(listed) > 1 else []
+
+
+def _accelerator_names(hardware: Hardware) -> set[str]:
+    return {chip.name for chip in hardware.accelerators}
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
