@@ -66,7 +66,7 @@
     }).observe(plot);
   }
 
-  window.epochcostCharts = { show, view };
+  window.epochcostCharts = { show };
   onPage(() => {
     const seen = new IntersectionObserver(entries => entries.filter(entry => entry.isIntersecting).forEach(({ target }) => {
       seen.unobserve(target);

@@ -95,14 +95,13 @@
   /* The rate above which a machine is cheaper than the cheapest API; empty without machines or APIs. A machine may be
      busy for the share ``busiest`` of the time. */
   function turn(listed, busiest) {
-    const { api, request } = listed.find(offer => offer.api) || {};
-    const own = listed.filter(offer => api && offer.plan && !reserved(offer));
-    if (!own.length || !request) { return ""; }
+    const rival = listed.find(offer => offer.api), own = listed.filter(offer => offer.plan && !reserved(offer));
+    if (!own.length || !rival?.request) { return ""; }
     const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn)[0];
     if (turned) {
       const [low, mean, high] = [turned.full_low, turned.full, turned.full_high].map(cost => cost / busiest);
       const amount = value => money(value, turned.plan.currency), ends = low === high ? "" : ` (${amount(low)} to ${amount(high)})`;
-      return ` ${turned.decoder.name} costs ${high < listed.find(offer => offer.api).mean ? "less than" : "about as much as"} the cheapest API if each ` +
+      return ` ${turned.decoder.name} costs ${high < rival.mean ? "less than" : "about as much as"} the cheapest API if each ` +
         `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${rounded(100 * busiest, 2)} % busy: ${amount(mean)} a million tokens${ends}.`;
     }
     return ` The cheapest API costs less than any machine that is at most ${rounded(100 * busiest, 2)} % busy.`;

@@ -97,7 +97,9 @@ def test_the_documented_example_redoes_a_chart(
     report = Report(inputs_of(ROOT))
     workload = next(workload for workload in report.workloads if workload.id == "mnist-cnn")
     rows = report.workloads[workload].rows
-    chart = cost_against_time(contest(rows, "full"), identifier="x", job="job")
+    machines = contest(rows, "full")
+    assert machines is not None
+    chart = cost_against_time(machines, identifier="x", job="job")
     assert chart is not None
     (tmp_path / "figures.parquet").write_bytes(as_parquet(dataset_table(report.rows)))
     monkeypatch.chdir(tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from epochcost.report.list_prices import hourly, owned_hour
+from epochcost.report.list_prices import hourly
 from epochcost.specs.price import Price
 from price_plans import owned
 
@@ -15,6 +15,7 @@ def test_an_hour_beyond_all_money_is_unknown() -> None:
     assert plan.owned is not None
     dear = plan.owned.model_copy(update={"purchase": Decimal(10**15)})
     plan = Price.model_validate({**dict(plan), "owned": dear})
-    assert owned_hour(plan) is None
     assert hourly(plan) is None
-    assert owned_hour(owned()) == hourly(owned())
+    assert hourly(plan, vcpus=1) is None
+    assert hourly(owned()) == hourly(owned(), vcpus=1)
+    assert hourly(owned(per_vcpu=True)) is None

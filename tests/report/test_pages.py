@@ -26,10 +26,9 @@ from report_project import REPOSITORY, cells, inputs_of, make_result, write_proj
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
 
-@pytest.fixture(scope="module", name="site")
-def site_fixture(inputs: Inputs) -> Site:
-    """The site of the project."""
-    return build(inputs, REPOSITORY / "site_templates")
+def site_of(project: Path) -> Site:
+    """The site of a changed project."""
+    return build(inputs_of(project), REPOSITORY / "site_templates")
 
 
 def test_every_model_machine_and_source_has_a_page(site: Site, inputs: Inputs) -> None:
@@ -69,7 +68,7 @@ def test_a_slower_step_is_told_with_its_ratio(tmp_path: Path, ratio: str, text: 
     (project / "docs/data/step-ratio.json").write_text(
         f'{{"models": {{"net": {{{batches}}}}}}}', encoding="utf-8"
     )
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    page = site_of(project).pages["models/net.md"]
     assert "not compared" not in page
     assert ("ec-caution" in page) is (text is not None)
     if text:
@@ -84,7 +83,7 @@ def test_a_faster_runtime_is_named_with_its_ratio(tmp_path: Path) -> None:
         '{"models": {}, "cpu": "AMD EPYC", "inference": {"net": {"32": {"2": {"OpenVINO": 1.4}}}}}',
         encoding="utf-8",
     )
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    page = site_of(project).pages["models/net.md"]
     text = " ".join(page.split())
     assert "At batch size 32 on 2 threads of an AMD EPYC, inference takes 1.40 times" in text
     assert "times as long as with OpenVINO" in text
@@ -189,10 +188,10 @@ def test_the_navigation_holds_every_page_once(site: Site) -> None:
 def test_pages_below_more_show_the_list_of_their_section(site: Site) -> None:
     """Pages of the main sections hide the list of pages at the side; all others show it."""
     leading = {"Home", "Models", "Machines", "Prices", "Calculator"}
-    for section in site.sections:
-        for uri in section.pages:
+    for title, pages in site.sections.items():
+        for uri in pages:
             hidden = site.pages[uri].partition("hide: [")[2].partition("]")[0]
-            assert ("navigation" in hidden) == (section.title in leading), uri
+            assert ("navigation" in hidden) == (title in leading), uri
 
 
 def _pages(entries: object) -> Iterator[str]:
@@ -212,7 +211,7 @@ def test_doubts_stand_at_every_figure_that_they_concern(tmp_path: Path) -> None:
     rounds = add_round(add_round(None, calm.measurement, 0.1), calm.measurement, 0.1)
     calm = calm.model_copy(update={"measurement": rounds})
     project = write_project(tmp_path, [doubtful, calm])
-    pages = build(inputs_of(project), REPOSITORY / "site_templates").pages
+    pages = site_of(project).pages
     for page in (pages["models/net.md"], pages["machines/local.md"]):
         folded = page.split("training time with")[1].split("</table>")[0]
         lines = html.unescape(folded).splitlines()
@@ -230,7 +229,7 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
     energy = Energy(readings=(package, memory))
     measurement = metered.measurement.model_copy(update={"energy": energy})
     project = write_project(tmp_path, [metered.model_copy(update={"measurement": measurement})])
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    page = site_of(project).pages["models/net.md"]
     assert "0.66 J, RAPL package-0 + RAPL dram" in html.unescape(page)
 
 
@@ -254,7 +253,7 @@ def test_a_measured_machine_is_compared_with_a_cheaper_one(tmp_path: Path) -> No
     price = project / "specs/prices/assumed-local.toml"
     dear = price.read_text("utf-8").replace("assumed = true", "").replace("per_vcpu = true", "")
     price.write_text(dear.replace("purchase = 100", "purchase = 10000000"), "utf-8")
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    page = site_of(project).pages["models/net.md"]
     (training,) = (each for each in page.split("<p>") if each.startswith("Training for"))
     (measured,) = re.findall(r"<li>Measured on (.*?)</li>", html.unescape(training), re.DOTALL)
     assert re.search(r"This is [\d,]+ times as much \(likely [\d,.]+ to [\d,.]+\)", measured)
@@ -269,7 +268,7 @@ def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:
     rented = 'plan = "on-demand"\nbilling = "whole-hour"\namount = 0.01\n'
     text = price.read_text("utf-8").replace("assumed = true", "").replace('plan = "owned"', rented)
     price.write_text(text.partition("[owned]")[0], "utf-8")
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["models/net.md"]
+    page = site_of(project).pages["models/net.md"]
     training, serving = html.unescape(page.partition("<figure")[0]).split("<ul>")[1:]
     assert "bills in whole hours: a part of the cost" in training
     assert "of 100 scenarios." in training
@@ -312,7 +311,7 @@ def test_a_host_is_described_with_its_limits(tmp_path: Path) -> None:
         }
     )
     project = write_project(tmp_path, [result.model_copy(update={"environment": environment})])
-    page = build(inputs_of(project), REPOSITORY / "site_templates").pages["machines/local.md"]
+    page = site_of(project).pages["machines/local.md"]
     (row,) = (line for line in html.unescape(page).splitlines() if "<code>f00df00d" in line)
     for phrase in (
         "<small>p5.48xlarge</small>",
@@ -339,7 +338,7 @@ def test_a_long_job_has_three_answers(tmp_path: Path, monkeypatch: pytest.Monkey
     """Equal answers share a card."""
     monkeypatch.setattr(ranking, "SHORT_SECONDS", 0)
     folder = write_project(tmp_path, [make_result(), make_result(mode="inference")])
-    site = build(inputs_of(folder), REPOSITORY / "site_templates")
+    site = site_of(folder)
     entries = json.loads(str(site.files[home.URI]).partition("=")[2].removesuffix(";\n"))
     titles = ", ".join(card["title"] for card in entries["net/train"]["cards"])
     assert titles.startswith("Cheapest")
@@ -375,7 +374,7 @@ def test_an_embedding_model_begins_with_embedding(tmp_path: Path) -> None:
         r"(?m)^( *)task = .*$", r'\1task = "embedding"\n\1tokens_per_example = 8', spec.read_text()
     )
     spec.write_text(text)
-    site = build(inputs_of(folder), REPOSITORY / "site_templates")
+    site = site_of(folder)
     page = site.pages["models/net.md"]
     assert 0 < page.index("## Machines for embedding") < page.index("## Machines for training")
     script = str(site.files[home.URI])

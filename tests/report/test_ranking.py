@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.observations import Evidence
 from epochcost.cost import Estimate, Time
 from epochcost.report.ranking import Contender, Contest, LogAxis
-from epochcost.specs.price import Price
 from epochcost.specs.terms import Owned
+from price_plans import rented
 
-_PRICE = Price.model_validate(
-    {
-        "id": "p", "hardware": "m", "plan": "on-demand", "provider": "x", "amount": 1,
-        "billing": "prorated", "source": "a test", "as_of": dt.date(2026, 1, 1),
-    }
-)  # fmt: skip
+_PRICE = rented()
 
 
 def contender(name: str, seconds: int, dollars: int, *, answers: bool = True) -> Contender:

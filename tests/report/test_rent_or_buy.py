@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.inputs import Inputs
 from epochcost.report.escape import one_line
 from epochcost.report.pages import rent_or_buy
 from epochcost.report.pages.page import Page, Report
@@ -32,13 +30,9 @@ def page_fixture(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """The page of a project with a bought machine and two rented ones of its kind."""
     folder = write_project(tmp_path_factory.mktemp("bought"))
     for name, text in SPECS.items():
-        path = Path(folder / f"specs/{name}.toml")
+        path = folder / f"specs/{name}.toml"
         path.write_text(f'id = "{path.stem}"\n{text}')
-    return _page(inputs_of(folder))
-
-
-def _page(inputs: Inputs) -> Page:
-    (page,) = rent_or_buy.pages(Report(inputs))
+    (page,) = rent_or_buy.pages(Report(inputs_of(folder)))
     return page
 
 

@@ -10,14 +10,8 @@ import pytest
 from epochcost.analysis.inputs import Inputs
 from epochcost.report.pages.page import Report
 from epochcost.report.pages.sources import pages
-from epochcost.report.site import Site, build
-from report_project import REPOSITORY, cells
-
-
-@pytest.fixture(scope="module", name="site")
-def site_fixture(inputs: Inputs) -> Site:
-    """The site of the project."""
-    return build(inputs, REPOSITORY / "site_templates")
+from epochcost.report.site import Site
+from report_project import cells
 
 
 @pytest.fixture(name="paper")

@@ -8,22 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from epochcost.report.templates import environment, price_date
-from epochcost.specs.price import Price
-from epochcost.specs.terms import Owned
+from price_plans import owned, rented
 from report_project import REPOSITORY
-
-_PRICE = Price.model_validate(
-    {
-        "id": "p", "hardware": "m", "plan": "on-demand", "provider": "x", "amount": 1,
-        "billing": "prorated", "source": "a test", "as_of": dt.date(2026, 1, 1),
-    }
-)  # fmt: skip
-_OWNED = Owned.model_validate(
-    {
-        "purchase": 1800, "years": 4, "utilisation": 1, "power_watts": 120,
-        "electricity_per_kwh": 1,
-    }
-)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -43,9 +29,11 @@ def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.Monke
     """
     built = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(int(built.timestamp())))
-    price = _PRICE.model_copy(update={"as_of": dt.date.fromisoformat(day)})
-    assert price_date(price).endswith(age)
-    bought = price.model_copy(update={"plan": "owned", "owned": _OWNED})
+    read, bought = (
+        price.model_copy(update={"as_of": dt.date.fromisoformat(day)})
+        for price in (rented(), owned())
+    )
+    assert price_date(read).endswith(age)
     assert price_date(bought).endswith(f"{day}</span>")
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from epochcost.analysis.table.columns import ENTRIES, ColumnType, Entry
+from epochcost.analysis.table.columns import ENTRIES, ColumnType
 from epochcost.analysis.table.lines import Line, values_of
 from epochcost.report.tables import Column, Table, as_csv, as_json
 
@@ -107,11 +107,13 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 def as_parquet(table: Table) -> bytes:
     """Make a Parquet file of the table; the metadata contain the dictionary of columns as JSON.
 
+    The dictionary has each column's name, meaning, unit and type, and says when a cell is empty.
     DuckDB makes the Parquet file from a temporary CSV file of the table.
     """
     import duckdb  # noqa: PLC0415  only a build needs it
 
     columns = ", ".join(f"{entry.name}: '{_SQL_TYPES[entry.type]}'" for entry in ENTRIES)
+    dictionary = json.dumps([asdict(entry) for entry in ENTRIES], ensure_ascii=False)
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as database:
         source, target = (Path(folder) / f"figures.{form}" for form in ("csv", "parquet"))
         source.write_text(as_csv(table, guarded=False), encoding="utf-8", newline="")
@@ -120,15 +122,10 @@ def as_parquet(table: Table) -> bytes:
                 source=_quoted(str(source)),
                 target=_quoted(str(target)),
                 columns=columns,
-                dictionary=_quoted(dictionary()),
+                dictionary=_quoted(dictionary),
             )
         )
         return target.read_bytes()
-
-
-def dictionary(entries: Sequence[Entry] = ENTRIES) -> str:
-    """Describe each column in JSON: name, meaning, unit, type, and when a cell is empty."""
-    return json.dumps([asdict(entry) for entry in entries], ensure_ascii=False)
 
 
 def _quoted(text: str) -> str:

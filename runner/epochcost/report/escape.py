@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -49,13 +48,7 @@ def markdown_text(value: Any) -> Any:
     """Escape a string so that Markdown and HTML show it literally; keep other values."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return _escaped_text(value)
-
-
-# Many pages print the same texts and numbers.
-@lru_cache(maxsize=4096)
-def _escaped_text(text: str) -> Markup:
-    return Markup(_entities(_unstripped_line(text)))  # noqa: S704  this is the escaping itself
+    return Markup(_entities(_unstripped_line(value)))  # noqa: S704  this is the escaping itself
 
 
 def file_stem(text: str) -> str:
@@ -82,14 +75,13 @@ def page_title(text: str) -> str:
 
 def with_links(text: str) -> Markup:
     """Turn addresses and GitHub commits in a text into links; shorten commits, escape the rest."""
-    parts: list[str] = []
-    end = 0
-    for match in _LINK.finditer(one_line(text)):
-        parts += [_entities(match.string[end : match.start()]), _anchor(match)]
+    line, escaped, end = one_line(text), "", 0
+    for match in _LINK.finditer(line):
+        escaped += _entities(line[end : match.start()]) + _anchor(match)
         end = match.end()
-    rest = one_line(text)[end:]
-    text = _COMMIT.sub(r"\1", "".join([*parts, _entities(rest)]))
-    return Markup(f'<span class="ec-source">{text}</span>')  # noqa: S704  each part is escaped
+    escaped += _entities(line[end:])
+    shortened = _COMMIT.sub(r"\1", escaped)
+    return Markup(f'<span class="ec-source">{shortened}</span>')  # noqa: S704  each part is escaped
 
 
 def _anchor(match: re.Match[str]) -> str:

@@ -83,13 +83,16 @@ def same_accelerator(machines: Sequence[Listed], hardware: Hardware) -> list[Lis
 
     Empty if ``hardware`` has no price, or if no other machine with these accelerators has one.
     """
-    names = {chip.name for chip in hardware.accelerators}
-    chips = ({chip.name for chip in machine.hardware.accelerators} for machine in machines)
-    same = [machine for machine, own in zip(machines, chips, strict=True) if own == names]
+    names = _accelerator_names(hardware)
+    same = [machine for machine in machines if _accelerator_names(machine.hardware) == names]
     priced = enumerate(by_gpu_hour(same))
     listed = [each for at, each in priced if at < _MOST_ELSEWHERE or each.hardware is hardware]
     itself = any(machine.hardware is hardware for machine in listed)
     return listed if itself and len(listed) > 1 else []
+
+
+def _accelerator_names(hardware: Hardware) -> set[str]:
+    return {chip.name for chip in hardware.accelerators}
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
@@ -134,23 +137,13 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
     return sorted(moved, key=lambda former: former.price.as_of, reverse=True)
 
 
-def hourly(price: Price) -> Decimal | None:
-    """The price of an hour of use; None if the plan charges for each vCPU or each run."""
-    if price.owned is not None and price.owned.per_vcpu:
-        return None
-    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR)))
+def hourly(price: Price, vcpus: int | None = None) -> Decimal | None:
+    """The price of an hour of use; a plan that charges for each vCPU needs their number.
 
-
-def owned_hour(price: Price) -> Decimal | None:
-    """The price of an hour of an owned machine, or of one vCPU if the plan charges for vCPUs.
-
-    None if the plan's figures do not determine an amount.
+    None without this number, if the plan charges for each run, and if its figures do not determine
+    an amount.
     """
-    return _hour(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=1))
-
-
-def _hour(price: Price, usage: Usage) -> Decimal | None:
     try:
-        return share(price, usage).total
+        return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=vcpus)).total
     except InputError:
         return None

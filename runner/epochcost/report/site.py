@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -64,25 +63,19 @@ _UNKNOWN = Publication()
 
 
 @dataclass(frozen=True)
-class Section:
-    """A section of the navigation: titles of its pages by address, the main page first."""
-
-    title: str
-    pages: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class Site:
     """All that the report adds to the hand-written pages, by address (``figures`` by id).
 
-    The files in ``results`` are copied. Each page in ``embedded`` shows only one figure.
+    The files in ``results`` are copied. ``sections`` has the titles of the pages by address, for
+    each section of the navigation; the main page of a section comes first. Each page in
+    ``embedded`` shows only one figure.
     """
 
     pages: Mapping[str, str]
     files: Mapping[str, str | bytes]
     results: Mapping[str, Path]
     figures: Mapping[str, Figure]
-    sections: tuple[Section, ...]
+    sections: Mapping[str, Mapping[str, str]]
     embedded: Mapping[str, str]
 
 
@@ -108,10 +101,9 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
             **dict(_observation_table_files(inputs.catalogue)),
         },
         figures=figures,
-        sections=tuple(
-            Section(title, {page.uri: page.title for page in group})
-            for title, group in groups.items()
-        ),
+        sections={
+            title: {page.uri: page.title for page in group} for title, group in groups.items()
+        },
         embedded=dict(_embeddable_figure_pages(jinja, pages)),
     )
 
@@ -174,7 +166,7 @@ def navigation(site: Site, written: Iterable[str]) -> list[Any]:
     Entries have addresses but no titles, because MkDocs takes the titles from the pages. A long
     section is divided into groups by title.
     """
-    sections = {section.title: _entry(section) for section in site.sections}
+    sections = {title: _entry(title, pages) for title, pages in site.sections.items()}
     more = [sections[title] for title in sections if title not in _FIRST]
     groups = {
         "More": more,
@@ -199,14 +191,14 @@ def _hand_written_page_groups(uris: Sequence[str]) -> list[Any]:
     return [*plain, *({title: pages} for title, pages in kinds.items() if pages)]
 
 
-def _entry(section: Section) -> Any:
-    first, *following = section.pages
+def _entry(title: str, pages: Mapping[str, str]) -> Any:
+    first, *following = pages
     if not following:
-        return {section.title: first}
+        return {title: first}
     if len(following) <= _MOST_LISTED:
-        return {section.title: [first, *following]}
-    ordered = sorted(following, key=lambda uri: (section.pages[uri].casefold(), uri))
-    return {section.title: [first, *map(partial(_group, section), _nearly_equal_groups(ordered))]}
+        return {title: [first, *following]}
+    ordered = sorted(following, key=lambda uri: (pages[uri].casefold(), uri))
+    return {title: [first, *(_group(pages, uris) for uris in _nearly_equal_groups(ordered))]}
 
 
 def _nearly_equal_groups(uris: Sequence[str]) -> list[Sequence[str]]:
@@ -215,6 +207,6 @@ def _nearly_equal_groups(uris: Sequence[str]) -> list[Sequence[str]]:
     return [uris[begin:end] for begin, end in pairwise(ends)]
 
 
-def _group(section: Section, uris: Sequence[str]) -> dict[str, list[str]]:
-    first, last = (page_title(section.pages[uri]) for uri in (uris[0], uris[-1]))
+def _group(pages: Mapping[str, str], uris: Sequence[str]) -> dict[str, list[str]]:
+    first, last = (page_title(pages[uri]) for uri in (uris[0], uris[-1]))
     return {f"{first} … {last}": list(uris)}

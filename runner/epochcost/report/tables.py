@@ -43,14 +43,6 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
 
-    @property
-    def texts(self) -> tuple[tuple[str, ...], ...]:
-        """Write every value as text for readers."""
-        return tuple(
-            tuple(_text(column, value) for column, value in zip(self.columns, row, strict=True))
-            for row in self.rows
-        )
-
 
 def _text(column: Column, value: Value) -> str:
     if value is None:
@@ -72,7 +64,7 @@ def as_html(table: Table) -> str:
         "" if column.form == "text" else ' style="text-align: right;"' for column in table.columns
     ]
     head = _line("th", aligned, (column.title for column in table.columns))
-    body = "\n".join(_line("td", aligned, row) for row in table.texts)
+    body = "\n".join(_line("td", aligned, map(_text, table.columns, row)) for row in table.rows)
     return f"<table><thead>{head}</thead> <tbody>{body}</tbody></table>"
 
 

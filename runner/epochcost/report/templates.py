@@ -20,10 +20,9 @@ from epochcost.cost.owned import Ownership
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
-from epochcost.report.list_prices import hourly, owned_hour
+from epochcost.report.list_prices import hourly
 from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
-from epochcost.report.wording import price_paid
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.price import Price
 
@@ -105,7 +104,7 @@ def _energy_cost_per_hour(price: Price) -> str:
 
 
 def _owned_hour(price: Price) -> str:
-    hour = owned_hour(price)
+    hour = hourly(price, vcpus=1)
     return "unknown" if hour is None else units.money(hour, price.currency)
 
 
@@ -141,7 +140,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "plain": units.plain,
     "prefixed": units.prefixed,
     "price_date": price_date,
-    "price_paid": price_paid,
+    "price_paid": wording.price_paid,
     "rate": wording.rate_words,
     "ratio": wording.ratio_words,
     "per_second": wording.per_second_words,

@@ -89,13 +89,11 @@ class CostTime(Figure):
                 yield named.mark_text(**look, color="var(--ec-ink)")
 
 
-def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> CostTime | None:
+def cost_against_time(contest: Contest, *, identifier: str, job: str) -> CostTime | None:
     """Chart cost against time for a job, with the competing machines of ``contest``.
 
     None if the chart would have fewer than three different points.
     """
-    if contest is None:
-        return None
     best = {id(contender) for contender in contest.frontier}
     points = {
         id(contender): Point(
@@ -114,11 +112,10 @@ def cost_against_time(contest: Contest | None, *, identifier: str, job: str) -> 
     answers = (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier)
     measured = (contest.measured,) if contest.measured else ()
     first = (*answers, *measured, *contest.competing[:_MOST_NAMED])
-    named = {id(contender): points[id(contender)] for contender in first}
     data = ChartData((*points.values(),), contest.cheapest.cost.currency)
     if data.distinct("time", "cost") < LEAST_POINTS:
         return None
-    sides = _sides_of_names(data, [*named.values()])
+    sides = _sides_of_names(data, [points[id(contender)] for contender in first])
     rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
     data = ChartData((*rows,), data.currency)
     return CostTime(
@@ -261,10 +258,10 @@ class CostRatios(Figure):
         ]
 
 
-def cost_ratios(contest: Contest | None, *, identifier: str, job: str) -> CostRatios | None:
+def cost_ratios(contest: Contest, *, identifier: str, job: str) -> CostRatios | None:
     """Chart each machine's cost relative to the cheapest; None for fewer than three machines."""
-    odds = contest.odds if contest else None
-    if contest is None or odds is None or len(odds.shares) < LEAST_POINTS:
+    odds = contest.odds
+    if odds is None or len(odds.shares) < LEAST_POINTS:
         return None
     best = one_line(contest.cheapest.name)
     contenders = {

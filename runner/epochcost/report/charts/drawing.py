@@ -44,7 +44,8 @@ class Drawer:
 
     def draw(self, figure: Figure) -> Drawing:
         """Return the drawing of a figure; draw it if its file is missing or damaged."""
-        path = self._file(f"{_key(repr(figure))}.json")
+        key = f"{_versions_and_code_digest()}\n{figure!r}"
+        path = self._file(f"{hashlib.sha256(key.encode()).hexdigest()}.json")
         drawing = _read_drawing(path)
         if drawing is None:
             drawing = _draw(figure)
@@ -109,10 +110,6 @@ def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
         for layer in spec["layer"]
     ]
     return {**spec, "layer": layers, "config": {**spec["config"], "aria": False}}
-
-
-def _key(text: str) -> str:
-    return hashlib.sha256(f"{_versions_and_code_digest()}\n{text}".encode()).hexdigest()
 
 
 @cache

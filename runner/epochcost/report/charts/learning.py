@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -58,6 +57,7 @@ def learning_curve(
     rows = tuple(row for training in trainings for row in _learning_points(training))
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
+    days = [training.record.measured_at.date() for training in trainings]
     best = max(rows, key=lambda row: row.measure[1])
     name = best.training
     currency = next((training.price.currency for training in trainings if training.price), "USD")
@@ -72,12 +72,8 @@ def learning_curve(
             "are of the steps, without evaluations."
         ),
         data=ChartData(rows, currency),
-        source=f"Measured by us {day_range(_day(training) for training in trainings)}",
+        source=f"Measured by us {day_range(days)}",
     )
-
-
-def _day(training: AccuracyTraining) -> dt.date:
-    return training.record.measured_at.date()
 
 
 def _learning_points(training: AccuracyTraining) -> Iterator[LearningPoint]:

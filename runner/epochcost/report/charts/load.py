@@ -103,14 +103,13 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     requests, offers = answer.requests, [*_unbeaten_offers(answer)]
     if not offers:
         return None
-    turn = answer.turn
     return cost_by_load(
         [_way(requests, offer) for offer in offers],
         identifier=identifier,
         currency=offers[0].price.currency,
         requests=f"Requests of {requests.lengths_words}",
         source=f"Times predicted; prices of {day_range(offer.price.as_of for offer in offers)}",
-        turn=turn,
+        turn=answer.turn,
     )
 
 

@@ -11,7 +11,6 @@ import html
 import re
 import textwrap
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Literal
 
 from epochcost.report.charts.data import ChartData
@@ -130,7 +129,7 @@ _DARK_INKS = {"ink": "#e6e8ee", "soft": "#aab1c0", "grid": "#3a3f4f", "paper": "
 def _variables(inks: Mapping[str, str], series: tuple[str, ...]) -> Mapping[str, str]:
     named = {f"--ec-{name}": value for name, value in inks.items()}
     numbered = {f"--ec-series-{at}": value for at, value in enumerate(series, start=1)}
-    return MappingProxyType({**named, **numbered})
+    return {**named, **numbered}
 
 
 LIGHT = _variables(_LIGHT_INKS, LIGHT_SERIES)
@@ -163,32 +162,26 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')
 _TITLE_CHARACTER, _LINE = 8.2, 20
 
 
-def standalone_svg(
-    svg: str, colours: Mapping[str, str] = LIGHT, *, title: str = "", source: str = ""
-) -> str:
-    """Add to an SVG a palette's colours, a background, the title above and the source below.
+def standalone_svg(svg: str, *, title: str, source: str) -> str:
+    """Add to an SVG the light palette, a background, the title above and the source below.
 
     Raises KeyError for a colour that the palette lacks.
     """
-    opening = _OPENING.search(svg)
-    size = _SIZE.search(opening[0]) if opening and title else None
-    texts, top = "", 0.0
-    if size:
-        width, height = map(float, size.groups())
-        lines = textwrap.wrap(title, int(width / _TITLE_CHARACTER))
-        top, whole = _LINE * len(lines) + 12, height + _LINE * (len(lines) + 1) + 16
-        placed = [(line, _LINE * at - top) for at, line in enumerate(lines, start=1)]
-        look = f'x="8" font-family="{FONT}"'
-        texts = "".join(
-            f'<text {look} y="{y:g}" font-size="15" font-weight="600" fill="{colours["--ec-ink"]}">'
-            f"{html.escape(line)}</text>"
-            for line, y in placed
-        ) + (
-            f'<text {look} y="{height + 14:g}" font-size="11" fill="{colours["--ec-soft"]}">'
-            f"{html.escape(source)}</text>"
-        )
-        frame = f'width="{width:g}" height="{whole:g}" viewBox="0 {-top:g} {width:g} {whole:g}"'
-        svg = svg.replace(size[0], frame, 1)
-    paper = f'<rect y="{-top:g}" width="100%" height="100%" fill="{colours["--ec-paper"]}"/>'
-    coloured = _VARIABLE.sub(lambda match: colours[match[1]], svg)
+    size = _SIZE.search(svg)
+    assert size is not None, "the first tag of a drawing states its size"
+    width, height = map(float, size.groups())
+    lines = textwrap.wrap(title, int(width / _TITLE_CHARACTER))
+    top, whole = _LINE * len(lines) + 12, height + _LINE * (len(lines) + 1) + 16
+    look = f'x="8" font-family="{FONT}"'
+    texts = "".join(
+        f'<text {look} y="{_LINE * at - top:g}" font-size="15" font-weight="600" '
+        f'fill="{LIGHT["--ec-ink"]}">{html.escape(line)}</text>'
+        for at, line in enumerate(lines, start=1)
+    ) + (
+        f'<text {look} y="{height + 14:g}" font-size="11" fill="{LIGHT["--ec-soft"]}">'
+        f"{html.escape(source)}</text>"
+    )
+    frame = f'width="{width:g}" height="{whole:g}" viewBox="0 {-top:g} {width:g} {whole:g}"'
+    paper = f'<rect y="{-top:g}" width="100%" height="100%" fill="{LIGHT["--ec-paper"]}"/>'
+    coloured = _VARIABLE.sub(lambda match: LIGHT[match[1]], svg.replace(size[0], frame, 1))
     return _OPENING.sub(lambda match: match[0] + paper + texts, coloured, count=1)

@@ -22,10 +22,9 @@ from epochcost.cost.jobs import million_program, serving_program, training_progr
 from epochcost.cost.program import Program, bill_program, share_program
 from epochcost.cost.spot import can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
-from epochcost.predict.decoders.training_rows import Method
 from epochcost.predict.joint import Draws
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import TUNING, Page, Report, html, workload_uri
+from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, html, workload_uri
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES, billing_words
 from epochcost.specs.catalogue import current_prices
@@ -40,7 +39,6 @@ _Drawn = tuple[int | None, ...]
 # The place of each row of inputs in a list, by seed.
 _DrawnRows = dict[int, dict[_Drawn, int]]
 _TUNING_STACK: Stack = "published"
-METHOD_WORDS: Mapping[Method, str] = {"lora": "LoRA", "qlora": "QLoRA", "full": "all weights"}
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 _JOBS = {"training": "train", "inference": "serve"}
@@ -69,8 +67,9 @@ _SERVED_WORDS = "Llama 3.1 8B at 2 requests a second: your own machines or an AP
 
 def questions(report: Report) -> list[tuple[str, str]]:
     """List common questions that the site answers, each with the address of its answer."""
-    models = {workload.key for workload in report.workloads} | {
-        _tuning_key(answer) for methods in report.tuned.values() for answer in methods.values()
+    models = {
+        *(workload.key for workload in report.workloads),
+        *map(_tuning_key, _fine_tunings(report)),
     }
     asked = [
         (words, f"calculator.html?model={model}&{query}")
@@ -85,8 +84,7 @@ def questions(report: Report) -> list[tuple[str, str]]:
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page of the calculator."""
-    rows_by_key = {key: rows for key, rows in _priced_rows_by_workload(report).items() if rows}
-    models = sorted(report.catalogue.models.values(), key=lambda entry: entry.name.casefold())
+    rows_by_key = _priced_rows_by_workload(report)
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
     names |= {
         _tuning_key(answer): f"{report.catalogue.models[name].name}, {METHOD_WORDS[method]}"
@@ -97,6 +95,7 @@ def pages(report: Report) -> Iterator[Page]:
     fine_tuning = _QUESTIONS[0][1]
     most_compared = max(machine_counts, key=machine_counts.__getitem__, default="")
     start = fine_tuning if machine_counts.get(fine_tuning) else most_compared
+    model = report.catalogue.models.get(start)
     yield Page(
         uri="calculator.md",
         title="Calculator",
@@ -111,7 +110,7 @@ def pages(report: Report) -> Iterator[Page]:
                 for key, rows in rows_by_key.items()
             },
             "start": start,
-            "texts": any(model.id == start and model.tokens_per_example for model in models),
+            "texts": model and model.tokens_per_example,
             "questions": questions(report),
             "data": FOLDER,
             "plan_groups": list(PLAN_GROUPS.items()),
@@ -130,7 +129,7 @@ def _machines_with_owned_plan(report: Report) -> Iterator[tuple[str, str]]:
 def files(report: Report) -> Iterator[tuple[str, str]]:
     """Yield scripts by address: all price plans, and the times of each workload and fine-tuning."""
     rows_by_key = _priced_rows_by_workload(report)
-    tunings = [answer for methods in report.tuned.values() for answer in methods.values()]
+    tunings = _fine_tunings(report)
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
     prices += [offer.key.price for answer in tunings for offer in answer.offers]
     plans = {price.id: price for price in prices}
@@ -172,6 +171,10 @@ def _dataset_name(report: Report, model: Model | None) -> str | None:
     if model is None or model.dataset is None:
         return None
     return one_line(report.catalogue.dataset(model.dataset).name)
+
+
+def _fine_tunings(report: Report) -> list[FinetuneAnswer]:
+    return [answer for methods in report.tuned.values() for answer in methods.values()]
 
 
 def _tuning_key(answer: FinetuneAnswer) -> str:
@@ -217,7 +220,7 @@ def _machine_defaults(report: Report, hardware: str) -> Json:
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
-def _priced_rows_by_workload(report: Report) -> dict[str, list[Row]]:
+def _priced_rows_by_workload(report: Report) -> Mapping[str, tuple[Row, ...]]:
     priced = [
         row
         for row in report.rows
@@ -225,8 +228,7 @@ def _priced_rows_by_workload(report: Report) -> dict[str, list[Row]]:
         and row.observed.epochs_known
         and row.estimate("epoch" if row.mode == "training" else "million") is not None
     ]
-    groups = group_by(priced, lambda row: row.observed.workload)
-    return {workload.key: list(rows) for workload, rows in groups.items()}
+    return group_by(priced, lambda row: row.observed.workload.key)
 
 
 def _count_training_machines(rows: Sequence[Row]) -> int:

@@ -11,7 +11,7 @@ from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.pages.model import job_figure
-from epochcost.report.pages.page import TUNING, Page, Report, workload_uri
+from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, workload_uri
 from epochcost.report.traffic import FOLDER, PRECISIONS
 from epochcost.specs.model import Model
 from epochcost.statistics import group_by
@@ -51,6 +51,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "served": served,
             "shortest": min((rate.seconds for each in served for rate in each.rates), default=0.0),
             "reported": reported_rows(report.inputs, name),
+            "method_words": METHOD_WORDS,
             "tuned": report.tuned.get(name, {}),
             "lora": report.contests_of(workload).get("lora"),
             # The machines at full load, cheapest first.

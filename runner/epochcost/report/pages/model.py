@@ -15,6 +15,7 @@ from epochcost.report.charts.load import load_figure
 from epochcost.report.pages.page import Job, Report, stem
 from epochcost.report.ranking import ContestGoal
 from epochcost.report.wording import full_training_words
+from epochcost.specs.model import Model
 from epochcost.statistics import group_by
 
 
@@ -26,7 +27,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     on which the model's time is unknown, by reason. ``untimed`` is the number of these machines.
     """
     catalogue = report.catalogue
-    model = catalogue.models.get(workload.id) if workload.is_model else None
+    model = _model_of(report, workload)
     without = _untimed_machines_by_reason(report, workload)
     return {
         "workload": workload,
@@ -43,6 +44,10 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
             if workload.id in {source.id, source.model}
         ],
     }
+
+
+def _model_of(report: Report, workload: Workload) -> Model | None:
+    return report.catalogue.models.get(workload.id) if workload.is_model else None
 
 
 def _untimed_machines_by_reason(
@@ -70,27 +75,27 @@ def _untimed_machines_by_reason(
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     """Chart a job: cost against time by machine, or cost of tokens against load."""
-    machines, identifier = report.contests_of(workload).get(job), f"{stem(workload)}-{job}"
     if job == "tokens":
         answer = report.tokens.get(workload.id)
         return load_figure(answer, f"{stem(workload)}-load") if answer else None
+    machines = report.contests_of(workload).get(job)
     if machines is None:
         return None
-    lora, goal = "a fine-tuning by LoRA", machines.goal
-    words = lora if job == "lora" else job_words(report, workload, goal)
-    return cost_against_time(machines, identifier=identifier, job=words)
+    lora = "a fine-tuning by LoRA"
+    words = lora if job == "lora" else job_words(report, workload, machines.goal)
+    return cost_against_time(machines, identifier=f"{stem(workload)}-{job}", job=words)
 
 
 def embeds(report: Report, workload: Workload) -> bool:
     """Whether a workload turns documents into embeddings."""
-    model = report.catalogue.models.get(workload.id) if workload.is_model else None
+    model = _model_of(report, workload)
     return bool(model and model.tokens_per_example and "embedding" in model.task)
 
 
 def training_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a training and its data, for example "Training for 90 epochs on ImageNet-1k"."""
     words = job_words(report, workload, goal)
-    model = report.catalogue.models.get(workload.id) if workload.is_model else None
+    model = _model_of(report, workload)
     data = f" on {report.catalogue.dataset(model.dataset).name}" if model and model.dataset else ""
     return f"{words[:1].upper()}{words[1:]}{data}"
 

@@ -50,8 +50,9 @@ JOB_WORDS: Mapping[Job, str] = {
     "tokens": "serve, at full load, a million tokens of",
     "lora": "fine-tune by LoRA",
 }
+# The methods of fine-tuning, in the order of pages.
+METHOD_WORDS: Mapping[Method, str] = {"lora": "LoRA", "qlora": "QLoRA", "full": "all weights"}
 # A fine-tuning on a decoder's page: examples, their tokens and epochs.
-METHODS: tuple[Method, ...] = ("lora", "qlora", "full")
 TUNING = (10_000, 512, 3)
 
 
@@ -213,7 +214,7 @@ class Report:
 
 
 def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, FinetuneAnswer]]:
-    for method in METHODS:
+    for method in METHOD_WORDS:
         with contextlib.suppress(InputError):
             demand = TrainingDemand(name, method, Decimal(math.prod(TUNING)), TUNING[1])
             yield method, market.answer(demand)

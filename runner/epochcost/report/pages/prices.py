@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from epochcost.report.escape import file_stem
 from epochcost.report.list_prices import moved_prices
@@ -25,15 +24,13 @@ _PUBLISHER_END = re.compile(r"@(?=[0-9a-f]{8})|[,;](?=\s)")
 # Steps that renew the prices of a source; the workflow is .github/workflows/prices.yml.
 _WEEKLY = "the weekly workflow, once the source has a newer list"
 _BY_HAND = "a spec with a newer source, by hand"
-RENEWALS: Mapping[str, str] = MappingProxyType(
-    {
-        "aws/karpenter-provider-aws": _WEEKLY,
-        "Azure/karpenter-provider-azure": _WEEKLY,
-        "Cyclenerd/google-cloud-pricing-cost-calculator": _WEEKLY,
-        "anomalyco/models.dev": _WEEKLY,
-        "skypilot-org/skypilot-catalog": "epochcost prices import, with a newer vms.csv",
-    }
-)
+RENEWALS: Mapping[str, str] = {
+    "aws/karpenter-provider-aws": _WEEKLY,
+    "Azure/karpenter-provider-azure": _WEEKLY,
+    "Cyclenerd/google-cloud-pricing-cost-calculator": _WEEKLY,
+    "anomalyco/models.dev": _WEEKLY,
+    "skypilot-org/skypilot-catalog": "epochcost prices import, with a newer vms.csv",
+}
 
 
 @dataclass(frozen=True)
