@@ -190,7 +190,6 @@ def _step_flops_and_bytes(
 class DecodedStep:
     """A timed decoding step, with the shortest possible seconds to read weights and cache."""
 
-    decoder: TimedDecoder
     timed: PhaseTime
     weight_seconds: float
     cache_seconds: float
@@ -219,4 +218,4 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     for phase_time in timed.phases:
         if phase_time.phase.name == "decode":
             cached = phase_time.sequences * phase_time.phase.tokens * token
-            yield DecodedStep(timed, phase_time, counted.read_whole * weight / rate, cached / rate)
+            yield DecodedStep(phase_time, counted.read_whole * weight / rate, cached / rate)
