@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Kind, Observation
+from epochcost.analysis.observations import KINDS, Goal, Observation
 from epochcost.analysis.odds import Odds, draws_along, odds
 from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced
 from epochcost.cost.compare import Accuracy
@@ -28,8 +28,6 @@ from epochcost.statistics import first_by, group_by
 from epochcost.units import CONVERT, money, seconds
 
 T = TypeVar("T")
-_KINDS: tuple[Kind, ...] = ("measured", "published", "predicted")
-
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 GOAL_WORDS: Mapping[Goal, str] = {
     "epoch": "one epoch",
@@ -167,9 +165,9 @@ def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool]:
     best = next(iter(ranking(rows, goal)), None)
     if best is None:
-        return True, True, len(_KINDS), True
+        return True, True, len(KINDS), True
     observed = best.observed
-    kind, published = _KINDS.index(observed.kind), observed.stack == "published"
+    kind, published = KINDS.index(observed.kind), observed.stack == "published"
     return bool(best.reservation), not observed.precision, kind, not published
 
 
