@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from epochcost.analysis.machines import Machine
@@ -311,15 +312,15 @@ def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
 
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
     """The best published accuracy of a workload at each batch size."""
-    best: dict[int, Accuracy] = {}
-    for source in catalogue.published.values():
-        if workload not in {source.model, source.id}:
-            continue
-        for timing in source.timings:
-            if timing.batch_size is None or timing.accuracy_percent is None:
-                continue
-            accuracy = Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0))
-            earlier = best.setdefault(timing.batch_size, accuracy)
-            if accuracy.percent > earlier.percent:
-                best[timing.batch_size] = accuracy
-    return best
+    stated = [
+        (
+            timing.batch_size,
+            Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0)),
+        )
+        for source in catalogue.published.values()
+        if workload in {source.model, source.id}
+        for timing in source.timings
+        if timing.batch_size is not None and timing.accuracy_percent is not None
+    ]
+    highest_first = sorted(stated, key=lambda pair: -pair[1].percent)
+    return dict(first_by(highest_first, itemgetter(0)))
