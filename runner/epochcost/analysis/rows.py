@@ -260,7 +260,7 @@ class Offers:
     unpriced: tuple[tuple[Row, str], ...]
 
 
-def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
+def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     """Make offers from those rows of one software stack that may be answers (``Row.answers``).
 
     Each job repeats the goal ``repetitions`` times. All offers have the most frequent currency.
