@@ -20,23 +20,19 @@ from epochcost.analysis.answers import (
     name_of,
     times_of,
 )
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rates import models_with_rates
 from epochcost.analysis.rows import Offer
 from epochcost.cost import Candidate
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
 from epochcost.graphs import profiling
-from epochcost.specs.loader import load_catalogue
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", name="inputs")
-def inputs_fixture(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+def inputs_fixture(own_inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     """The project's catalogue and results, and an empty cache."""
-    cache = tmp_path_factory.mktemp("cache")
-    return read_inputs(load_catalogue(ROOT), [ROOT / "docs/data/results"], ROOT / "docs", cache)
+    return replace(own_inputs, cache=tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="module", name="times")

@@ -63,11 +63,6 @@ def test_machines_that_train_large_models_only(report: Report) -> None:
     assert [row.hardware.id for row in report.estimated["big"]] == ["node", "other"]
 
 
-def test_estimates_are_no_observations(report: Report) -> None:
-    """Rows of timed workloads, and answers from them, exclude estimates."""
-    assert all(row.observed.workload.id != "big" for row in report.rows)
-
-
 def test_lists_tell_estimates_apart(site: Site) -> None:
     """The first page and the list of models mark estimates."""
     script = site.files["data/home.js"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measuring_value import (
     CellsValue,
     MeasurableCell,
@@ -20,10 +19,8 @@ from epochcost.analysis.measuring_value import (
     steps,
 )
 from epochcost.plan.trial import Trial
-from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Provider
 
-ROOT = Path(__file__).parents[2]
 _MODEL = "resnet50"
 _MACHINES = ("lambda-1x-gh200", "lambda-2x-b200-sxm6", "gcp-v100", "c5.18xlarge")
 
@@ -83,11 +80,9 @@ def test_nothing_is_measured_if_times_are_known() -> None:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+def inputs(own_inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     """The project's catalogue and results, with a cache for the forecasts."""
-    cache = tmp_path_factory.mktemp("cache")
-    docs = ROOT / "docs"
-    return read_inputs(load_catalogue(ROOT), [docs / "data" / "results"], docs, cache)
+    return replace(own_inputs, cache=tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="module")

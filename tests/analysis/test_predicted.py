@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.estimates import trains_large_models
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.cost.flops import peak_flops, time_of_large_models, training_flops
-from epochcost.specs.loader import load_catalogue
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def inputs() -> Inputs:
-    """The project's catalogue and results."""
-    return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
-
 
 # Language models, which are estimated from FLOPs too.
 _LANGUAGE = ("gpt2", "bert-base", "bert-large-128", "bert-1.5b")
@@ -32,10 +21,10 @@ _WITHOUT_KIN = ("mnist-mlp", "lstm-char-cnn", "gpt-3")
 
 
 @pytest.fixture(scope="module")
-def predictions(inputs: Inputs) -> Predictions:
+def predictions(own_inputs: Inputs) -> Predictions:
     """Predictions of all models in these tests, computed once."""
     names = ("resnet50", "mnist-cnn", *_LANGUAGE, *_WITHOUT_KIN)
-    return predict_times(inputs, [inputs.catalogue.models[name] for name in names])
+    return predict_times(own_inputs, [own_inputs.catalogue.models[name] for name in names])
 
 
 def of(
@@ -51,11 +40,11 @@ def of(
     return max(mine, key=lambda row: row.batch_size)
 
 
-def test_every_machine_has_a_time_or_a_reason(inputs: Inputs, predictions: Predictions) -> None:
+def test_every_machine_has_a_time_or_a_reason(own_inputs: Inputs, predictions: Predictions) -> None:
     """Every machine of the catalogue has either predictions or a reason for having none."""
     timed = {row.machine.hardware for row in predictions.observations}
     without = {row.id for row in predictions.without}
-    assert timed | without >= set(inputs.catalogue.hardware)
+    assert timed | without >= set(own_inputs.catalogue.hardware)
     assert not timed & without
     assert len(timed) >= 89
 
@@ -92,10 +81,10 @@ def test_what_others_published_of_the_very_work_is_its_time(predictions: Predict
     assert row.step.mean / 2 < row.step.low < row.step.mean < row.step.high < row.step.mean * 2
 
 
-def test_another_precision_is_predicted_on_request(inputs: Inputs) -> None:
+def test_another_precision_is_predicted_on_request(own_inputs: Inputs) -> None:
     """With TF32 requested, only GPUs that support TF32 have predictions."""
-    model = inputs.catalogue.models["resnet50"]
-    predictions = predict_times(inputs, [model], "tf32")
+    model = own_inputs.catalogue.models["resnet50"]
+    predictions = predict_times(own_inputs, [model], "tf32")
     assert {row.precision for row in predictions.observations} == {"tf32"}
     assert "g4dn.xlarge" not in {row.machine.hardware for row in predictions.observations}
     row = of(predictions, "resnet50", "p4d.24xlarge", "training", "published")
@@ -167,7 +156,7 @@ def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
 
 
 def test_estimates_do_not_contradict_predictions_of_their_family(
-    inputs: Inputs, predictions: Predictions
+    own_inputs: Inputs, predictions: Predictions
 ) -> None:
     """For language models, the estimated and the predicted range overlap on 95 % of the machines.
 
@@ -176,11 +165,11 @@ def test_estimates_do_not_contradict_predictions_of_their_family(
     """
     gaps = []
     for row in (row for row in predictions.observations if row.workload.id in _LANGUAGE):
-        hardware = inputs.catalogue.hardware[row.machine.hardware]
-        model = inputs.catalogue.models[row.workload.id]
+        hardware = own_inputs.catalogue.hardware[row.machine.hardware]
+        model = own_inputs.catalogue.models[row.workload.id]
         has_peaks = all(chip.peak_fp16_tflops for chip in hardware.accelerators)
         if row.stack == "published" and row.full and has_peaks and trains_large_models(hardware):
-            counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache)
+            counted = arithmetic_of_model(own_inputs.catalogue, model, own_inputs.cache)
             assert counted is not None
             flops = training_flops(model, counted.forward_flops)
             assert flops is not None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.predicted import profiles_of
 from epochcost.analysis.rates import cpu_of, cpu_rates, models_with_rates
 from epochcost.analysis.representatives import representatives
@@ -25,23 +24,14 @@ from epochcost.predict.process import (
     with_noise,
 )
 from epochcost.results.rounds import summary_of
-from epochcost.specs.loader import load_catalogue
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def inputs() -> Inputs:
-    """The project's catalogue and results."""
-    return read_inputs(load_catalogue(ROOT), [ROOT / "docs" / "data" / "results"], ROOT / "docs")
-
-
-@pytest.fixture(scope="module")
-def profiles(inputs: Inputs) -> dict[str, Profile]:
+def profiles(own_inputs: Inputs) -> dict[str, Profile]:
     """Profiles of the graphs of two models, one of them recurrent."""
     profiles_by_model = {}
     for name in ("mnist-cnn", "lstm-text-generation"):
-        counted = arithmetic_of_model(inputs.catalogue, inputs.catalogue.models[name])
+        counted = arithmetic_of_model(own_inputs.catalogue, own_inputs.catalogue.models[name])
         assert counted is not None
         assert counted.profile is not None
         profiles_by_model[name] = counted.profile
@@ -49,10 +39,10 @@ def profiles(inputs: Inputs) -> dict[str, Profile]:
 
 
 def test_results_timings_and_tables_count_with_their_vcpus(
-    inputs: Inputs, profiles: dict[str, Profile]
+    own_inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
     """Our results, published timings and tables give rates with their numbers of vCPUs."""
-    rows, devices = cpu_rates(inputs, profiles, "ours")
+    rows, devices = cpu_rates(own_inputs, profiles, "ours")
     makes = Counter((row.device.chip, float(row.device.memory_gb_per_second)) for row in rows)
     assert makes["AMD EPYC (family 25, model 1)", 1]
     assert makes["AMD EPYC (family 25, model 1)", 2]
@@ -64,20 +54,20 @@ def test_results_timings_and_tables_count_with_their_vcpus(
 
 
 def test_nothing_follows_from_one_or_two_makes(
-    inputs: Inputs, profiles: dict[str, Profile]
+    own_inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
     """There are no rates for predictions if only two makes of CPU were measured."""
-    bare = replace(inputs.catalogue, published={}, observations={})
-    two = [s for s in inputs.stored if s.result.hardware in {"epyc-vm-2", "turin-vm-2"}]
+    bare = replace(own_inputs.catalogue, published={}, observations={})
+    two = [s for s in own_inputs.stored if s.result.hardware in {"epyc-vm-2", "turin-vm-2"}]
     assert two
-    few = replace(inputs, catalogue=bare, stored=tuple(two))
+    few = replace(own_inputs, catalogue=bare, stored=tuple(two))
     assert cpu_rates(few, profiles, "ours")[0] == ()
 
 
-def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs) -> None:
+def test_a_machine_left_out_is_predicted_from_others_of_its_make(own_inputs: Inputs) -> None:
     """Each of Woolf's four machines is predicted from the other three, mostly within 50 %."""
-    profiles = profiles_of(inputs, models_with_rates(inputs))
-    rows, devices = cpu_rates(inputs, profiles, "ours")
+    profiles = profiles_of(own_inputs, models_with_rates(own_inputs))
+    rows, devices = cpu_rates(own_inputs, profiles, "ours")
     woolf = [row for row in rows if "woolf-2017" in row.rate.software]
     design = designed(woolf, devices)
     inverse = inverted(with_noise(design, OF_CPUS))
@@ -88,17 +78,17 @@ def test_a_machine_left_out_is_predicted_from_others_of_its_make(inputs: Inputs)
 
 
 def test_rates_are_as_uncertain_as_their_measurements(
-    inputs: Inputs, profiles: dict[str, Profile]
+    own_inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
     """Half the interval of a rate is 1.96 of its standard deviations; of one step, nothing is used.
 
     Repeated results of a workload stay rows of their own, each with its uncertainty.
     """
-    stored = next(s for s in inputs.stored if s.result.trial.model == "mnist-cnn")
-    rows, _ = cpu_rates(inputs, profiles, "ours")
+    stored = next(s for s in own_inputs.stored if s.result.trial.model == "mnist-cnn")
+    rows, _ = cpu_rates(own_inputs, profiles, "ours")
     half_widths = {
         summary_of(s.result).relative_half_width
-        for s in representatives(inputs.stored)
+        for s in representatives(own_inputs.stored)
         if s.result.trial.model in profiles
     }
     ours = [row.uncertainty * 1.96 for row in rows if row.rate.software == "ours"]
@@ -110,18 +100,18 @@ def test_rates_are_as_uncertain_as_their_measurements(
         update={"samples_seconds": measurement.samples_seconds[:1], "rounds": ()}
     )
     result = stored.result.model_copy(update={"measurement": single})
-    alone = replace(inputs, stored=(replace(stored, result=result),))
+    alone = replace(own_inputs, stored=(replace(stored, result=result),))
     rows, _ = cpu_rates(alone, profiles, "ours")
     assert not [row for row in rows if row.rate.software == "ours"]
 
 
 def test_results_that_others_disturbed_teach_nothing(
-    inputs: Inputs, profiles: dict[str, Profile]
+    own_inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
     """A result during which other programs used half of the CPUs gives no rate."""
     stored = next(
         s
-        for s in inputs.stored
+        for s in own_inputs.stored
         if s.result.trial.model == "mnist-cnn" and s.result.measurement.conditions
     )
     counts = []
@@ -133,13 +123,15 @@ def test_results_that_others_disturbed_teach_nothing(
         )
         measurement = measurement.model_copy(update={"conditions": conditions})
         result = stored.result.model_copy(update={"measurement": measurement})
-        alone = replace(inputs, stored=(replace(stored, result=result),))
+        alone = replace(own_inputs, stored=(replace(stored, result=result),))
         rows, _ = cpu_rates(alone, profiles, "ours")
         counts.append(len([row for row in rows if row.rate.software == "ours"]))
     assert counts == [1, 0]
 
 
-def test_arm_and_unnamed_cpus_have_a_reason(inputs: Inputs) -> None:
+def test_arm_and_unnamed_cpus_have_a_reason(own_inputs: Inputs) -> None:
     """Arm CPUs and unknown CPUs have a reason instead of a prediction."""
-    assert cpu_of(inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"
-    assert cpu_of(inputs.catalogue.hardware["rescale-worker"]) == "its CPUs are not known"
+    assert (
+        cpu_of(own_inputs.catalogue.hardware["c8g.48xlarge"]) == "no published time of an Arm CPU"
+    )
+    assert cpu_of(own_inputs.catalogue.hardware["rescale-worker"]) == "its CPUs are not known"

@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
-from epochcost.analysis.inputs import Inputs, StoredResult, read_inputs
+from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.predicted import predict_times
 from epochcost.plan.trial import SessionSettings
-from epochcost.specs.loader import load_catalogue
 from report_project import make_result
 
-ROOT = Path(__file__).parents[2]
 MACHINE = "g5.xlarge"
 
 
 @pytest.fixture(scope="module")
-def inputs() -> Inputs:
+def inputs(own_inputs: Inputs) -> Inputs:
     """The project's catalogue, without results."""
-    return read_inputs(load_catalogue(ROOT), [], ROOT / "docs")
+    return replace(own_inputs, stored=())
 
 
 def predicted(inputs: Inputs, mode: str = "training") -> Observation:

@@ -90,13 +90,12 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
     assert measured_roofs(inputs, hardware, "cuda") == ()
 
 
-def steps(root: Path, *, ceilings: bool = True) -> list[DecodedStep]:
+def steps(root: Path) -> list[DecodedStep]:
     """The timed decoding steps of a project whose host copies 12 GB/s."""
     catalogue = project(root)
     onnx.save(tiny_decoder(), str(root / "models/tiny.onnx"))
     folder = root / "docs/data/results"
-    if ceilings:
-        write_sidecar(folder, make_ceilings(make_result().environment))
+    write_sidecar(folder, make_ceilings(make_result().environment))
     inputs = read_inputs(catalogue, [folder], root / "docs")
     (timed,) = timed_decoders(inputs)
     return list(decoded_steps(inputs, timed))

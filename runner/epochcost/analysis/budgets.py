@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
@@ -91,10 +90,9 @@ def _verdict(
 
 
 def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Fault:
-    path = catalogue.files.get(f"studies/{study.id}", Path(f"{study.id}.toml"))
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    key = ("budget", "limits", index)
-    return Fault(display_path(path), *key_position(text, key), f"budget.limits[{index}]: {message}")
+    path, key = catalogue.files[f"studies/{study.id}"], ("budget", "limits", index)
+    position = key_position(path.read_text(encoding="utf-8"), key)
+    return Fault(display_path(path), *position, f"budget.limits[{index}]: {message}")
 
 
 def _is_about(row: Row, limit: BudgetLimit, goal: Goal) -> bool:

@@ -74,7 +74,7 @@ def job_cost(observed: Observation, price: Price | None) -> JobCost:
 def _machine_cost(
     price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
 ) -> Cost:
-    work = replace(observed.work("epoch" if observed.epoch else "million"), vcpus=vcpus)
+    work = replace(observed.work(observed.goals[0]), vcpus=vcpus)
     if share is not None:
         # A share of a machine for a time costs as much as the machine for that share of the time.
         work = replace(work, time=work.time.scaled(share))

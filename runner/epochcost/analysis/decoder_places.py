@@ -18,6 +18,8 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.units import seconds
 
+# The reason to refuse a machine without accelerators whose processors are unknown.
+UNKNOWN_PROCESSORS = "no facts of its processors"
 _GIB = 2**30
 # Older devices run bf16 as fp16 (docs.vllm.ai, supported hardware).
 _LEAST_BF16 = Decimal("8.0")
@@ -92,5 +94,5 @@ def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuFor
     processor = cpu_form_of(hardware, processors)
     described = processor and (processor.instructions or generation_of(processor.chip).name)
     if processor is None or not described or hardware.memory_gib is None:
-        return "no facts of its processors"
+        return UNKNOWN_PROCESSORS
     return Place(machine, processor, 1, float(hardware.memory_gib) * _GIB, None)

@@ -14,6 +14,7 @@ from itertools import product, starmap
 from operator import itemgetter
 
 from epochcost.analysis.decoder_places import (
+    UNKNOWN_PROCESSORS,
     Place,
     Refusal,
     computed_in,
@@ -49,10 +50,9 @@ from epochcost.units import MAX_DURATION_SECONDS, memory
 SOFTWARE = "PyTorch"
 # Tokens of a device at once: more are not faster, and larger steps of a fine-tuning learn less from
 # each example.
-_MOST_TOKENS: Mapping[str, int] = {"pretraining": 65_536}
-_MOST_OF_FINE_TUNING = 8192
-# The first GPUs with matrix units of 16 bits, and with 8-bit floats.
+_MOST_OF_PRETRAINING, _MOST_OF_FINE_TUNING = 65_536, 8192
 _BARE = "no accelerator"
+# The first GPUs with matrix units of 16 bits, and with 8-bit floats.
 _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
 
@@ -216,12 +216,10 @@ class TuningMarket:
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
         """Fastest layout on each kind of machine, and refusals; InputError if none can train."""
-        places, refused = decoder_places(self._catalogue)
-        hardware = self._catalogue.hardware.values()
-        bare = {machine.name for machine in hardware if not machine.accelerators}
+        places, unknown = decoder_places(self._catalogue)
         refused = [
-            replace(refusal, reason=_BARE) if refusal.machine in bare else refusal
-            for refusal in refused
+            replace(refusal, reason=_BARE) if refusal.reason == UNKNOWN_PROCESSORS else refusal
+            for refusal in unknown
         ]
         counts = counts_of(decoder, form)
         chosen: list[tuple[Hardware, TrainingQuestion, float]] = []
@@ -288,8 +286,9 @@ def _training_layouts(
 ) -> Iterator[TrainingQuestion]:
     assert isinstance(place.device, Device), "callers leave out machines without accelerators"
     count = place.count * demand.machines
-    most = _MOST_TOKENS.get(demand.method, _MOST_OF_FINE_TUNING) // demand.length
-    batches, ways = powers_of_two(max(most, 1)), (False, True)
+    pretrains = demand.method == "pretraining"
+    most = _MOST_OF_PRETRAINING if pretrains else _MOST_OF_FINE_TUNING
+    batches, ways = powers_of_two(max(most // demand.length, 1)), (False, True)
     for sequences, checkpointing, sharded in product(batches, ways, ways):
         if count > 1 or not sharded:
             yield TrainingQuestion(

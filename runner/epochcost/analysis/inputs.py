@@ -36,8 +36,6 @@ _SLOWER = Decimal("1.05")
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 RESULTS_URI = "data/results"
-# A message on a specification that a record lacks; None if it lacks none.
-FaultOf = Callable[[SidecarT], str | None]
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
 
 
@@ -254,8 +252,8 @@ def read_inputs(
     for folder in results:
         stored += _stored(folder, catalogue, problems)
         ceilings |= _read_sound_records(folder, Ceilings, problems, unknown_machine)
-        limits |= _read_sound_records(folder, BatchLimit, problems, lambda _: None)
-        trainings |= _read_sound_records(folder, Trainings, problems, lambda _: None)
+        limits |= _read_sound_records(folder, BatchLimit, problems)
+        trainings |= _read_sound_records(folder, Trainings, problems)
         reported |= _read_sound_records(
             folder, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
         )
@@ -317,20 +315,20 @@ def _with_declared_machine(
 
 
 def _read_sound_records(
-    folder: Path, kind: type[SidecarT], problems: list[str], fault_of: FaultOf[SidecarT]
+    folder: Path,
+    kind: type[SidecarT],
+    problems: list[str],
+    fault_of: Callable[[SidecarT], str | None] = lambda _: None,
 ) -> dict[Path, SidecarT]:
-    """Read a folder's sound records, by file; add the faults of all others to ``problems``."""
+    """Read a folder's sound records, by file; add the faults of all others to ``problems``.
+
+    ``fault_of`` returns a message on a specification that a record lacks; None if it lacks none.
+    """
     loaded = load_sidecars(folder, kind)
-    faults = [str(fault) for fault in loaded.faults]
-    sound: dict[Path, SidecarT] = {}
-    for path, record in loaded.records.items():
-        reason = fault_of(record)
-        if reason is None:
-            sound[path] = record
-        else:
-            faults.append(f"{path}: {reason}")
+    faulty = {path: fault for path, each in loaded.records.items() if (fault := fault_of(each))}
+    faults = (*loaded.faults, *(f"{path}: {fault}" for path, fault in faulty.items()))
     problems += [f"{fault} (left out of the site)" for fault in faults]
-    return sound
+    return {path: record for path, record in loaded.records.items() if path not in faulty}
 
 
 def uri_of(path: Path, record: Sidecar) -> str:

@@ -217,12 +217,11 @@ def order_by_value(
     rows = [(job, row) for job, ranked in enumerate(answers) for row in ranked]
     if not rows:
         return ()
-    indices = [times.rows[row.observed] for _, row in rows]
-    observed = {row.observed: at for (_, row), at in zip(rows, indices, strict=True)}
-    cheapest = _best_cell_by_time(inputs, cells, observed)
+    indices = {row.observed: times.rows[row.observed] for _, row in rows}
+    cheapest = _best_cell_by_time(inputs, cells, indices)
     ways = Ways(
         jobs=np.array([job for job, _ in rows]),
-        times=np.array(indices),
+        times=np.array([indices[row.observed] for _, row in rows]),
         costs=np.array([_log_cost(row) for _, row in rows]),
         covariance=times.covariance,
     )

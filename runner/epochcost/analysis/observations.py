@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import TypeAdapter
 
@@ -31,6 +31,8 @@ from epochcost.statistics import Bounded, Outliers, Summary, outliers
 from epochcost.units import runtime_words
 
 Kind = Literal["measured", "published", "predicted"]
+# The kinds of evidence, the best first.
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Goal = Literal["epoch", "full", "million"]
 Stack = Literal["onnxruntime", "published"]
 STACK_WORDS: Mapping[Stack, str] = {

@@ -21,6 +21,7 @@ from epochcost import predict
 from epochcost.errors import Fault, ResultError
 from epochcost.graphs import profile
 from epochcost.predict.design import Devices, precision_of
+from epochcost.predict.forecast import Forecast
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.ratios import RatioErrors, TwoWithheld, ratio_errors
 from epochcost.predict.withheld import (
@@ -216,16 +217,15 @@ def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group,
 
 
 def _rows_to_show(rows: Sequence[Tried]) -> Iterator[Shown]:
-    for name in sorted({row.name for row in rows}):
-        members = [row for row in rows if row.name == name and row.forecast]
-        members.sort(key=lambda row: row.placed.rate.per_second)
+    slowest_first = sorted(rows, key=lambda row: row.placed.rate.per_second)
+    shown = [_row(row, row.forecast) for row in slowest_first if row.forecast]
+    for _, members in sorted(group_by(shown, lambda row: row.accelerator).items()):
         for at in sorted({round(at) for at in np.linspace(0, len(members) - 1, _MOST_SHOWN)}):
-            yield _row(members[at])
+            yield members[at]
 
 
-def _row(row: Tried) -> Shown:
-    rate, forecast = row.placed.rate, row.forecast
-    assert forecast is not None, "only rows with a forecast are shown"
+def _row(row: Tried, forecast: Forecast) -> Shown:
+    rate = row.placed.rate
     rates = rate.per_second, forecast.per_second, forecast.high, forecast.low
     seconds = (float(f"{1 / each:.4g}") for each in rates)
     return Shown(row.name, rate.count, rate.source, rate.model, rate.mode, *seconds)

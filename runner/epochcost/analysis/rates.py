@@ -34,7 +34,7 @@ from epochcost.results.stability import disturbances_of, watched_cpus
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
-from epochcost.specs.study import Mode, Provider
+from epochcost.specs.study import Provider
 from epochcost.statistics import LEVEL
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
@@ -119,13 +119,15 @@ def gpu_rates(
     results = [result for result in measured if result.hardware == hardware.id]
     for result, half_width in zip(results, _half_widths(results, inputs.cache), strict=True):
         trial, profile = result.trial, profiles.get(result.trial.model)
-        plain = trial.variant in ("", trial.precision) and trial.session.threads == 0
-        kin = profile is not None and not profile.recurrent_flops and has_kin(profile, published)
-        if plain and kin and profile is not None:
+        if profile is None or profile.recurrent_flops or not has_kin(profile, published):
+            continue
+        if trial.variant in ("", trial.precision) and trial.session.threads == 0:
             seconds = statistics.median(result.measurement.samples_seconds)
-            work = _work(trial.model, profile, trial.mode, trial.batch_size, software, device)
-            precise = replace(work, precision=precision_of(trial.precision))
-            yield _measured_rate(precise, seconds, half_width)
+            precision, batch = precision_of(trial.precision), trial.batch_size
+            work = Question(
+                trial.model, profile, trial.mode, precision, batch, software, device, count=1
+            )
+            yield _measured_rate(work, seconds, half_width)
 
 
 def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
@@ -163,7 +165,9 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
             seconds = statistics.fmean(result.measurement.samples_seconds)
             profile, batch = profiles[trial.model], trial.batch_size
-            work = _work(trial.model, profile, trial.mode, batch, software, device)
+            work = Question(
+                trial.model, profile, trial.mode, "fp32", batch, software, device, count=1
+            )
             yield _measured_rate(work, seconds, half_width)
 
 
@@ -204,20 +208,7 @@ def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterato
         model, batch, steps = str(source.model), timing.batch_size, timing.total_steps
         if model in profiles and batch and steps:
             software = f"{source.page} {timing.framework}"
-            work = _work(model, profiles[model], "training", batch, software, device)
+            work = Question(
+                model, profiles[model], "training", "fp32", batch, software, device, count=1
+            )
             yield as_rate(work, float(batch * steps / timing.total_seconds))
-
-
-def _work(
-    model: str, profile: Profile, mode: Mode, batch: int, software: str, device: Device
-) -> Question:
-    return Question(
-        model=model,
-        profile=profile,
-        mode=mode,
-        precision="fp32",
-        batch=batch,
-        software=software,
-        device=device,
-        count=1,
-    )

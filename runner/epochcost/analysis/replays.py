@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
-from epochcost.analysis.observations import Observation
+from epochcost.analysis.observations import KINDS, Observation
 from epochcost.cost import Time, Usage, share
 from epochcost.cost.market import Market
 from epochcost.cost.replay import (
@@ -28,7 +28,6 @@ from epochcost.specs.prices.traces import Trace, read_trace
 from epochcost.specs.reference_data import ReplayedJob
 from epochcost.units import SECONDS_PER_HOUR
 
-_KINDS = ("measured", "published", "predicted")
 _GIGABYTE = 1e9
 _STARTS = 1000
 # Halvings of the logarithm between once in a hundred years and every second.
@@ -125,7 +124,7 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
             "measure it there"
         )
     return min(
-        candidates, key=lambda timed: (_KINDS.index(timed.kind), timed.full and timed.full.mean)
+        candidates, key=lambda timed: (KINDS.index(timed.kind), timed.full and timed.full.mean)
     )
 
 

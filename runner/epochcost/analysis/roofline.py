@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from epochcost.analysis.arithmetic import (
     BYTES_PER_NUMBER,
@@ -27,6 +28,7 @@ from epochcost.results.ceilings import Ceiling
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
+from epochcost.statistics import first_by
 
 _HALF_BYTES = 2
 _WEIGHT_BYTES: dict[Precision, float] = {
@@ -107,13 +109,10 @@ def achieved_rates(
 
     Workloads whose operations cannot be counted are left out.
     """
-    best: dict[tuple[object, ...], AchievedRate] = {}
-    for achieved in _achieved(inputs, hardware, observations):
-        observed = achieved.observed
-        key = (observed.workload, observed.mode, observed.machine, observed.kind)
-        if key not in best or achieved.flops_per_second > best[key].flops_per_second:
-            best[key] = achieved
-    return tuple(sorted(best.values(), key=lambda achieved: -achieved.flops_per_second))
+    achieved = _achieved(inputs, hardware, observations)
+    fastest_first = sorted(achieved, key=lambda rate: -rate.flops_per_second)
+    job = attrgetter("observed.workload", "observed.mode", "observed.machine", "observed.kind")
+    return first_by(fastest_first, job)
 
 
 def roof_of(hardware: Hardware, device: str) -> Roof:
@@ -190,7 +189,6 @@ def _step_flops_and_bytes(
 class DecodedStep:
     """A timed decoding step, with the shortest possible seconds to read weights and cache."""
 
-    decoder: TimedDecoder
     timed: PhaseTime
     weight_seconds: float
     cache_seconds: float
@@ -219,4 +217,4 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     for phase_time in timed.phases:
         if phase_time.phase.name == "decode":
             cached = phase_time.sequences * phase_time.phase.tokens * token
-            yield DecodedStep(timed, phase_time, counted.read_whole * weight / rate, cached / rate)
+            yield DecodedStep(phase_time, counted.read_whole * weight / rate, cached / rate)

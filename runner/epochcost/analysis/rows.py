@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Kind, Observation
+from epochcost.analysis.observations import KINDS, Goal, Observation
 from epochcost.analysis.odds import Odds, draws_along, odds
 from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced
 from epochcost.cost.compare import Accuracy
@@ -28,8 +29,6 @@ from epochcost.statistics import first_by, group_by
 from epochcost.units import CONVERT, money, seconds
 
 T = TypeVar("T")
-_KINDS: tuple[Kind, ...] = ("measured", "published", "predicted")
-
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 GOAL_WORDS: Mapping[Goal, str] = {
     "epoch": "one epoch",
@@ -167,9 +166,9 @@ def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool]:
     best = next(iter(ranking(rows, goal)), None)
     if best is None:
-        return True, True, len(_KINDS), True
+        return True, True, len(KINDS), True
     observed = best.observed
-    kind, published = _KINDS.index(observed.kind), observed.stack == "published"
+    kind, published = KINDS.index(observed.kind), observed.stack == "published"
     return bool(best.reservation), not observed.precision, kind, not published
 
 
@@ -261,7 +260,7 @@ class Offers:
     unpriced: tuple[tuple[Row, str], ...]
 
 
-def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal = Decimal(1)) -> Offers:
+def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     """Make offers from those rows of one software stack that may be answers (``Row.answers``).
 
     Each job repeats the goal ``repetitions`` times. All offers have the most frequent currency.
@@ -313,15 +312,15 @@ def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
 
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
     """The best published accuracy of a workload at each batch size."""
-    best: dict[int, Accuracy] = {}
-    for source in catalogue.published.values():
-        if workload not in {source.model, source.id}:
-            continue
-        for timing in source.timings:
-            if timing.batch_size is None or timing.accuracy_percent is None:
-                continue
-            accuracy = Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0))
-            earlier = best.setdefault(timing.batch_size, accuracy)
-            if accuracy.percent > earlier.percent:
-                best[timing.batch_size] = accuracy
-    return best
+    stated = [
+        (
+            timing.batch_size,
+            Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0)),
+        )
+        for source in catalogue.published.values()
+        if workload in {source.model, source.id}
+        for timing in source.timings
+        if timing.batch_size is not None and timing.accuracy_percent is not None
+    ]
+    highest_first = sorted(stated, key=lambda pair: -pair[1].percent)
+    return dict(first_by(highest_first, itemgetter(0)))

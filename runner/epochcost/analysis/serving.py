@@ -45,9 +45,8 @@ _RATE_PRECISION = Decimal("1.05")
 class ServingRow:
     """A LoadGen scenario on a machine under a price plan.
 
-    ``runs`` has all runs of the trial. ``run`` decides the rate; it is None if latencies exceeded
-    their bound at every rate. ``work`` is the time of a million samples at this rate, ``million``
-    the cost of that time. ``bound_seconds`` is the bound on a server's latency.
+    ``run`` decides the rate; it is None if latencies exceeded their bound at every rate.
+    ``million`` is the cost of a million samples at this rate.
     """
 
     model: str
@@ -60,12 +59,9 @@ class ServingRow:
     batch_size: int
     run: LoadGenRun | None
     price: Price | None
-    work: MachineTime | None
     million: Cost
     evidence: Evidence
-    doubts: tuple[str, ...] = ()
-    runs: tuple[LoadGenRun, ...] = ()
-    bound_seconds: float | None = None
+    doubts: tuple[str, ...]
     # Superseded prices have no rows here.
     current: ClassVar[bool] = True
 
@@ -113,12 +109,9 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
             batch_size=trial.batch_size,
             run=served.run,
             price=price,
-            work=work,
             million=work.cost(price) if work else Unpriced("no rate meets the bound"),
             evidence=Evidence("result file", stored.uri),
             doubts=doubts_about(result),
-            runs=served.runs,
-            bound_seconds=load.bound_seconds,
         )
 
 

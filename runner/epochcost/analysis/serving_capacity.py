@@ -20,9 +20,7 @@ import numpy as np
 from epochcost.analysis.decoder_places import Place, Refusal, computed_in, powers_of_two
 from epochcost.analysis.tokens import Capacity, Deployment, Requests
 from epochcost.cost import Time
-from epochcost.predict.decoders.chips import (
-    CpuForm,
-)
+from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY
 from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
@@ -36,7 +34,6 @@ from epochcost.units import memory as memory_words
 ValueT = TypeVar("ValueT", float, Vector)
 
 Precision = Literal["bf16", "fp8", "int8", "int4"]
-_GIB = 2**30
 # Standard deviation of the logarithm by which a chip's rates at full load depart from times of
 # phases, in addition to their ranges (benchmarks/full_load.py).
 _AT_LOAD = 0.32
@@ -193,6 +190,11 @@ class _LayoutForecast:
         return max(self.lone_token.seconds, whole / (self.output - 1))
 
     @property
+    def latencies(self) -> tuple[float, float]:
+        """Seconds to the first token, and mean seconds between tokens after it."""
+        return self.first_token.seconds, self.seconds_between_tokens
+
+    @property
     def capacity(self) -> Capacity:
         """The capacity, with ``draws`` of log(machine time of a request / predicted time)."""
         first, token, seconds = self.first_token, self.token, self.predicted_seconds
@@ -269,22 +271,15 @@ def predicted_capacities(
     """The best capacity of each machine and engine within latency bounds, and refused machines."""
     options = _layout_forecasts(forecaster, model, layouts, requests)
     capacities, refusals = [], []
-    for alike in group_by(
-        options, attrgetter("layout.place.machine", "layout.engine.name")
-    ).values():
-        sufficient = [
-            option
-            for option in alike
-            if requests.bounds_met(option.first_token.seconds, option.seconds_between_tokens)
-        ]
+    served = group_by(options, attrgetter("layout.place.machine", "layout.engine.name"))
+    for alike in served.values():
+        sufficient = [option for option in alike if requests.bounds_met(*option.latencies)]
         if sufficient:
             best = min(sufficient, key=lambda option: option.predicted_seconds)
             capacities.append((best.layout.deployment(model.precision), best.capacity))
         else:
-            times = [
-                (option.first_token.seconds, option.seconds_between_tokens) for option in alike
-            ]
-            refusals.append(Refusal.too_slow(alike[0].layout.place.machine.name, times))
+            name, times = alike[0].layout.place.machine.name, [each.latencies for each in alike]
+            refusals.append(Refusal.too_slow(name, times))
     return capacities, refusals
 
 

@@ -12,12 +12,6 @@ from epochcost.errors import InputError
 from revisions import commit, edit, git, write_repository, write_spec
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A repository with one commit."""
-    return write_repository(tmp_path / "project")
-
-
 def test_a_commit_and_the_same_tree(project: Path) -> None:
     """A clean working tree has the files of its commit."""
     before = at_commit(project, "main")

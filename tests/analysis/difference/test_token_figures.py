@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from epochcost.analysis.difference.changes import compare_revisions
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.difference.words import cells, prediction_words
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.inputs import Inputs
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.loader import load_catalogue
 
-ROOT = Path(__file__).parents[3]
 CARD = "workstation-1x-a6000"
 
 
 @pytest.fixture(name="inputs", scope="module")
-def inputs_fixture() -> Inputs:
+def inputs_fixture(own_inputs: Inputs) -> Inputs:
     """The project with a single decoder, and results of other machines."""
-    inputs = read_inputs(load_catalogue(ROOT), [ROOT / "docs/data/results"], ROOT / "docs")
-    models = {"llama-3.2-1b": inputs.catalogue.model("llama-3.2-1b")}
-    return replace(inputs, catalogue=replace(inputs.catalogue, models=models))
+    models = {"llama-3.2-1b": own_inputs.catalogue.model("llama-3.2-1b")}
+    return replace(own_inputs, catalogue=replace(own_inputs.catalogue, models=models))
 
 
 def revision(label: str, inputs: Inputs, catalogue: Catalogue) -> Revision:

@@ -94,7 +94,7 @@ class ChangedCost:
         return [cause.kind for cause in self.causes] == ["prediction"]
 
 
-def explain(pair: Pair, before: Revision, after: Revision, learned: str = "") -> ChangedCost:
+def explain(pair: Pair, before: Revision, after: Revision, learned: str) -> ChangedCost:
     """Find the causes of a change in a job's cost or time.
 
     ``learned`` describes the changed results from which predictions learn ("2 results added").

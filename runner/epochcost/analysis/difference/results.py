@@ -13,7 +13,6 @@ from pathlib import Path
 
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Goal
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.errors import ModelError
@@ -113,7 +112,7 @@ def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
     """Cost and time of each measured job at its cheapest current price, by the result's address."""
     words: dict[str, str] = {}
     for row in revision.rows:
-        goal: Goal = "full" if row.mode == "training" else "million"
+        goal = row.observed.goals[-1]
         cost = row.estimate(goal) if row.current and row.observed.kind == "measured" else None
         if cost is not None and row.price is not None:
             ends = f" ({cost.between})" if cost.between else ""

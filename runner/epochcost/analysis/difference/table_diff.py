@@ -118,7 +118,7 @@ class TableDiff:
 
 
 def compare_tables(
-    before: Revision, after: Revision, more: tuple[Iterable[Figure], Iterable[Figure]] = ((), ())
+    before: Revision, after: Revision, more: tuple[Iterable[Figure], Iterable[Figure]]
 ) -> TableDiff:
     """Compare the costs and times of equal jobs in the tables of two revisions.
 

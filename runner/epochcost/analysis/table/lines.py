@@ -12,7 +12,7 @@ from itertools import chain
 from epochcost.analysis.comparisons import VariantRow, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.observations import Goal, Observation
-from epochcost.analysis.rows import GOALS, Row
+from epochcost.analysis.rows import Row
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.results.served import LoadGenRun
@@ -54,22 +54,20 @@ def values_of(line: Line) -> Values:
 
 
 def _of_row(row: Row) -> Values:
-    costs = {goal: row.cost(goal) for goal in GOALS}
     return {
         **_observed(row.observed),
         **_price(row.price, current=row.current),
         "reservation": row.reservation or None,
-        **_costs(costs),
+        **_costs(row.costs),
         "figure": row.mark,
     }
 
 
 def _of_variant(row: VariantRow) -> Values:
-    goal: Goal = "epoch" if row.observed.mode == "training" else "million"
     return {
         **_observed(row.observed),
         **_price(row.job.price, current=True),
-        **_costs({goal: row.job.cost}),
+        **_costs({row.observed.goals[0]: row.job.cost}),
         "price_basis": row.job.basis or None,
         "figure": "measured, price assumed" if row.job.assumed else "measured",
     }
@@ -182,17 +180,13 @@ def _yes_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _costs(costs: Mapping[Goal, Cost | None]) -> Values:
+def _costs(costs: Mapping[Goal, Cost]) -> Values:
     reasons = [cost.reason for cost in costs.values() if isinstance(cost, Unpriced)]
-    return {
-        **{
-            name: value
-            for goal, cost in costs.items()
-            if isinstance(cost, Estimate)
-            for name, value in _value_with_ends(f"{goal}_cost", "", cost).items()
-        },
-        "unpriced_because": reasons[0] if reasons else None,
-    }
+    values: dict[str, Value] = {"unpriced_because": next(iter(reasons), None)}
+    for goal, cost in costs.items():
+        if isinstance(cost, Estimate):
+            values |= _value_with_ends(f"{goal}_cost", "", cost)
+    return values
 
 
 def _time(name: str, time: Time | None) -> Values:
