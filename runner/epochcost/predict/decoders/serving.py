@@ -35,13 +35,18 @@ from epochcost.predict.decoders.programs import Programs, fit_programs
 from epochcost.predict.decoders.rows import ServingQuestion, TokenRow
 from epochcost.predict.departures import Departures, Term, Traits
 from epochcost.predict.joint import Forecast, forecasts_of
-from epochcost.predict.process import Vector, numbered
+from epochcost.predict.process import Matrix, Vector, numbered
 from epochcost.results.kept import Keep
 from epochcost.specs.hardware import Device
 from epochcost.statistics import group_by
 
 # Standard deviations of a logarithm: of rows alike in all traits, and of one published row.
 _FLOOR, _ROW = 0.04, 0.1
+# The same between sources, which measure in their own way and with their own settings: for a token
+# on one device, and for other times. A reader's run is like a new source. With these values, 87 %
+# of the 90 % ranges hold without the row's source; with 0, 63 % hold (2026-11-28,
+# benchmarks/token_prediction.py --leave-out source).
+_SOURCE_OF_TOKENS, _SOURCE = 0.35, 0.5
 _GIB = 2**30
 # The limit on sequences that fits published rates at full load best (benchmarks/full_load.py).
 _MOST_SEQUENCES = 256
@@ -56,7 +61,6 @@ def _rounded_log_prompt(question: ServingQuestion) -> float:
 
 
 _LABELS: Mapping[str, Callable[[ServingQuestion], Hashable]] = {
-    "source": attrgetter("source"),
     "software": attrgetter("software"),
     "maker": attrgetter("chip.maker"),
     "kind": attrgetter("kind"),
@@ -73,13 +77,7 @@ _FEATURES: Mapping[str, Callable[[ServingQuestion], float]] = {
     "length": _rounded_log_prompt,
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
-# Times from one source, with its way of measuring and its settings, differ from those from another.
-# A reader's own run is like a new source. The scale is the smallest with which 87 % of the ranges
-# held without the row's source (benchmarks/token_prediction.py --leave-out source, 2026-11-28;
-# 63 % without this term).
-_FROM_SOURCE = Term(0.4, ("source", "software", "kind"))
 ON_DEVICES_TERMS = (
-    _FROM_SOURCE,
     Term(0.2, ("software", "kind")),
     Term(1.6, ("maker", "software", "kind")),
     Term(0.15, ("generation", "kind")),
@@ -97,7 +95,6 @@ ON_DEVICES_TERMS = (
     Term(0.07, ("place", "kind", "software", "model")),
 )
 ON_PROCESSORS_TERMS = (
-    _FROM_SOURCE,
     Term(0.2, ("software", "kind")),
     Term(0.12, ("maker", "software", "kind")),
     Term(0.25, ("generation", "kind")),
@@ -196,6 +193,7 @@ class _ChipsForecaster:
     ) -> None:
         self._start, self._spread, self._terms = start, spread, terms
         self._questions = [row.question for row in rows]
+        self._sources = {question.source for question in self._questions}
         self._observed = np.log([row.seconds or 1.0 for row in rows])
         self._traits_and_editions = [
             (_trait_values(question), question.edition) for question in self._questions
@@ -252,9 +250,23 @@ class _ChipsForecaster:
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
         unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
+        unknown += self._covariance_of_new_sources(cells)
         factors = [self._fit.interval_factors.get(cell.kind, 2.0) for cell in cells]
         levels = self._fit.programs.law(questions) + departures[at]
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
+
+    def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
+        """Covariance [n, n] between times of one kind from one source without learnt rows."""
+        deviations = np.array(
+            [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]
+        )
+        labels = numbered([(each.source, each.software, each.kind) for each in questions])
+        result: Matrix = np.outer(deviations, deviations) * (labels[:, None] == labels)
+        return result
+
+
+def _source_deviation(question: ServingQuestion) -> float:
+    return _SOURCE_OF_TOKENS if question.kind == "token" and question.count == 1 else _SOURCE
 
 
 def _trait_values(question: ServingQuestion) -> tuple[Hashable, ...]:
