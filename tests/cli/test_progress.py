@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import io
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -91,7 +90,7 @@ EVENTS: tuple[Event, ...] = (
         TRIALS[0],
         Progress(phase="sampling", samples=40, relative_half_width=0.031, budget_seconds=7),
     ),
-    Finished(TRIALS[0], result(), Path("a.json")),
+    Finished(TRIALS[0], result()),
     Started(TRIALS[1], 2, 3),
     Skipped(TRIALS[1], result()),
     Started(TRIALS[2], 3, 3),
@@ -172,9 +171,7 @@ def test_disturbed_rounds_are_named() -> None:
     disturbed = result().measurement.model_copy(update={"conditions": busy})
     twice = add_round(disturbed, result().measurement, 0.02)
     endings = [
-        outcome_words(
-            Finished(TRIALS[0], result().model_copy(update={"measurement": each}), Path())
-        )
+        outcome_words(Finished(TRIALS[0], result().model_copy(update={"measurement": each})))
         for each in (disturbed, twice)
     ]
     assert endings == [
@@ -190,7 +187,7 @@ def rounds_of_two() -> list[Event]:
     return [
         Scheduled((*turns, Visit(TRIALS[1], 2, 2))),
         Started(TRIALS[0], 1, 4, 1, 2),
-        RoundStored(TRIALS[0], result(), Path("a.json")),
+        RoundStored(TRIALS[0], result()),
         Started(TRIALS[1], 2, 4, 1, 2),
         Failed(TRIALS[1], ModelError("it broke")),
         Started(TRIALS[0], 3, 4, 2, 2),

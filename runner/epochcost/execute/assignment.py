@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from epochcost.errors import EpochcostError, ResultError
 from epochcost.execute.patience import Patience
@@ -63,7 +62,6 @@ class RoundStored:
 
     trial: Trial
     result: Result
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,6 @@ class Finished:
 
     trial: Trial
     result: Result
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,6 @@ class Swept:
     """Event: a sweep over batch sizes has ended, and the reason is stored."""
 
     limit: BatchLimit
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -174,11 +170,6 @@ class RunContext:
             return None
         claim = Claim(result, self.assignment.catalogue, dt.datetime.now(dt.UTC))
         return result if first_fault(claim) is None else None
-
-    def path_of(self, trial: Trial) -> Path:
-        """The path of the file for the trial's result."""
-        assignment = self.assignment
-        return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
         """Number of a trial's rounds that are stored and need not be measured again."""
