@@ -124,8 +124,8 @@ OnEvent = Callable[[Event], None]
 class Assignment:
     """The work of a run: the plan, the id of the machine (``hardware``), and the store for results.
 
-    ``resume`` keeps stored results of this host. ``memory_bytes`` limits a trial of a sweep; None
-    means all available memory. ``patience_seconds`` may be added to the planned time.
+    ``resume`` keeps stored results of this host. ``patience_seconds`` may be added to the planned
+    time.
     """
 
     catalogue: Catalogue
@@ -133,7 +133,6 @@ class Assignment:
     hardware: str
     store: ResultStore
     resume: bool = False
-    memory_bytes: int | None = None
     patience_seconds: float = 0.0
 
 

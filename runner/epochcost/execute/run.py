@@ -123,7 +123,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     trials to ``outcomes``.
     """
     assignment = run.assignment
-    room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
+    room = trial_room_bytes(sweep.trial)
     host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
     bounded = replace(run, memory_bytes=host_bytes)
     points: list[Point] = []
