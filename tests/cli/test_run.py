@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from called_program import exit_code
 from crowding import crowded
-from epochcost.cli.app import main
 from epochcost.results.files import exclusive_lock
 from epochcost.results.records import Result
 from heeded_signals import heeded_signals
@@ -255,7 +255,7 @@ def test_wrong_arguments_say_what_is_right(
 ) -> None:
     """The exit code gives the kind of error, and the message the nearest choice."""
     monkeypatch.chdir(project)
-    assert call(monkeypatch, "run", *arguments) == code
+    assert exit_code("run", *arguments) == code
     assert message in capsys.readouterr().err
     assert not (project / "docs").exists()
 
@@ -265,14 +265,5 @@ def test_a_folder_without_specs_is_a_clear_error(
 ) -> None:
     """The message names `epochcost init`."""
     monkeypatch.chdir(tmp_path)
-    assert call(monkeypatch, "run") == 1
+    assert exit_code("run") == 1
     assert "epochcost init DIR" in capsys.readouterr().err
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the program in this process."""
-    monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
