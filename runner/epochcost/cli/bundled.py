@@ -62,9 +62,9 @@ def own_catalogue() -> Catalogue:
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read the project's specs, its stored results and the values computed from them.
 
-    If ``results`` is the default folder, it is that of `project_to_read`.
-    The computed values are cached in the user's cache folder. A line is printed for each file that
-    cannot be read. Raises as ``load_catalogue`` and ``read_inputs`` do.
+    If ``results`` is the default folder, it is that of `project_to_read`. The computed values are
+    cached in the user's cache folder. A line is printed for each file that cannot be read. Raises
+    as ``load_catalogue`` and ``read_inputs`` do.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
