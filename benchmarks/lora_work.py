@@ -18,7 +18,7 @@ RATE, DECAY, VOCABULARY, POOL = 1e-4, 0.01, 49152, 8
 def decoder(method: str) -> onnx.ModelProto:
     """The catalogue's graph with scores of all positions, plus adapters unless fully trained."""
     graph = load_model(ROOT / "models" / "smollm2_135m.onnx")
-    graph = with_all_positions(graph, "logits", "input_ids")
+    graph = with_all_positions(graph)
     return graph if method == "full" else with_adapters(graph, RANK, ALPHA, TARGETS)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from analysis.test_tokens import project
-from epochcost.cli.app import main
+from called_program import printed
 from tiny_decoders import DECODER_SPEC
 
 HEAD = 'provider = "A"\nsource = "a test"\nas_of = 2026-01-01\n'
@@ -64,11 +63,8 @@ def ask(
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments: str) -> Any:
-        monkeypatch.setattr(sys, "argv", ["epochcost", *arguments, "--format", "json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return printed.err if ended.value.code else json.loads(printed.out, parse_float=Decimal)
+        code, output, errors = printed(capsys, *arguments, "--format", "json")
+        return errors if code else json.loads(output, parse_float=Decimal)
 
     return command
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import printed
 
 HEAD = 'source = "a test"\nas_of = 2026-01-01\n'
 GPU = '[[accelerators]]\nname = "H9"\n'
@@ -36,11 +35,8 @@ def run(
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["epochcost", "break-even", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return printed.err if ended.value.code else printed.out
+        code, output, errors = printed(capsys, "break-even", *arguments)
+        return errors if code else output
 
     return command
 

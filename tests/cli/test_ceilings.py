@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import exit_code
 from epochcost.errors import CapabilityError
 from epochcost.measure.ceilings import CeilingWork
 from epochcost.results.ceilings import Ceiling, Ceilings
@@ -34,38 +33,28 @@ def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return measured_threads
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the program in this process."""
-    monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 def test_a_run_takes_them_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], measured_threads: list[int]
+    capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:
     """The first run measures the ceilings of this host; later runs do not."""
     command = ("run", "--provider", "cpu", "--resume")
-    assert call(monkeypatch, *command, "--no-ceilings") == 0
+    assert exit_code(*command, "--no-ceilings") == 0
     assert not measured_threads
-    assert call(monkeypatch, *command) == 0
+    assert exit_code(*command) == 0
     messages = capsys.readouterr().err
     assert re.search(r"ceilings of cpu: .* FLOP/s, .* bytes/s copied", messages)
-    assert call(monkeypatch, *command) == 0
+    assert exit_code(*command) == 0
     assert "ceilings" not in capsys.readouterr().err
     assert len(measured_threads) == 1
     assert len(load_sidecars(RESULTS, Ceilings).records) == 1
 
 
-def test_ceilings_of_an_older_form_are_measured_once_more(
-    monkeypatch: pytest.MonkeyPatch, measured_threads: list[int]
-) -> None:
+def test_ceilings_of_an_older_form_are_measured_once_more(measured_threads: list[int]) -> None:
     """A run replaces the stored ceilings of an older version."""
-    assert call(monkeypatch, "run", "--provider", "cpu") == 0
+    assert exit_code("run", "--provider", "cpu") == 0
     ((path, record),) = load_sidecars(RESULTS, Ceilings).records.items()
     write_sidecar(RESULTS, record.model_copy(update={"ceilings_version": 1}))
-    assert call(monkeypatch, "run", "--provider", "cpu") == 0
+    assert exit_code("run", "--provider", "cpu") == 0
     assert (
         load_sidecars(RESULTS, Ceilings).records[path].ceilings_version == record.ceilings_version
     )
@@ -81,18 +70,18 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
         raise CapabilityError("expected the ceilings of this machine, found no memory")
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", refuse)
-    assert call(monkeypatch, "run", "--provider", "cpu") == 0
+    assert exit_code("run", "--provider", "cpu") == 0
     output = capsys.readouterr()
     assert "0 of 0 results are in" in output.out
     assert "ceilings: expected the ceilings of this machine, found no memory" in output.err
 
 
 def test_the_command_measures_again_and_shows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], measured_threads: list[int]
+    capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:
     """The table shows the spread, and each call measures again."""
-    assert call(monkeypatch, "ceilings") == 0
+    assert exit_code("ceilings") == 0
     output = capsys.readouterr().out
     assert "100 (95.24 to 102)" in output
-    assert call(monkeypatch, "ceilings") == 0
+    assert exit_code("ceilings") == 0
     assert len(measured_threads) == 2

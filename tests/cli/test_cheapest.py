@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from called_program import exit_code, printed
 from epochcost.analysis.answers import Demand
-from epochcost.cli.app import main
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
@@ -107,11 +106,7 @@ class Shell:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run the command, and return exit code, output and errors."""
-        self._monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = self._capsys.readouterr()
-        return int(ended.value.code or 0), output.out, output.err
+        return printed(self._capsys, "cheapest", *arguments)
 
     def json(self, *arguments: str) -> Any:
         """The parsed JSON of a successful command."""
@@ -366,10 +361,7 @@ def of_this_project(
 ) -> str:
     """The output of `cheapest` with this project's specs and results, by default for ResNet-50."""
     monkeypatch.chdir(Path(__file__).parents[2])
-    monkeypatch.setattr(sys, "argv", ["epochcost", "cheapest", "--model", "resnet50", *options])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code in {0, None}
+    assert exit_code("cheapest", "--model", "resnet50", *options) == 0
     return capsys.readouterr().out
 
 

@@ -5,113 +5,38 @@ The table in docs/reference/faults.md names these tests.
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from crowding import crowded
-from heeded_signals import heeded_signals
 from sound_results import sound_results
+from started_runs import (
+    RESULTS,
+    TRIALS,
+    WAIT_SECONDS,
+    environment,
+    run,
+    run_script,
+    started_run,
+    worker_of,
+)
 from tiny_project import write_tiny_project
 
-PROGRAM = str(Path(sys.executable).with_name("epochcost"))
-RESULTS = Path("docs/data/results")
-TRIALS = 3
 # Seconds between a spot machine's notice and its end.
 NOTICE_SECONDS = 30
-_WAIT_SECONDS = 120
 
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path) -> Path:
-    """A tiny project with its own temporary folder."""
-    (tmp_path / "tmp").mkdir()
+    """A tiny project."""
     return write_tiny_project(tmp_path / "project")
-
-
-def environment(project: Path, **more: str) -> dict[str, str]:
-    """Environment variables with temporary files in the test's folder."""
-    return os.environ | {"TMPDIR": str(project.parent / "tmp")} | more
-
-
-def run(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run `epochcost run` on the CPU to its end."""
-    return subprocess.run(
-        [PROGRAM, "run", "--no-ceilings", "--provider", "cpu", *arguments],
-        cwd=project,
-        env=environment(project, **more),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=crowded(_WAIT_SECONDS),
-    )
-
-
-def script(project: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell script in its own mount namespace; ``$0`` is the program."""
-    if shutil.which("unshare") is None or _no_namespace():
-        pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
-    return subprocess.run(
-        ["unshare", "-rm", "bash", "-c", text, PROGRAM],
-        cwd=project,
-        env=environment(project),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=crowded(2 * _WAIT_SECONDS),
-    )
-
-
-def _no_namespace() -> bool:
-    probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode != 0
-
-
-@pytest.fixture(name="begin")
-def begin_fixture(project: Path) -> Iterator[object]:
-    """Start a run, and wait until a line of progress contains ``until``."""
-    running: list[subprocess.Popen[str]] = []
-
-    def begin(*arguments: str, until: str) -> subprocess.Popen[str]:
-        with heeded_signals():
-            process = subprocess.Popen(
-                [PROGRAM, "run", "--no-ceilings", "--provider", "cpu", *arguments],
-                cwd=project,
-                env=environment(project),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        running.append(process)
-        assert process.stderr is not None
-        while until not in process.stderr.readline():
-            assert process.poll() is None
-        return process
-
-    yield begin
-    for process in running:
-        process.kill()
-        process.communicate()
-
-
-def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
-    """Wait for the worker of the current trial."""
-    while True:
-        assert process.poll() is None
-        for child in psutil.Process(process.pid).children():
-            try:
-                if "epochcost.measure.worker" in child.cmdline():
-                    return child
-            except psutil.NoSuchProcess:
-                continue
 
 
 def rounds_stored(project: Path) -> list[int]:
@@ -124,13 +49,12 @@ def rounds_stored(project: Path) -> list[int]:
     "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
 )
 def test_an_end_between_rounds_keeps_the_rounds_before(
-    project: Path, begin: object, number: signal.Signals
+    project: Path, number: signal.Signals
 ) -> None:
     """A run ended in round 2 keeps all first rounds; --resume measures the missing rounds."""
-    assert callable(begin)
-    process = begin("--rounds", "2", until="[5/6]")
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
+    with started_run(project, "--rounds", "2", until="[5/6]") as process:
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
     stored = rounds_stored(project)
     assert stored in ([1, 1, 2], [1, 2, 2])  # the fifth may have ended before the signal came
     whole = stored.count(2)
@@ -146,13 +70,12 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     assert rounds_stored(project) == [2, 2, 2]
 
 
-def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) -> None:
+def test_a_lost_connection_keeps_what_is_finished(project: Path) -> None:
     """SIGHUP acts like Ctrl-C, and the worker ends within 30 s."""
-    assert callable(begin)
-    process = begin(until="[2/3]")
-    worker = worker_of(process)
-    process.send_signal(signal.SIGHUP)
-    _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
+    with started_run(project, until="[2/3]") as process:
+        worker = worker_of(process)
+        process.send_signal(signal.SIGHUP)
+        _, errors = process.communicate(timeout=crowded(NOTICE_SECONDS))
     assert process.returncode == 130
     assert "interrupted: 1 of 3 trials are stored" in errors
     assert psutil.wait_procs([worker], timeout=crowded(NOTICE_SECONDS))[1] == []
@@ -160,26 +83,23 @@ def test_a_lost_connection_keeps_what_is_finished(project: Path, begin: object) 
 
 
 @pytest.mark.slow
-def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path, begin: object) -> None:
+def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path) -> None:
     """Of two runs on one results folder the later ends at once; the earlier succeeds."""
-    assert callable(begin)
     # Longer than the second takes to start on any machine.
-    first = begin("--rounds", "3", until="[1/9]")
-    second = run(project)
-    assert second.returncode == 3
-    assert "another run is in progress" in second.stderr
-    _, errors = first.communicate(timeout=crowded(_WAIT_SECONDS))
+    with started_run(project, "--rounds", "3", until="[1/9]") as first:
+        second = run(project)
+        assert second.returncode == 3
+        assert "another run is in progress" in second.stderr
+        _, errors = first.communicate(timeout=crowded(WAIT_SECONDS))
     assert first.returncode == 0, errors
     assert rounds_stored(project) == [3] * TRIALS
 
 
-def test_a_worker_without_memory_fails_its_trial_alone(project: Path, begin: object) -> None:
+def test_a_worker_without_memory_fails_its_trial_alone(project: Path) -> None:
     """A worker out of memory fails its trial with a message; the other trials are stored."""
-    assert callable(begin)
-    process = begin(until="[2/3]")
-    worker = worker_of(process)
-    resource.prlimit(worker.pid, resource.RLIMIT_AS, (2**26, 2**26))
-    _, errors = process.communicate(timeout=crowded(_WAIT_SECONDS))
+    with started_run(project, until="[2/3]") as process:
+        resource.prlimit(worker_of(process).pid, resource.RLIMIT_AS, (2**26, 2**26))
+        _, errors = process.communicate(timeout=crowded(WAIT_SECONDS))
     assert process.returncode in (1, 3)
     assert "1 of 3 trials failed:" in errors
     assert "Traceback (most recent call last)" not in errors.split("trials failed:")[0]
@@ -206,7 +126,7 @@ echo "writable: $?"
 @pytest.mark.slow
 def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -> None:
     """A read-only results folder gives exit code 3 with a remedy; earlier results stay."""
-    process = script(project, _READ_ONLY)
+    process = run_script(project, _READ_ONLY)
     assert "read-only: 3" in process.stdout, process.stderr
     assert "change the folder's rights, or name another folder with --results" in process.stderr
     assert "kept" in process.stdout
@@ -230,7 +150,7 @@ echo "elsewhere: $?"
 @pytest.mark.slow
 def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> None:
     """The failures name TMPDIR; with another temporary folder all trials are measured."""
-    process = script(project, _FULL_SCRATCH)
+    process = run_script(project, _FULL_SCRATCH)
     assert process.stdout.count("full: 3") == 2, process.stderr
     failures = process.stderr.split("trials failed:")
     assert all("another place with TMPDIR" in each for each in failures[1:])
@@ -243,16 +163,7 @@ def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> Non
 def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
     """A run whose progress cannot be written continues."""
     with Path("/dev/full").open("w") as full:
-        process = subprocess.run(
-            [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
-            cwd=project,
-            env=environment(project),
-            stdout=subprocess.PIPE,
-            stderr=full,
-            text=True,
-            check=False,
-            timeout=crowded(_WAIT_SECONDS),
-        )
+        process = run(project, errors=full.fileno())
     assert "3 of 3 results are in" in process.stdout
     assert rounds_stored(project) == [1] * TRIALS
 
@@ -293,5 +204,5 @@ def test_a_wall_clock_that_jumps_changes_no_time(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     for result in sound_results(project / RESULTS):
         measured = result.measurement
-        assert max(measured.samples_seconds) < measured.wall_seconds < _WAIT_SECONDS
+        assert max(measured.samples_seconds) < measured.wall_seconds < WAIT_SECONDS
         assert len(measured.rounds) == 2

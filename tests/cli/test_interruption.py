@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import exit_code
 from epochcost.cli.interruption import interrupted_by_signals
 from epochcost.plan.trial import Trial
 from epochcost.results.records import Result
@@ -175,11 +175,8 @@ def test_a_signal_lost_while_a_result_is_read_costs_no_round(
         return real(self, trial, hardware, fingerprint)
 
     monkeypatch.setattr(ResultStore, "find", find)
-    arguments = ["epochcost", "run", "--no-ceilings", "--provider", "cpu", "--rounds", "2"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with heeded_signals(), pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
+    with heeded_signals():
+        assert exit_code("run", "--no-ceilings", "--provider", "cpu", "--rounds", "2") == 130
     assert "1 of 3 trials are stored, 2 more in some" in capsys.readouterr().err
     stored = sound_results(Path("docs/data/results"))
     assert sorted(len(result.measurement.samples_by_round) for result in stored) == [1, 1, 2]
@@ -195,9 +192,6 @@ def test_a_sweep_says_of_how_many_trials_only_what_it_knows(
 
     monkeypatch.chdir(write_tiny_project(tmp_path / "project"))
     monkeypatch.setattr("epochcost.cli.run.run_trials", interrupted)
-    arguments = ["epochcost", "run", "--no-ceilings", "--provider", "cpu", "--batch-size", "auto"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with heeded_signals(), pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
+    with heeded_signals():
+        assert exit_code("run", "--no-ceilings", "--provider", "cpu", "--batch-size", "auto") == 130
     assert "interrupted: 0 trials are stored; add" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import exit_code
 from epochcost.fleet import launch as fleet
 from epochcost.fleet import station
 from epochcost.fleet.ledger import FOLDER
@@ -47,71 +47,59 @@ def write(project: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def launch(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+def launch(*arguments: str) -> int:
     """Run the command in this process; returns its exit code."""
-    monkeypatch.setattr("sys.argv", ["epochcost", "launch", "--study", "brief", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    code = ended.value.code
-    return code if isinstance(code, int) else int(code is not None)
+    return exit_code("launch", "--study", "brief", *arguments)
 
 
-def test_cells_are_measured_once(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cells_are_measured_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A launch measures all trials there and takes their results in; the next has nothing to do."""
-    assert launch(monkeypatch, "--target", "desk") == 0
+    assert launch("--target", "desk") == 0
     assert re.search(r"^desk +3 +0 ", capsys.readouterr().out, re.MULTILINE)
     assert len(sound_results(RESULTS)) == 3
     assert not (project / FOLDER / "ledger.json").exists()
     files = {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")}
-    assert launch(monkeypatch, "--target", "desk") == 0
+    assert launch("--target", "desk") == 0
     assert "0 trials to measure, 3 done already" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")} == files
 
 
 @pytest.mark.usefixtures("project")
-def test_dry_run_shows_the_most_that_cells_cost(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_shows_the_most_that_cells_cost(capsys: pytest.CaptureFixture[str]) -> None:
     """A cell takes at most 60 + 15 + 10 minutes, twice, at $3.60 an hour: three cells $30.60."""
-    assert launch(monkeypatch, "--target", "rented", "--dry-run") == 0
+    assert launch("--target", "rented", "--dry-run") == 0
     assert (
         "3 trials to measure, 0 done already: 1.5 s of timing, at most $30.60\n"
         in capsys.readouterr().out
     )
-    assert launch(monkeypatch, "--target", "rented", "--dry-run", "--cap", "20") == 0
+    assert launch("--target", "rented", "--dry-run", "--cap", "20") == 0
     assert "at most $20.00, the cap\n" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("project")
-def test_only_named_models_are_planned(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_named_models_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     """A launch measures only the models that it names; an unknown name is an error."""
-    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--model", "tiny") == 0
+    assert launch("--target", "desk", "--dry-run", "--model", "tiny") == 0
     assert "3 trials to measure" in capsys.readouterr().out
-    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--model", "tinny") == 1
+    assert launch("--target", "desk", "--dry-run", "--model", "tinny") == 1
     assert 'unknown model "tinny"; did you mean "tiny"?' in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("project")
 def test_nothing_is_planned_by_value_without_predictions(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The project has no published rates, so no measurement is known to help."""
-    assert launch(monkeypatch, "--target", "desk", "--dry-run", "--plan-by-value", "2") == 0
+    assert launch("--target", "desk", "--dry-run", "--plan-by-value", "2") == 0
     printed = capsys.readouterr()
     assert "no measurement of these trials is expected to change an answer" in printed.err
     assert "0 trials to measure" in printed.out
 
 
 @pytest.mark.usefixtures("project")
-def test_rented_machines_need_a_cap(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rented_machines_need_a_cap(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a cap, nothing that costs money is started."""
-    assert launch(monkeypatch) == 2
+    assert launch() == 2
     assert "missing: --cap AMOUNT" in capsys.readouterr().err
 
 
@@ -121,22 +109,22 @@ def test_unusable_target_is_a_line(
     """A target that cannot be used stops the launch after its plan, before anything is started."""
     monkeypatch.setattr(LocalEngine, "problem", "target desk: the host does not answer")
     for options in ((), ("--dry-run",)):
-        assert launch(monkeypatch, "--target", "desk", *options) == 3
+        assert launch("--target", "desk", *options) == 3
         printed = capsys.readouterr()
         assert "3 trials to measure" in printed.out
         assert "target desk: the host does not answer" in printed.err
     monkeypatch.setattr(LocalEngine, "problem", "")
     desk = TARGET.format(name="desk", price="own")
     write(project, "targets/desk", f'secrets = ["NO_SUCH_VARIABLE"]\n{desk}')
-    assert launch(monkeypatch, "--target", "desk") == 3
+    assert launch("--target", "desk") == 3
     demand = "target desk: secrets: expected the variable NO_SUCH_VARIABLE in this shell, got none"
     assert demand in capsys.readouterr().err
-    assert launch(monkeypatch, "--target", "dusk") == 1
+    assert launch("--target", "dusk") == 1
     assert 'unknown target "dusk"; did you mean "desk"?' in capsys.readouterr().err
 
 
 def test_failure_of_a_run_is_its_last_line(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A cell that fails there is reported with the last line of the run, and is left for later."""
     hardware = (project / "specs/hardware/giant.toml").read_text("utf-8")
@@ -146,16 +134,14 @@ def test_failure_of_a_run_is_its_last_line(
     write(project, "targets/giant", target)
     study = (project / "specs/studies/brief.toml").read_text("utf-8")
     write(project, "studies/brief", f'hardware = ["giant"]\nmodes = ["inference"]\n{study}')
-    assert launch(monkeypatch, "--target", "giant", "--cap", "9") == 1
+    assert launch("--target", "giant", "--cap", "9") == 1
     printed = capsys.readouterr()
     assert "giant: tiny inference cpu batch 1: " in printed.err
     assert "4099" in printed.err
 
 
 @pytest.mark.slow
-def test_ten_thousand_cells_are_planned(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ten_thousand_cells_are_planned(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A hundred targets with a hundred trials each are one plan."""
     machines = [f"m{number}" for number in range(100)]
     for name in machines:
@@ -169,5 +155,5 @@ def test_ten_thousand_cells_are_planned(
     sized = f"training_batch_sizes = {sizes}\ninference_batch_sizes = {sizes}\n"
     write(project, "studies/brief", f"{study}hardware = {machines}\n{sized}")
     targets = [f"--target={name}" for name in machines]
-    assert launch(monkeypatch, "--dry-run", *targets) == 0
+    assert launch("--dry-run", *targets) == 0
     assert "10,000 trials to measure, 0 done already" in capsys.readouterr().out

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -25,63 +23,27 @@ from epochcost.execute.assignment import (
 from epochcost.measure.job import Progress
 from epochcost.plan.rounds import Visit
 from epochcost.plan.trial import Trial
-from epochcost.results.environment import Conditions, Environment
-from epochcost.results.records import FORMAT_VERSION, Measurement, Placement, Result
+from epochcost.results.environment import Conditions
+from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
+from report_project import make_result
 
 # First estimate for a trial with this budget: 7 s and 3 s of overhead.
 BUDGET_SECONDS = 7
 EXPECTED_SECONDS = 10
 
 
-def trial(batch_size: int) -> Trial:
-    """A synthetic training trial at this batch size."""
-    return Trial(
-        model="net",
-        mode="training",
-        provider="cpu",
-        batch_size=batch_size,
-        seed=0,
-        runtime="onnxruntime==1.31.1",
-        producer="0.1.0",
-        graph_sha256="a" * 64,
-        spec_sha256="b" * 64,
-        relative_half_width=Decimal("0.02"),
-        minimum_samples=30,
-        budget_seconds=Decimal(BUDGET_SECONDS),
-    )
-
-
-TRIALS = tuple(trial(size) for size in (1, 2, 3))
-
-
 def result() -> Result:
     """The result of the first trial: four steps of exactly 2 ms."""
-    return Result(
-        format_version=FORMAT_VERSION,
-        trial_id=TRIALS[0].id,
-        trial=TRIALS[0],
-        hardware="local",
-        measurement=Measurement(
-            started_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
-            wall_seconds=1.0,
-            warmup_seconds=(),
-            samples_seconds=(0.002,) * 4,
-            stop_reason="precise",
-            placement=Placement(provider="CPUExecutionProvider", nodes_by_provider={}),
-            steps_taken=4,
-        ),
-        environment=Environment(
-            fingerprint="f" * 16,
-            cpu=None,
-            physical_cores=None,
-            logical_cpus=2,
-            memory_bytes=None,
-            operating_system="Linux",
-            python="3.11.2",
-            runtime="onnxruntime==1.31.1",
-        ),
+    return make_result(batch_size=1, samples=(0.002,) * 4)
+
+
+TRIALS = tuple(
+    make_result(batch_size=size).trial.model_copy(
+        update={"budget_seconds": Decimal(BUDGET_SECONDS)}
     )
+    for size in (1, 2, 3)
+)
 
 
 EVENTS: tuple[Event, ...] = (
@@ -91,7 +53,7 @@ EVENTS: tuple[Event, ...] = (
         TRIALS[0],
         Progress(phase="sampling", samples=40, relative_half_width=0.031, budget_seconds=7),
     ),
-    Finished(TRIALS[0], result(), Path("a.json")),
+    Finished(TRIALS[0], result()),
     Started(TRIALS[1], 2, 3),
     Skipped(TRIALS[1], result()),
     Started(TRIALS[2], 3, 3),
@@ -172,9 +134,7 @@ def test_disturbed_rounds_are_named() -> None:
     disturbed = result().measurement.model_copy(update={"conditions": busy})
     twice = add_round(disturbed, result().measurement, 0.02)
     endings = [
-        outcome_words(
-            Finished(TRIALS[0], result().model_copy(update={"measurement": each}), Path())
-        )
+        outcome_words(Finished(TRIALS[0], result().model_copy(update={"measurement": each})))
         for each in (disturbed, twice)
     ]
     assert endings == [
@@ -190,7 +150,7 @@ def rounds_of_two() -> list[Event]:
     return [
         Scheduled((*turns, Visit(TRIALS[1], 2, 2))),
         Started(TRIALS[0], 1, 4, 1, 2),
-        RoundStored(TRIALS[0], result(), Path("a.json")),
+        RoundStored(TRIALS[0], result()),
         Started(TRIALS[1], 2, 4, 1, 2),
         Failed(TRIALS[1], ModelError("it broke")),
         Started(TRIALS[0], 3, 4, 2, 2),

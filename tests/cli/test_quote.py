@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import printed
 
 HARDWARE = """
 id = "box"
@@ -78,16 +77,12 @@ per = "gb"
 class Shell:
     """Runs `epochcost quote` in this process and returns its output."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
 
     def quote(self, *arguments: str) -> tuple[int, str, str]:
         """Run the command, and return exit code, output and errors."""
-        self._monkeypatch.setattr(sys, "argv", ["epochcost", "quote", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = self._capsys.readouterr()
-        return int(ended.value.code or 0), output.out, output.err
+        return printed(self._capsys, "quote", *arguments)
 
     def json(self, *arguments: str) -> Any:
         """The parsed JSON of a successful quote."""
@@ -111,7 +106,7 @@ def shell(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.chdir(tmp_path)
-    return Shell(monkeypatch, capsys)
+    return Shell(capsys)
 
 
 def test_json_of_a_bare_rate(shell: Shell) -> None:

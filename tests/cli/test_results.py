@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import printed
 from tool_exports import GUIDELLM, VLLM, rack_project, write_export
 
 ASK = ("tokens", "--model", "tiny", "--requests", "1/s", "--prompt", "100", "--output", "50")
@@ -24,24 +23,14 @@ def root_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit code, the output and the errors of a command."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["epochcost", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    printed = capsys.readouterr()
-    return ended.value.code or 0, printed.out, printed.err  # type: ignore[return-value]
-
-
 def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A published run on 16 GPUs is priced, and `tokens` lists it afterwards."""
     path = write_export(root, VLLM, "c32_gpus_16.json")
-    code, out, err = run(capsys, "results", "import", str(path), *TERMS, "--rate", "2.31")
+    code, out, err = printed(capsys, "results", "import", str(path), *TERMS, "--rate", "2.31")
     assert (code, err) == (0, "")
     assert "2 of A rack, 16 GPUs  32 at once           $1.7194  $3.4388  $3.4388" in out
     assert out.endswith("Reported by you, 1 run of tiny in docs/data/results/rack/reported\n")
-    code, out, _ = run(capsys, *ASK)
+    code, out, _ = printed(capsys, *ASK)
     assert code == 0
     assert "Reported by you:\n" in out
     assert "$1.7194" in out
@@ -52,11 +41,11 @@ def test_json_has_exact_costs_and_withholds_tails(
 ) -> None:
     """The 99.9th percentile of 320 requests is null; the 99th has a value."""
     path = write_export(root, VLLM)
-    code, _, _ = run(
+    code, _, _ = printed(
         capsys, "results", "import", str(path), *TERMS, "--gpus", "16", "--rate", "2.31"
     )
     assert code == 0
-    code, out, _ = run(capsys, *ASK, "--format", "json")
+    code, out, _ = printed(capsys, *ASK, "--format", "json")
     (row,) = json.loads(out)["reported"]
     assert row["per_million"]["mean"].startswith("1.71938648973015998942")
     record = row["record"]
@@ -67,7 +56,7 @@ def test_json_has_exact_costs_and_withholds_tails(
 def test_doubts_are_said_below_the_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A doubt names the machine, the GPUs and the request rate of its run."""
     path = write_export(root, GUIDELLM)
-    code, out, _ = run(capsys, "results", "import", str(path), *TERMS)
+    code, out, _ = printed(capsys, "results", "import", str(path), *TERMS)
     assert code == 0
     assert "doubt: A rack, 8 GPUs, 4 requests/s: 10 of 400 requests failed" in out
     assert out.endswith("Reported by you, 3 runs of tiny in docs/data/results/rack/reported\n")
@@ -86,7 +75,7 @@ def test_a_fault_is_one_line(
 ) -> None:
     """The exit code is 1, the error is one line, and nothing is stored."""
     path = write_export(root, VLLM)
-    code, out, err = run(capsys, "results", "import", str(path), *TERMS, *options)
+    code, out, err = printed(capsys, "results", "import", str(path), *TERMS, *options)
     assert (code, out) == (1, "")
     assert message in err
     assert err.count("\n") == 1
@@ -97,7 +86,7 @@ def test_a_file_that_is_cut_off_is_one_line(root: Path, capsys: pytest.CaptureFi
     """The line names the file, the expected format, and the place where the file ends."""
     path = root / "half.json"
     path.write_text(json.dumps(VLLM)[:200])
-    code, out, err = run(capsys, "results", "import", str(path), *TERMS)
+    code, out, err = printed(capsys, "results", "import", str(path), *TERMS)
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"{path}: expected the JSON of vLLM's `bench serve --save-result`")
     assert "got a file that is cut off (line 1, column " in err

@@ -2,75 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from called_program import exit_code
 from crowding import crowded
-from epochcost.cli.app import main
 from epochcost.results.files import exclusive_lock
 from epochcost.results.records import Result
-from heeded_signals import heeded_signals
 from sound_results import sound_results
+from started_runs import RESULTS, TRIALS, WAIT_SECONDS, run, run_script, started_run, worker_of
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
-
-PROGRAM = str(Path(sys.executable).with_name("epochcost"))
-RESULTS = Path("docs/data/results")
-TRIALS = 3
-_WAIT_SECONDS = 60
 
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path) -> Path:
-    """A tiny project with its own temporary folder."""
-    (tmp_path / "tmp").mkdir()
+    """A tiny project."""
     return write_tiny_project(tmp_path / "project")
-
-
-def environment(project: Path) -> dict[str, str]:
-    """Environment variables: temporary files in the test's folder, and a wide terminal."""
-    return os.environ | {"TMPDIR": str(project.parent / "tmp"), "COLUMNS": "200"}
-
-
-def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `epochcost run` in the project."""
-    return subprocess.run(
-        [PROGRAM, "run", "--no-ceilings", *arguments],
-        cwd=project,
-        env=environment(project),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=crowded(_WAIT_SECONDS),
-    )
 
 
 @pytest.fixture(name="started")
 def started_fixture(project: Path) -> Iterator[subprocess.Popen[str]]:
     """A run that has stored its first result and is measuring the second trial."""
-    with heeded_signals():
-        process = subprocess.Popen(
-            [PROGRAM, "run", "--no-ceilings", "--provider", "cpu"],
-            cwd=project,
-            env=environment(project),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    with process:
-        assert process.stderr is not None
-        while not process.stderr.readline().startswith("[2/"):
-            assert process.poll() is None
+    with started_run(project, until="[2/") as process:
         yield process
-        process.kill()
 
 
 def stored_bytes(project: Path) -> dict[str, bytes]:
@@ -83,12 +43,12 @@ def test_a_killed_run_resumes_with_what_is_missing(
     project: Path, started: subprocess.Popen[str]
 ) -> None:
     """After kill -9 no result is lost, no worker remains, and --resume measures the rest."""
-    (worker,) = eventual_workers(started)
+    worker = worker_of(started)
     started.kill()
     started.wait()
-    assert psutil.wait_procs([worker], timeout=crowded(_WAIT_SECONDS))[1] == []
+    assert psutil.wait_procs([worker], timeout=crowded(WAIT_SECONDS))[1] == []
     before = stored_bytes(project)
-    resumed = run(project, "--provider", "cpu", "--resume")
+    resumed = run(project, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert "3 of 3 results are in docs/data/results/local" in resumed.stdout
     assert "What it costs:\n  " in resumed.stdout
@@ -119,13 +79,13 @@ def test_an_interruption_keeps_what_is_finished(
     project: Path, started: subprocess.Popen[str], number: signal.Signals
 ) -> None:
     """On SIGINT or SIGTERM the run counts stored trials and says how to continue."""
-    (worker,) = eventual_workers(started)
+    worker = worker_of(started)
     started.send_signal(number)
-    _, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
+    _, errors = started.communicate(timeout=crowded(WAIT_SECONDS))
     assert started.returncode == 130
     assert "interrupted: 1 of 3 trials are stored; add --resume to continue" in errors
     assert "Traceback" not in errors
-    assert psutil.wait_procs([worker], timeout=crowded(_WAIT_SECONDS))[1] == []
+    assert psutil.wait_procs([worker], timeout=crowded(WAIT_SECONDS))[1] == []
     assert list((project.parent / "tmp").glob("epochcost-*")) == []
     assert len(sound_results(project / RESULTS)) == 1
 
@@ -134,9 +94,8 @@ def test_a_worker_that_dies_fails_its_trial_and_no_other(
     project: Path, started: subprocess.Popen[str]
 ) -> None:
     """The trial of a killed worker is listed with the reason; the other trials are stored."""
-    (worker,) = eventual_workers(started)
-    worker.kill()
-    output, errors = started.communicate(timeout=crowded(_WAIT_SECONDS))
+    worker_of(started).kill()
+    output, errors = started.communicate(timeout=crowded(WAIT_SECONDS))
     assert started.returncode == 3
     assert "1 of 3 trials failed:" in errors
     assert "SIGKILL" in errors
@@ -144,29 +103,11 @@ def test_a_worker_that_dies_fails_its_trial_and_no_other(
     assert len(sound_results(project / RESULTS)) == TRIALS - 1
 
 
-def eventual_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Wait for the worker of the current trial."""
-    workers: list[psutil.Process] = []
-    while not workers:
-        assert process.poll() is None
-        children = psutil.Process(process.pid).children()
-        workers = [child for child in children if "epochcost.measure.worker" in command(child)]
-    return workers
-
-
-def command(process: psutil.Process) -> list[str]:
-    """The command line of ``process``, or nothing if the process has ended."""
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
-
-
 def test_a_second_run_on_the_same_results_is_refused(project: Path) -> None:
     """A second run would mix files and disturb the times of the first."""
     (project / RESULTS / "local").mkdir(parents=True)
     with exclusive_lock(project / RESULTS / "local"):
-        second = run(project, "--provider", "cpu")
+        second = run(project)
     assert second.returncode == 3
     assert "another run is in progress" in second.stderr
     assert stored_bytes(project) == {}
@@ -190,47 +131,18 @@ ls -A docs/data/results/local | wc -l
 @pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
     """A disk that fills during a trial gives exit code 3; --resume measures the rest."""
-    _skip_without_private_mounts()
     study = project / "specs/studies/brief.toml"
     study.write_text(study.read_text().replace("[sampling]", 'modes = ["training"]\n[sampling]'))
     first = study.read_text().replace('"brief"', '"first"')
     first = first.replace("[sampling]", "training_batch_sizes = [2]\n[sampling]")
     (project / "specs/studies/first.toml").write_text(first)
-    script = subprocess.run(
-        ["unshare", "-rm", "bash", "-c", _FULL_DISK, PROGRAM],
-        cwd=project,
-        env=environment(project),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=crowded(2 * _WAIT_SECONDS),
-    )
+    script = run_script(project, _FULL_DISK)
     assert script.returncode == 0, script.stderr
     assert "full: 3" in script.stdout
     assert "free some space" in script.stderr
     assert "freed: 0" in script.stdout
     assert "stored before" in script.stderr
     assert script.stdout.splitlines()[-1].strip() == "2"
-
-
-def _skip_without_private_mounts() -> None:
-    """Skip the test where mount namespaces are not allowed."""
-    probe = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    if shutil.which("unshare") is None or _fails(probe):
-        pytest.skip("no mount namespaces here; tests/results/test_files.py covers the write")
-
-
-def _fails(arguments: list[str]) -> bool:
-    return subprocess.run(arguments, capture_output=True, check=False).returncode != 0
-
-
-@pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
-def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
-    """CUDA without a usable GPU gives exit code 3, and no file is written."""
-    result = run(project, "--provider", "cuda")
-    assert result.returncode == 3
-    assert "expected a usable GPU" in result.stderr
-    assert not (project / "docs").exists()
 
 
 @pytest.mark.parametrize(
@@ -242,6 +154,12 @@ def test_cuda_without_a_gpu_stores_nothing(project: Path) -> None:
         (["--hardware", "giant"], 1, "this machine has"),
         (["--provider", "tpu"], 2, "'tpu'"),
         (["--resum"], 2, "--resume"),
+        pytest.param(
+            ["--provider", "cuda"],
+            3,
+            "expected a usable GPU",
+            marks=pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here"),
+        ),
         (["--provider", "cpu", "--results", "specs/studies/brief.toml"], 3, "for results"),
     ],
 )
@@ -253,9 +171,9 @@ def test_wrong_arguments_say_what_is_right(
     code: int,
     message: str,
 ) -> None:
-    """The exit code gives the kind of error, and the message the nearest choice."""
+    """The exit code gives the kind of error, the message the nearest choice; no file is written."""
     monkeypatch.chdir(project)
-    assert call(monkeypatch, "run", *arguments) == code
+    assert exit_code("run", *arguments) == code
     assert message in capsys.readouterr().err
     assert not (project / "docs").exists()
 
@@ -265,14 +183,5 @@ def test_a_folder_without_specs_is_a_clear_error(
 ) -> None:
     """The message names `epochcost init`."""
     monkeypatch.chdir(tmp_path)
-    assert call(monkeypatch, "run") == 1
+    assert exit_code("run") == 1
     assert "epochcost init DIR" in capsys.readouterr().err
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the program in this process."""
-    monkeypatch.setattr(sys, "argv", ["epochcost", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from analysis.test_served_tokens import asked_project
 from analysis.test_tokens import project
-from epochcost.cli.app import main
+from called_program import printed
 
 
 @pytest.fixture
@@ -23,12 +22,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
     """The exit code and the output."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["epochcost", "tokens", *options])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    output = capsys.readouterr()
-    return ended.value.code or 0, output.out, output.err  # type: ignore[return-value]
+    return printed(capsys, "tokens", *options)
 
 
 USUAL = ("--model", "tiny", "--prompt", "100", "--output", "50")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import exit_code
 from epochcost.results.store import load_sidecars
 from epochcost.results.trainings import Repeat, Trainings
 from heeded_signals import heeded_signals
@@ -24,14 +24,6 @@ def kept_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
     return ("--to", str(tmp_path / "to"), "--results", str(tmp_path / "results"), "--threads", "1")
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of `epochcost train` in this process."""
-    monkeypatch.setattr(sys, "argv", ["epochcost", "train", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 def repeats(folder: Path) -> list[Repeat]:
     """The repeats of the only stored training."""
     (record,) = load_sidecars(folder / "results", Trainings).records.values()
@@ -41,19 +33,18 @@ def repeats(folder: Path) -> list[Repeat]:
 def test_repeats_to_a_target_are_priced_and_stored(
     tmp_path: Path,
     paths: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Time and cost are printed; the second call prints the same and trains nothing."""
     arguments = ("--model", "digits-mlp", "--target", "accuracy >= 0.9", "--repeats", "2", *paths)
-    assert call(monkeypatch, *arguments) == 0
+    assert exit_code("train", *arguments) == 0
     output = capsys.readouterr()
     assert "accuracy >= 0.9: 2 of 2 reached it; time " in output.out
     assert "at assumed-local, an assumed price" in output.out
     assert "so far, at most " in output.err
     before = repeats(tmp_path)
     assert [repeat.seed for repeat in before] == [0, 1]
-    assert call(monkeypatch, *arguments) == 0
+    assert exit_code("train", *arguments) == 0
     again = capsys.readouterr()
     assert again.err.count("stored before: seed") == 2
     assert again.out == output.out
@@ -100,11 +91,10 @@ def test_what_cannot_be_trained_is_one_line(
     arguments: tuple[str, ...],
     code: int,
     message: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Wrong targets, data sets and sizes are refused before the first step."""
-    assert call(monkeypatch, "--model", "digits-mlp", *arguments, *paths) == code
+    assert exit_code("train", "--model", "digits-mlp", *arguments, *paths) == code
     output = " ".join(capsys.readouterr().err.split())
     assert message in output
     assert "Traceback" not in output

@@ -58,7 +58,7 @@ def _losses(graph: onnx.ModelProto, steps: int = 12, **options: object) -> list[
 @pytest.mark.parametrize("rotary", [True, False])
 def test_all_weights_learn(rotary: bool) -> None:
     """Decoders with rotary and with learnt positions, from files without weights."""
-    whole = with_all_positions(tiny_decoder(rotary=rotary), "logits", "input_ids")
+    whole = with_all_positions(tiny_decoder(rotary=rotary))
     losses = _losses(whole)
     assert losses[-1] < losses[0] / 2
 
@@ -73,7 +73,7 @@ def test_adapters_learn_beside_stored_weights(four_bits: bool) -> None:
 
 def test_a_cache_with_a_past_is_refused() -> None:
     """The message says that the length of the past must be bound to 0."""
-    whole = with_all_positions(tiny_decoder(), "logits", "input_ids")
+    whole = with_all_positions(tiny_decoder())
     sizes = {**SIZES, "past_sequence_length": 4, "total_sequence_length": LENGTH + 4}
     with pytest.raises(ModelError, match=r"past keys and values .* bind their length to 0"):
         training_step(whole, StepOptions(output="logits", dimensions=sizes))

@@ -237,15 +237,6 @@ def test_an_engine_is_missing_until_it_is_prepared(
     assert missing_engines(asked) == {}
 
 
-def test_a_damaged_environment_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment without its interpreter is not found."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = place(FAKE)
-    assert find_environment(FAKE) == folder
-    python_of(folder).unlink()
-    assert find_environment(FAKE) is None
-
-
 def test_requests_alone_have_an_interpreter_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.app import main
+from called_program import exit_code
 from epochcost.execute.assignment import Assignment, Event, Finished
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
@@ -76,14 +76,10 @@ def test_the_plan_shows_the_settings(
     """Precision and CPU count are in a trial's title; ``--vcpus`` replaces the study's counts."""
     project = project_with(tmp_path, 'precisions = ["fp16"]')
     monkeypatch.chdir(project)
-    monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu", "--vcpus", "4095"])
-    with pytest.raises(SystemExit):
-        main()
+    assert exit_code("plan", "--provider", "cpu", "--vcpus", "4095") == 0
     shown = capsys.readouterr().out
     assert "tiny inference cpu batch 1, fp16, 4095 vCPU" in shown
-    monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--provider", "cpu"])
-    with pytest.raises(SystemExit):
-        main()
+    assert exit_code("plan", "--provider", "cpu") == 0
     assert "tiny inference cpu batch 1, fp16" in capsys.readouterr().out
 
 
@@ -96,10 +92,7 @@ def test_counts_that_are_none_are_refused(
 ) -> None:
     """Invalid CPU counts are refused in one line that quotes them."""
     monkeypatch.chdir(write_tiny_project(tmp_path))
-    monkeypatch.setattr("sys.argv", ["epochcost", "plan", "--vcpus", counts])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
+    assert exit_code("plan", "--vcpus", counts) == 1
     assert (
         f"--vcpus: expected different counts of CPUs from 1 to 4096, such as 1,2,4, got '{counts}'"
         in (capsys.readouterr().err)
@@ -113,12 +106,8 @@ def test_a_run_pins_as_it_is_asked(
 ) -> None:
     """``run --vcpus 1`` measures only the variant with one CPU, and its table says so."""
     monkeypatch.chdir(project_with(tmp_path, ""))
-    command = ["epochcost", "run", "--provider", "cpu", "--vcpus", "1", "--results", "kept"]
-    command.append("--no-ceilings")
-    monkeypatch.setattr("sys.argv", command)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code in {0, None}
+    command = ("run", "--provider", "cpu", "--vcpus", "1", "--results", "kept", "--no-ceilings")
+    assert exit_code(*command) == 0
     assert "tiny inference cpu batch 1, 1 vCPU" in capsys.readouterr().out
     (result,) = load_all(Path("kept")).results
     assert result.measurement.pinning is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +20,11 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.measure.worker import measure
 from epochcost.plan.make import RunRequest
-from epochcost.results.records import Measurement
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.study import Provider
+from epochcost.specs.study import Mode, Provider
 from tiny_project import write_tiny_project
 from usable_providers import usable_providers
 
-Run = Callable[..., Measurement]
 Shape = list[int]
 # ONNX Runtime has fp16 kernels of the CPU on 64-bit Arm.
 needs_x86 = pytest.mark.skipif(
@@ -103,89 +100,56 @@ def attending() -> onnx.ModelProto:
 MODELS = {"perceptron": perceptron, "convolutional": convolutional, "attending": attending}
 
 
-@pytest.fixture(name="job_in")
-def job_in_fixture(tmp_path: Path) -> Callable[..., Job]:
-    """Build the inference job of a model in a precision; tf32 and bf16 also on CPUs."""
-
-    def job_in(
-        graph: onnx.ModelProto, precision: str, extra: str = "", provider: Provider = "cpu"
-    ) -> Job:
-        root = write_tiny_project(tmp_path / "project")
-        onnx.save(graph, root / "models" / "tiny.onnx")
-        study = root / "specs" / "studies" / "brief.toml"
-        planned = "fp32" if precision in ("tf32", "bf16") else precision
-        asked = f'precisions = ["{planned}"]\nmodes = ["inference"]\n{extra}\n[sampling]'
-        study.write_text(study.read_text().replace("[sampling]", asked))
-        spec = root / "specs" / "models" / "tiny.toml"
-        spec.write_text(spec.read_text().replace("batch_sizes = [1]", "batch_sizes = [8]"))
-        catalogue = load_catalogue(root)
-        (trial,) = plan_run(catalogue, RunRequest(providers=(provider,))).trials
-        trial = trial.model_copy(update={"precision": precision})
-        model = catalogue.model("tiny")
-        (tmp_path / "job").mkdir()
-        return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")
-
-    return job_in
-
-
-@pytest.fixture(name="run")
-def run_fixture(job_in: Callable[..., Job], tmp_path: Path) -> Run:
-    """Measure the inference of a model in a precision."""
-    return lambda *asked: measure(job_in(*asked), tmp_path, lambda _: None)
+def built_job(
+    folder: Path, graph: onnx.ModelProto, mode: Mode, precision: str, provider: Provider = "cpu"
+) -> Job:
+    """Build a job of a model in a precision; tf32 and bf16 also on CPUs."""
+    root = write_tiny_project(folder / "project")
+    onnx.save(graph, root / "models" / "tiny.onnx")
+    study = root / "specs" / "studies" / "brief.toml"
+    planned = "fp32" if precision in ("tf32", "bf16") else precision
+    asked = f'precisions = ["{planned}"]\nmodes = ["{mode}"]\n[sampling]'
+    study.write_text(study.read_text().replace("[sampling]", asked))
+    spec = root / "specs" / "models" / "tiny.toml"
+    spec.write_text(spec.read_text().replace("batch_sizes = [1]", "batch_sizes = [8]"))
+    catalogue = load_catalogue(root)
+    trial = plan_run(catalogue, RunRequest(providers=(provider,))).trials[0]
+    trial = trial.model_copy(update={"precision": precision})
+    model = catalogue.model("tiny")
+    (folder / "job").mkdir()
+    return build_job(trial, model, catalogue.graph_path(model), folder / "job")
 
 
 @needs_x86
 @pytest.mark.parametrize("name", MODELS)
-def test_fp16_without_kernels_is_refused(run: Run, name: str) -> None:
+def test_fp16_without_kernels_is_refused(tmp_path: Path, name: str) -> None:
     """Without a refusal, ONNX Runtime would silently cast to fp32 and back."""
+    job = built_job(tmp_path, MODELS[name](), "inference", "fp16")
     with pytest.raises(CapabilityError, match=r"fp16: the CPU provider has no fp16 kernel for"):
-        run(MODELS[name](), "fp16")
+        measure(job, tmp_path, lambda _: None)
 
 
 @needs_x86
 @pytest.mark.parametrize("name", MODELS)
-def test_bf16_without_kernels_is_refused(run: Run, name: str) -> None:
+def test_bf16_without_kernels_is_refused(tmp_path: Path, name: str) -> None:
     """ONNX Runtime opens no session, and the message names the operator."""
+    job = built_job(tmp_path, MODELS[name](), "inference", "bf16")
     with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
-        run(MODELS[name](), "bf16")
+        measure(job, tmp_path, lambda _: None)
 
 
-@pytest.fixture(name="training_in")
-def training_in_fixture(tmp_path: Path) -> Callable[..., Job]:
-    """Build the training job of a model in a precision; tf32 and bf16 also on CPUs."""
-
-    def training_in(graph: onnx.ModelProto, precision: str, provider: Provider = "cpu") -> Job:
-        root = write_tiny_project(tmp_path / "project")
-        onnx.save(graph, root / "models" / "tiny.onnx")
-        study = root / "specs" / "studies" / "brief.toml"
-        planned = "fp32" if precision in ("tf32", "bf16") else precision
-        asked = f'precisions = ["{planned}"]\nmodes = ["training"]\n[sampling]'
-        study.write_text(study.read_text().replace("[sampling]", asked))
-        catalogue = load_catalogue(root)
-        model = catalogue.model("tiny")
-        trial = plan_run(catalogue, RunRequest(providers=(provider,))).trials[0]
-        trial = trial.model_copy(update={"precision": precision})
-        (tmp_path / "job").mkdir()
-        return build_job(trial, model, catalogue.graph_path(model), tmp_path / "job")
-
-    return training_in
-
-
-def test_a_training_step_is_compared_by_its_loss(
-    training_in: Callable[..., Job], tmp_path: Path
-) -> None:
+def test_a_training_step_is_compared_by_its_loss(tmp_path: Path) -> None:
     """TF32 changes nothing on the CPU, so the first loss equals that of fp32."""
-    found = measure(training_in(perceptron(), "tf32"), tmp_path, lambda _: None).agreement
+    job = built_job(tmp_path, perceptron(), "training", "tf32")
+    found = measure(job, tmp_path, lambda _: None).agreement
     assert found is not None
     (loss,) = found.outputs
     assert (loss.maximum_absolute, loss.relative_to_norm, loss.largest_changed) == (0, 0, None)
 
 
-def test_a_step_in_half_precision_carries_the_scale_of_its_loss(
-    training_in: Callable[..., Job],
-) -> None:
+def test_a_step_in_half_precision_carries_the_scale_of_its_loss(tmp_path: Path) -> None:
     """The step carries fp32 master weights and the loss scale; the fp32 step lacks the scale."""
-    job = training_in(perceptron(), "fp16")
+    job = built_job(tmp_path, perceptron(), "training", "fp16")
     fills = {carried.input: carried.fill for carried in job.carried}
     assert (fills["loss_scale"], fills["loss_scale.good_steps"]) == (65536, 0)
     assert job.reference is not None
@@ -193,11 +157,9 @@ def test_a_step_in_half_precision_carries_the_scale_of_its_loss(
     assert {*fills} - plain == {"loss_scale", "loss_scale.good_steps"}
 
 
-def test_the_first_loss_in_half_is_compared_with_that_of_the_fp32_step(
-    training_in: Callable[..., Job],
-) -> None:
+def test_the_first_loss_in_half_is_compared_with_that_of_the_fp32_step(tmp_path: Path) -> None:
     """On the CPU, which casts fp16 nodes to fp32, the first loss is near that of fp32."""
-    job = training_in(attending(), "fp16")
+    job = built_job(tmp_path, attending(), "training", "fp16")
     session = open_session(job.graph, "cpu")
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     step = Stepper(session, "cpu", "training", inputs, job.carried)
@@ -209,11 +171,9 @@ def test_the_first_loss_in_half_is_compared_with_that_of_the_fp32_step(
 
 @needs_x86
 @pytest.mark.parametrize("name", MODELS)
-def test_training_in_fp16_without_kernels_is_refused(
-    training_in: Callable[..., Job], tmp_path: Path, name: str
-) -> None:
+def test_training_in_fp16_without_kernels_is_refused(tmp_path: Path, name: str) -> None:
     """ONNX Runtime's casts around fp32 kernels do not count as training in fp16."""
-    job = training_in(MODELS[name](), "fp16")
+    job = built_job(tmp_path, MODELS[name](), "training", "fp16")
     with pytest.raises(
         CapabilityError, match=r"fp16: the CPU provider has no fp16 kernel for .*Ge"
     ):
@@ -222,31 +182,27 @@ def test_training_in_fp16_without_kernels_is_refused(
 
 @needs_x86
 @pytest.mark.parametrize("name", ["perceptron", "attending"])
-def test_training_in_bf16_without_kernels_is_refused(
-    training_in: Callable[..., Job], tmp_path: Path, name: str
-) -> None:
+def test_training_in_bf16_without_kernels_is_refused(tmp_path: Path, name: str) -> None:
     """ONNX Runtime opens no session, and the message names the operator."""
-    job = training_in(MODELS[name](), "bf16")
+    job = built_job(tmp_path, MODELS[name](), "training", "bf16")
     with pytest.raises(CapabilityError, match=r"bf16: the CPU provider has no bf16 kernel for \w+"):
         measure(job, tmp_path, lambda _: None)
 
 
-def test_what_onnx_has_no_half_form_of_is_refused_beforehand(
-    training_in: Callable[..., Job],
-) -> None:
+def test_what_onnx_has_no_half_form_of_is_refused_beforehand(tmp_path: Path) -> None:
     """Convolution in bf16 needs opset 22, so a step at opset 18 is refused before it is built."""
     with pytest.raises(
         CapabilityError, match="half form of Conv, ConvTranspose; ONNX has none at opset 18"
     ):
-        training_in(convolutional(), "bf16")
+        built_job(tmp_path, convolutional(), "training", "bf16")
 
 
 @pytest.mark.cuda
 @pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
 @pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
-def test_a_gpu_computes_in_it(job_in: Callable[..., Job], tmp_path: Path, precision: str) -> None:
+def test_a_gpu_computes_in_it(tmp_path: Path, precision: str) -> None:
     """A GPU runs fp16, bf16 and TF32, and its outputs stay near fp32."""
-    job = job_in(perceptron(), precision, provider="cuda")
+    job = built_job(tmp_path, perceptron(), "inference", precision, "cuda")
     found = measure(job, tmp_path, lambda _: None).agreement
     assert found is not None
     assert found.outputs[0].relative_to_norm is not None
@@ -257,11 +213,9 @@ def test_a_gpu_computes_in_it(job_in: Callable[..., Job], tmp_path: Path, precis
 @pytest.mark.skipif("cuda" not in usable_providers(), reason="no usable GPU")
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 @pytest.mark.parametrize("name", ["perceptron", "attending"])
-def test_a_gpu_trains_in_it(
-    training_in: Callable[..., Job], tmp_path: Path, name: str, precision: str
-) -> None:
+def test_a_gpu_trains_in_it(tmp_path: Path, name: str, precision: str) -> None:
     """A GPU trains in fp16 and bf16, and the first loss stays near fp32."""
-    job = training_in(MODELS[name](), precision, "cuda")
+    job = built_job(tmp_path, MODELS[name](), "training", precision, "cuda")
     found = measure(job, tmp_path, lambda _: None).agreement
     assert found is not None
     assert found.outputs[0].relative_to_norm is not None

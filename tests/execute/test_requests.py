@@ -155,11 +155,11 @@ def test_lengths_are_as_declared() -> None:
 def test_every_position_is_scored() -> None:
     """A graph with logits of the last position gets logits of all; else it is unchanged."""
     model = tiny_decoder()
-    whole = with_all_positions(model, "logits", "input_ids")
+    whole = with_all_positions(model)
     (scores,) = (one for one in whole.graph.output if one.name == "logits")
     assert scores.type.tensor_type.shape.dim[1].dim_param == "sequence_length"
     onnx.checker.check_model(whole, full_check=True)
-    assert with_all_positions(whole, "logits", "input_ids") is whole
+    assert with_all_positions(whole) is whole
 
 
 @pytest.mark.slow

@@ -50,18 +50,3 @@ def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:
     (left,) = plan.left_out
     assert left.what == "tiny"
     assert "truncated or is not ONNX" in left.reason
-
-
-def test_a_comparison_with_fp32_needs_room_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A trial in fp16 also needs the memory of its fp32 reference."""
-    project = write_tiny_project(tmp_path)
-    study = project / "specs/studies/brief.toml"
-    asked = 'modes = ["inference"]\nprecisions = ["fp32", "fp16"]\n[sampling]'
-    study.write_text(study.read_text().replace("[sampling]", asked))
-    catalogue = load_catalogue(project)
-    monkeypatch.setattr(planning, "memory_limit_bytes", lambda: PROCESS_BYTES + 2**20)
-    fitting = plan_run(catalogue, CPU)
-    assert [trial.precision for trial in fitting.trials] == ["fp32"]
-    assert [left.what for left in fitting.left_out] == ["tiny inference cpu batch 1, fp16"]

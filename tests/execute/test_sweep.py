@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from epochcost.execute import run
 from epochcost.execute.assignment import (
     Assignment,
     Event,
@@ -43,8 +44,8 @@ def brief(trial: Trial) -> Trial:
     return trial.model_copy(update=changes)
 
 
-def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assignment:
-    """A sweep of the MNIST MLP from batch ``first``, limited to ``memory_bytes``."""
+def mnist_sweep(mode: Mode, first: int, store: Path) -> Assignment:
+    """A sweep of the MNIST MLP from batch ``first``."""
     catalogue = load_catalogue(ROOT)
     planned = plan_run(
         catalogue, RunRequest(studies=("starter",), models=("mnist-mlp",), providers=("cpu",))
@@ -54,9 +55,7 @@ def mnist_sweep(mode: Mode, first: int, store: Path, memory_bytes: int) -> Assig
     # Memory must end the sweep, not the time of a step on a busy machine.
     patient = smallest.model_copy(update={"budget_seconds": Decimal(8)})
     sweep = Sweep(patient, 60_000, "an epoch")
-    store_of = ResultStore(store)
-    plan = Plan((), sweeps=(sweep,))
-    return Assignment(catalogue, plan, "local", store_of, memory_bytes=memory_bytes)
+    return Assignment(catalogue, Plan((), sweeps=(sweep,)), "local", ResultStore(store))
 
 
 @pytest.mark.slow
@@ -67,7 +66,8 @@ def test_memory_ends_in_earnest(
     """The MLP in 320 MiB: batches grow until memory runs out, and the limit is stored."""
     # On a busy machine the largest sizes may look slower.
     monkeypatch.setattr("epochcost.plan.sweep._end_by_throughput", lambda _: None)
-    assignment = mnist_sweep(mode, first, tmp_path, 320 * MIB)
+    monkeypatch.setattr(run, "trial_room_bytes", lambda _: 320 * MIB)
+    assignment = mnist_sweep(mode, first, tmp_path)
     events: list[Event] = []
     outcomes = run_trials(assignment, events.append)
     assert all(isinstance(outcome, Finished) for outcome in outcomes), outcomes
@@ -136,9 +136,12 @@ def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
 
 
-def test_memory_that_ends_while_batches_are_made(assignment: Assignment) -> None:
+def test_memory_that_ends_while_batches_are_made(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A batch too large to allocate counts as a failed size of the sweep."""
-    small = replace(assignment, plan=replace(assignment.plan, trials=()), memory_bytes=100)
+    monkeypatch.setattr(run, "trial_room_bytes", lambda _: 100)
+    small = replace(assignment, plan=replace(assignment.plan, trials=()))
     events: list[Event] = []
     assert run_trials(small, events.append) == ()
     first, _ = [event for event in events if isinstance(event, Exhausted)]

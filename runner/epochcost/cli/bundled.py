@@ -62,21 +62,17 @@ def own_catalogue() -> Catalogue:
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read the project's specs, its stored results and the values computed from them.
 
-    The computed values are cached in the user's cache folder. A line is printed for each file that
-    cannot be read. Raises as ``load_catalogue`` and ``read_inputs`` do.
+    If ``results`` is the default folder, it is that of `project_to_read`. The computed values are
+    cached in the user's cache folder. A line is printed for each file that cannot be read. Raises
+    as ``load_catalogue`` and ``read_inputs`` do.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
     catalogue = catalogue or catalogue_to_read()
     cache = optional_cache_folder("answers")
-    folder = results_to_read(results)
+    folder = project_to_read() / results if results == RESULTS else results
     inputs = read_inputs(catalogue, [folder], catalogue.root / DOCS, cache)
     for problem in inputs.problems:
         say(problem, err=True)
     return inputs
-
-
-def results_to_read(folder: Path) -> Path:
-    """``folder``, or the results folder of `project_to_read` if ``folder`` is the default."""
-    return project_to_read() / folder if folder == RESULTS else folder

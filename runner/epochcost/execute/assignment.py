@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from epochcost.errors import EpochcostError, ResultError
 from epochcost.execute.patience import Patience
@@ -63,7 +62,6 @@ class RoundStored:
 
     trial: Trial
     result: Result
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,6 @@ class Finished:
 
     trial: Trial
     result: Result
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,6 @@ class Swept:
     """Event: a sweep over batch sizes has ended, and the reason is stored."""
 
     limit: BatchLimit
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -128,8 +124,8 @@ OnEvent = Callable[[Event], None]
 class Assignment:
     """The work of a run: the plan, the id of the machine (``hardware``), and the store for results.
 
-    ``resume`` keeps stored results of this host. ``memory_bytes`` limits a trial of a sweep; None
-    means all available memory. ``patience_seconds`` may be added to the planned time.
+    ``resume`` keeps stored results of this host. ``patience_seconds`` may be added to the planned
+    time.
     """
 
     catalogue: Catalogue
@@ -137,7 +133,6 @@ class Assignment:
     hardware: str
     store: ResultStore
     resume: bool = False
-    memory_bytes: int | None = None
     patience_seconds: float = 0.0
 
 
@@ -174,11 +169,6 @@ class RunContext:
             return None
         claim = Claim(result, self.assignment.catalogue, dt.datetime.now(dt.UTC))
         return result if first_fault(claim) is None else None
-
-    def path_of(self, trial: Trial) -> Path:
-        """The path of the file for the trial's result."""
-        assignment = self.assignment
-        return assignment.store.path_of(trial, assignment.hardware, self.fingerprint)
 
     def rounds_done(self, trial: Trial) -> int:
         """Number of a trial's rounds that are stored and need not be measured again."""

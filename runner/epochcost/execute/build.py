@@ -27,7 +27,12 @@ from epochcost.execute.job_files import (
 )
 from epochcost.execute.loads import load_files
 from epochcost.execute.requests import request_files
-from epochcost.execute.step import carried_values, write_evaluation, write_step
+from epochcost.execute.step import (
+    carried_values,
+    fp32_step_path,
+    step_in_precision,
+    write_evaluation,
+)
 from epochcost.measure.job import CarriedValue, Job, JobFiles, SamplingRule
 from epochcost.measure.pinning import choose_pinning
 from epochcost.plan.binding import bind_model
@@ -148,8 +153,9 @@ def _inference(work: _BoundTrial) -> JobFiles:
 
 def _training(work: _BoundTrial, training: Training) -> JobFiles:
     trial, model, folder = work.trial, work.model, work.folder
-    written = write_step(trial, work.graph, model, training, folder)
-    step = written.step
+    step = step_in_precision(trial, work.graph, model, training)
+    path = save_graph(step.model, folder / "step.onnx")
+    plain = fp32_step_path(trial, work.graph, model, training, path)
     fields = example_fields(work.graph, model, trial.batch_size)
     targets = step_targets(step, work.graph, model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
@@ -158,9 +164,9 @@ def _training(work: _BoundTrial, training: Training) -> JobFiles:
     rates = trial_rates(training, trial.batch_size, MOST_SAMPLES)
     constant, rate = bool(np.all(rates == rates[0])), step.learning_rate
     return JobFiles(
-        graph=written.path,
+        graph=path,
         batches=batches,
-        reference=fp32_reference(trial, step.model, written.plain, batches),
+        reference=fp32_reference(trial, step.model, plain, batches),
         initial=save_stored_weights(work.graph, folder / "initial.npz"),
         carried=carried_values(step, trial.provider),
         outputs=(step.loss,),

@@ -10,9 +10,9 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import onnx
 
@@ -51,6 +51,7 @@ from epochcost.specs.document import read
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.loader import FOLDER
 from epochcost.specs.study import Mode, Precision, Provider, Study
+from epochcost.statistics import group_by
 from epochcost.units import memory
 from onnxstep.graphs.loading import external_files, load_model
 
@@ -149,12 +150,10 @@ def without_oversized(
 def _needed_bytes_by_trial(
     catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    decoded = [trial for trial in trials if trial.work.decodes]
-    yield from _decoder_bytes_by_trial(catalogue, decoded)
-    steps = [trial for trial in trials if trial not in decoded]
-    ordered = sorted(steps, key=lambda trial: (*_sweep(trial), trial.batch_size))
-    for (model, mode, provider, _), swept in groupby(ordered, key=_sweep):
-        sweep = list(swept)
+    yield from _decoder_bytes_by_trial(catalogue, trials)
+    steps = [trial for trial in trials if not trial.work.decodes]
+    for (model, mode, provider, _), swept in group_by(steps, _sweep).items():
+        sweep = sorted(swept, key=lambda trial: trial.batch_size)
         # If the largest batch size fits, smaller ones are taken to fit and are not counted.
         counted = _memory_bytes(catalogue, model, mode, provider, sweep[-1:])
         if any(needed > room.get(provider, needed) for needed in counted.values()):
@@ -165,24 +164,21 @@ def _needed_bytes_by_trial(
 def _decoder_bytes_by_trial(
     catalogue: Catalogue, trials: Sequence[Trial]
 ) -> Iterator[tuple[str, int]]:
-    for name, group in groupby(sorted(trials, key=_work), key=lambda trial: trial.model):
+    decoded = [
+        (trial, trial.work.length) for trial in trials if isinstance(trial.work, Phase | Requests)
+    ]
+    for name, group in group_by(decoded, lambda pair: pair[0].model).items():
         model = catalogue.models[name]
         with contextlib.suppress(ModelError):
             bytes_of = decoder_bytes(model, load_model(catalogue.graph_path(model)))
-            for trial in group:
-                if not isinstance(trial.work, Phase | Requests):
-                    continue
-                needed = bytes_of(trial.batch_size, trial.work.length)
+            for trial, length in group:
+                needed = bytes_of(trial.batch_size, length)
                 factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
                 yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
 
 
-def _work(trial: Trial) -> tuple[str, Mode, Provider]:
-    return trial.model, trial.mode, trial.provider
-
-
 def _sweep(trial: Trial) -> tuple[str, Mode, Provider, Precision]:
-    return *_work(trial), trial.precision
+    return trial.model, trial.mode, trial.provider, trial.precision
 
 
 def _memory_bytes(
@@ -244,11 +240,12 @@ def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | Non
         no_cuda = f"{machine.id} has no accelerator"
     hosts = [replace(host, no_cuda=no_cuda)] * len(studies)
     gpus = [chip.memory_gib for chip in machine.accelerators if chip.memory_gib is not None]
-    sizes = {"cpu": machine.memory_gib, "cuda": min(gpus, default=None)}
+    sizes: dict[Provider, Decimal | None] = {
+        "cpu": machine.memory_gib,
+        "cuda": min(gpus, default=None),
+    }
     room = {kind: int(size * _GIB) for kind, size in sizes.items() if size is not None}
-    return _plan_measurable_trials(
-        catalogue, request, studies, hosts, cast(dict[Provider, int], room)
-    )
+    return _plan_measurable_trials(catalogue, request, studies, hosts, room)
 
 
 def _plan_measurable_trials(

@@ -41,7 +41,7 @@ def request_files(
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
     # The engine batches prompts of different lengths and reads scores at the end of each prompt.
-    whole = with_all_positions(graph, SCORES, TOKENS)
+    whole = with_all_positions(graph)
     plain = save_graph(whole, folder / "decoder.onnx")
     prompts = save_arrays(
         draw_requests(requests, model.decoder.vocabulary, trial.seed), folder / "prompts.npz"
@@ -82,22 +82,21 @@ def draw_lengths(lengths: Lengths, draw: np.random.Generator) -> NDArray[np.int3
 _SEQUENCE = 1
 
 
-def with_all_positions(model: onnx.ModelProto, scores: str, tokens: str) -> onnx.ModelProto:
-    """A copy of a model whose output ``scores`` has a row for each input token.
+def with_all_positions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a decoder whose output of scores has a row for each input token.
 
-    ``scores`` has the shape [batch, positions, …], and ``tokens`` is the name of the input of
-    tokens. The Slice node before the last product, which selects the last position, is removed. A
-    model without this node is returned unchanged.
+    The scores have the shape [batch, positions, …]. The Slice node before the last product, which
+    selects the last position, is removed. A model without this node is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph
-    fed = next(value for value in graph.input if value.name == tokens)
-    output = next(value for value in graph.output if value.name == scores)
+    fed = next(value for value in graph.input if value.name == TOKENS)
+    output = next(value for value in graph.output if value.name == SCORES)
     length = fed.type.tensor_type.shape.dim[_SEQUENCE]
     if output.type.tensor_type.shape.dim[_SEQUENCE] == length:
         return model
     by_output = {name: node for node in graph.node for name in node.output}
-    product = by_output[scores]
+    product = by_output[SCORES]
     slicing = by_output.get(product.input[0])
     if slicing is None or not is_standard(slicing, "Slice"):
         return model

@@ -123,7 +123,7 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     trials to ``outcomes``.
     """
     assignment = run.assignment
-    room = assignment.memory_bytes or trial_room_bytes(sweep.trial)
+    room = trial_room_bytes(sweep.trial)
     host_bytes = room if sweep.trial.provider == "cpu" else available_memory_bytes()
     bounded = replace(run, memory_bytes=host_bytes)
     points: list[Point] = []
@@ -143,7 +143,8 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
             results.append(happened.result)
     results.sort(key=lambda result: result.trial.batch_size)
     limit = sweep_limit(sweep, assignment.hardware, room, points, results, size)
-    run.on_event(Swept(limit, write_sidecar(assignment.store.folder, limit)))
+    write_sidecar(assignment.store.folder, limit)
+    run.on_event(Swept(limit))
     return tuple(result.trial for result in results)
 
 
@@ -151,7 +152,7 @@ def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhaust
     earlier = run.stored(visit.trial) if run.rounds_done(visit.trial) else None
     if earlier is not None and round_count(earlier.measurement) < visit.rounds:
         # A resumed run measured this round before.
-        return RoundStored(visit.trial, earlier, run.path_of(visit.trial))
+        return RoundStored(visit.trial, earlier)
     happened = run_round(run, visit)
     if isinstance(happened, Failed) and is_out_of_memory(happened.error):
         return Exhausted(visit.trial, happened.error)
@@ -178,10 +179,8 @@ def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
         return Failed(visit.trial, OutOfMemory(message), _rounds_in(earlier))
     except Exception as error:  # a bug in one trial must not cost the others
         return Failed(visit.trial, _failure_from_bug(error), _rounds_in(earlier))
-    path = run.assignment.store.write(result)
-    if not visit.last:
-        return RoundStored(visit.trial, result, path)
-    return Finished(visit.trial, result, path)
+    run.assignment.store.write(result)
+    return Finished(visit.trial, result) if visit.last else RoundStored(visit.trial, result)
 
 
 def _rounds_in(earlier: Result | None) -> int:

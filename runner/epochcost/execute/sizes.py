@@ -7,6 +7,7 @@ and of onnxstep. `sizing` computes the memory of one model.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -65,11 +66,8 @@ def cached_size(query: SizeQuery) -> ModelSize:
 
     Raises as ``count_size`` does.
     """
-    size = read_cached(query)
-    if size is None:
-        size = count_size(query)
-        write_cached(query, size)
-    return size
+    cache, key = optional_cache_folder("sizes"), _query_cache_key(query)
+    return _KEPT.value(cache, key, lambda: count_size(query))
 
 
 def count_size(query: SizeQuery) -> ModelSize:
@@ -89,21 +87,14 @@ def count_size(query: SizeQuery) -> ModelSize:
 
 def read_cached(query: SizeQuery) -> ModelSize | None:
     """The memory that a model needs, from the cache; None if it is missing or cannot be read."""
-    key = _query_cache_key(query)
-    return None if key is None else _KEPT.read(optional_cache_folder("sizes"), key)
-
-
-def write_cached(query: SizeQuery, size: ModelSize) -> None:
-    """Write the memory that a model needs to the cache, if there is a cache folder."""
-    _KEPT.write(optional_cache_folder("sizes"), _query_cache_key(query), size)
+    return _KEPT.read(optional_cache_folder("sizes"), _query_cache_key(query))
 
 
 def _query_cache_key(query: SizeQuery) -> object:
-    """The values that identify a query in the cache; None if the graph's file cannot be read."""
-    try:
+    """The values that identify a query in the cache."""
+    digest = None  # of a file that cannot be read, and so cannot be counted
+    with contextlib.suppress(OSError, ValueError):
         digest = hashlib.sha256(query.graph.read_bytes()).hexdigest()
-    except (OSError, ValueError):
-        return None
     model = query.model
     works = work_sha256(model, "training"), work_sha256(model, "inference")
     batch_sizes = {mode: sorted(sizes) for mode, sizes in query.batch_sizes.items()}
@@ -148,10 +139,7 @@ def _sizes_cached_first(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuer
             uncached.append(query)
         else:
             yield query, size
-    for query, answer in _counted(uncached):
-        if isinstance(answer, ModelSize):
-            write_cached(query, answer)
-        yield query, answer
+    yield from _counted(uncached)
 
 
 def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
@@ -192,6 +180,6 @@ def _graph_bytes(query: SizeQuery) -> int:
 
 def _size(query: SizeQuery) -> SizeOrError:
     try:
-        return count_size(query)
+        return cached_size(query)
     except EpochcostError as error:
         return error

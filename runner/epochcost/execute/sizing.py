@@ -51,19 +51,13 @@ def size_of(
     uncounted: list[Uncounted] = []
     for mode, sizes in batch_sizes.items():
         try:
-            work = _SizedModel(model, graph, mode, provider)
-            footprints += [_footprint(work, batch) for batch in sorted(sizes)]
+            footprints += [
+                _footprint(graph, mode, batch, _built(model, graph, mode, provider, batch))
+                for batch in sorted(sizes)
+            ]
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
     return ModelSize(tuple(footprints), tuple(uncounted))
-
-
-@dataclass(frozen=True)
-class _SizedModel:
-    model: Model
-    graph: onnx.ModelProto
-    mode: Mode
-    provider: Provider
 
 
 @dataclass(frozen=True)
@@ -73,25 +67,23 @@ class _BuiltGraph:
     overwritten_inputs: frozenset[str] = frozenset()
 
 
-def _built(work: _SizedModel, batch: int) -> _BuiltGraph:
-    graph = without_sequences(bind_model(work.graph, work.model, batch))
-    training = work.model.training
-    if work.mode == "inference" or training is None:
-        return _BuiltGraph(graph, _carried_names(carried_state(graph, work.model)))
-    step = build_step(graph, work.model, training, work.provider)
-    return _BuiltGraph(
-        step.model, _carried_names(step.carried), in_place_inputs(step, work.provider)
-    )
+def _built(
+    model: Model, graph: onnx.ModelProto, mode: Mode, provider: Provider, batch: int
+) -> _BuiltGraph:
+    bound = without_sequences(bind_model(graph, model, batch))
+    if mode == "inference" or model.training is None:
+        return _BuiltGraph(bound, _carried_names(carried_state(bound, model)))
+    step = build_step(bound, model, model.training, provider)
+    return _BuiltGraph(step.model, _carried_names(step.carried), in_place_inputs(step, provider))
 
 
 def _carried_names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
     return frozenset(name for value in carried for name in (value.input, value.output))
 
 
-def _footprint(work: _SizedModel, batch: int) -> Footprint:
-    run = _built(work, batch)
+def _footprint(graph: onnx.ModelProto, mode: Mode, batch: int, run: _BuiltGraph) -> Footprint:
     shapes = static_shapes(run.graph)
-    weights = (*parameters(work.graph), *state(work.graph))
+    weights = (*parameters(graph), *state(graph))
     weight_names = {tensor.name for tensor in weights}
     inputs = {value.name for value in run.graph.graph.input}
     ends = [*inputs, *(value.name for value in run.graph.graph.output)]
@@ -101,7 +93,7 @@ def _footprint(work: _SizedModel, batch: int) -> Footprint:
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(
-        mode=work.mode,
+        mode=mode,
         batch_size=batch,
         weight_bytes=_bytes(weights),
         fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried_names),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -156,28 +155,17 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class WrittenStep:
-    """A trial's training step, which is written to the file ``path``.
+def fp32_step_path(
+    trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, path: Path
+) -> Path:
+    """The path of a trial's step in fp32, for a comparison of outputs.
 
-    ``plain`` is the file of the same step in fp32, for a comparison of outputs.
+    This is the file ``path`` of the trial's step if it is in fp32, else a new file next to it.
     """
-
-    step: TrainingStep
-    path: Path
-    plain: Path
-
-
-def write_step(
-    trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, folder: Path
-) -> WrittenStep:
-    """Differentiate a graph in the trial's precision, and write the step into ``folder``."""
-    step = step_in_precision(trial, graph, model, training)
-    path = save_graph(step.model, folder / "step.onnx")
     if _OF_STEPS[trial.precision] == "fp32":
-        return WrittenStep(step, path, path)
+        return path
     fp32 = build_step(graph, model, training, trial.provider, trial.seed)
-    return WrittenStep(step, path, save_graph(fp32.model, folder / "step-fp32.onnx"))
+    return save_graph(fp32.model, path.with_name("step-fp32.onnx"))
 
 
 def step_in_precision(
