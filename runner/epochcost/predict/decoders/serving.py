@@ -246,7 +246,7 @@ class _ChipsForecaster:
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Forecast the answers to questions about one model, with correlated draws."""
-        at = numbered(map(_trait_values, questions))
+        at = numbered((_trait_values(question), question.source) for question in questions)
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
         unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
