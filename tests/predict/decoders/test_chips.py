@@ -37,6 +37,19 @@ def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catal
 
 
 @pytest.mark.parametrize(
+    ("device", "gain"), [("geforce-rtx-3090", 2), ("rtx-a6000", 1), ("tesla-p40", 1)]
+)
+def test_sums_in_16_bits_double_the_peak_of_geforce_gpus(
+    catalogue: Catalogue, device: str, gain: float
+) -> None:
+    """GeForce GPUs multiply twice as fast with sums in 16 bits; other GPUs do not."""
+    long, short = (
+        chip_of(catalogue.devices[device], "int4", short_sums=each) for each in (False, True)
+    )
+    assert short.products == pytest.approx(gain * long.products, rel=0.01)
+
+
+@pytest.mark.parametrize(
     ("name", "generation"),
     [
         ("xeon-8481c", "Sapphire Rapids"),

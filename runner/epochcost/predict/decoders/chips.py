@@ -176,8 +176,11 @@ class Chip:
 
 
 @cache
-def chip_of(device: Device | CpuForm, precision: str) -> Chip:
-    """The peak rates of a device, or of all processors of a machine, at a precision."""
+def chip_of(device: Device | CpuForm, precision: str, *, short_sums: bool = False) -> Chip:
+    """The peak rates of a device, or of all processors of a machine, at a precision.
+
+    With ``short_sums``, products in 16 bits are summed in 16 bits, or computed in int8.
+    """
     if isinstance(device, CpuForm):
         return _processor_chip(device)
     linked = _LINKED.search(device.id) is not None
@@ -190,7 +193,7 @@ def chip_of(device: Device | CpuForm, precision: str) -> Chip:
         generation=generation,
         bandwidth=float(device.memory_gb_per_second) * _GIGA,
         memory=float(device.memory_gib) * _GIB,
-        products=_peak_matrix_rate(device, precision),
+        products=_peak_matrix_rate(device, precision, short_sums),
         operations=_operations(device) * _TERA,
         unpacking=2.0 if generation in _UNPACKED and not device.peak_int8_tops else 1.0,
         link=link or _PCIE.get(generation, _PCIE_OF_OTHERS),
@@ -203,9 +206,12 @@ def _operations(device: Device) -> float:
     return float(device.peak_fp32_tflops or fallback)
 
 
-def _peak_matrix_rate(device: Device, precision: str) -> float:
+def _peak_matrix_rate(device: Device, precision: str, short_sums: bool) -> float:
     # Weights in int8 and int4 are multiplied in 16 bits too.
     peak = max(float(device.peak_fp16_tflops or 0), _operations(device))
+    if short_sums and device.generation not in _UNPACKED:
+        # GeForce GPUs sum products in fp32 at half the rate (NVIDIA's GA102 white paper).
+        peak = max(peak, float(device.peak_int8_tops or 0) / 2)
     if precision in ("fp8", "fp4") and device.generation in _FLOAT8:
         peak = max(peak, float(device.peak_int8_tops or 2 * peak))
         if precision == "fp4" and device.generation == "Blackwell":
