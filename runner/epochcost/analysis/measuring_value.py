@@ -142,11 +142,11 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def steps(
     ways: Ways, dollars: Mapping[int, float], most: int, noise: float = _NOISE**2
 ) -> Iterator[Step]:
-    """Choose the times to measure first, because measuring them saves most regret per dollar.
+    """Choose which times to measure, those that save most regret per dollar first.
 
     Regret is the extra cost of the machine that the current times suggest, compared with the truly
-    cheapest machine. Each step has the indices of one or two times in ``ways``; all steps together
-    have at most ``most``. The steps end when no measurement saves noticeable regret. ``dollars``
+    cheapest machine. Each step has the indices of one or two times in ``ways``. All steps together
+    have at most ``most`` times. The steps end when no measurement saves noticeable regret. ``dollars``
     has the price of each possible measurement, by index. ``noise`` is the variance of a measured
     time's relative error.
     """

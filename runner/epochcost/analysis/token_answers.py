@@ -92,7 +92,7 @@ class BreakEven(NamedTuple):
 
     @property
     def comparison(self) -> str:
-        """Say whether the cost ``busiest`` is less than the API's, in words for a sentence."""
+        """Words that compare a machine at its highest load with the API, such as "less than"."""
         return "less than" if self.busiest.high < self.api else "about as much as"
 
 

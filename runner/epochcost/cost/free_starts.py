@@ -1,9 +1,9 @@
-"""Expected number and time of free starts: a job's machine runs that the provider does not bill.
+"""Expected number and time of free starts: runs of a job's machine for which nobody pays.
 
 A machine's run lasts from its start until an interruption or the job's end. Under some plans, a run
 is free if the provider takes the machine back within F seconds. If r is the rate of interruptions
-and t the time from the start to the job's end, the probability is 1 - exp(-r min(t, F)). Call the
-functions within `exact_arithmetic`.
+and t the time from the start to the job's end, a run is free with the probability
+1 - exp(-r min(t, F)). Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The provider, which is the part of the file's name before the host."""
+        """The execution provider; the file's name begins with it."""
         return self.provider
 
     @property

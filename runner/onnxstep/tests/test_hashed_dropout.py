@@ -61,7 +61,7 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlation of ``first[i]`` and ``second[i]``, scaled to variance 1 for independent masks.
+    """Correlations of ``first[i]`` and ``second[i]``, which vary with variance 1 by chance alone.
 
     ``stays`` is the expected share of kept elements.
     """
