@@ -146,9 +146,9 @@ def steps(
 
     Regret is the extra cost of the machine that the current times suggest, compared with the truly
     cheapest machine. Each step has the indices of one or two times in ``ways``. All steps together
-    have at most ``most`` times. The steps end when no measurement saves noticeable regret. ``dollars``
-    has the price of each possible measurement, by index. ``noise`` is the variance of a measured
-    time's relative error.
+    have at most ``most`` times. The steps end when no measurement saves noticeable regret.
+    ``dollars`` has the price of each possible measurement, by index. ``noise`` is the variance of a
+    measured time's relative error.
     """
     rivals, covariance = _RivalPairs(ways), ways.covariance + 0.0
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
