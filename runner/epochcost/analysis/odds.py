@@ -40,11 +40,11 @@ _LEADS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Odds(Generic[KeyT]):
-    """Probabilities about a choice among ways to do a job (a machine under a price plan, say).
+    """Probabilities about a choice among ways to do a job, such as a machine under a price plan.
 
-    For each way, ``shares`` is the probability of being the cheapest, and ``cheaper`` of being
-    cheaper than the choice. ``ratios`` has 90 % intervals of a way's cost / the choice's cost.
-    ``regret`` is the mean extra cost of the choice, as a share of the cheapest cost.
+    ``shares`` has the probability that a way is the cheapest. ``cheaper`` has the probability that
+    a way is cheaper than the choice. ``ratios`` has 90 % intervals of a way's cost / the choice's
+    cost. ``regret`` is the mean extra cost of the choice, as a share of the cheapest cost.
     """
 
     choice: KeyT

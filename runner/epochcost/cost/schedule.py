@@ -133,10 +133,10 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule of a job for a quantile of the time that interruptions cost.
+    """The schedule of a job that loses as much time to interruptions as a quantile of its runs.
 
-    ``probability`` selects the quantile of simulated runs. Without interruptions all runs have the
-    same schedule. Raises InputError as ``expected_schedule`` does.
+    The share ``probability`` of simulated runs loses less time. Without interruptions, all runs
+    have the same schedule. Raises InputError in the same cases as ``expected_schedule``.
     """
     job = spot_job(price, used_seconds)
     if job is None:

@@ -48,9 +48,9 @@ class Tariff:
         return cls(target, catalogue.machine(target.hardware), price)
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
-        """The tariff with the engine's price of an hour in dollars, ``hourly``.
+        """The tariff with ``hourly``, the engine's price of an hour in dollars, as its amount.
 
-        The tariff is unchanged if ``hourly`` is None or the plan has no amount in dollars.
+        The tariff is unchanged if ``hourly`` is None, or if its price is not an amount in dollars.
         """
         price = self.price
         if hourly is None or price.amount is None or price.currency != "USD":

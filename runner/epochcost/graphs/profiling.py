@@ -79,7 +79,7 @@ def _example_count(fed: Sequence[DataInput]) -> int:
 
 
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
-    """Operations and memory traffic per example of a model with static shapes.
+    """Operations and memory traffic that one example needs in a graph with static shapes.
 
     ``shapes`` is the result of ``static_shapes``. None if the graph has no matrix product or
     convolution. Raises ModelError for a graph that cannot be counted.

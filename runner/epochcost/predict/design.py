@@ -194,7 +194,7 @@ def _passes(row: Placed) -> int:
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """Everything in rows and devices that can change results, as the key of a cache."""
+    """The key of a cache: all facts about rows and devices from which forecasts are computed."""
     rows = [(_FIELDS(row.rate), row.device.id, row.profile, row.uncertainty) for row in placed]
     return devices.all, rows
 

@@ -83,7 +83,7 @@ class Contender:
 
     @property
     def is_measured(self) -> bool:
-        """Whether we measured the machine's time."""
+        """Whether this project measured the time on the machine."""
         return self.mark.startswith("measured")
 
     @property

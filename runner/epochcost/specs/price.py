@@ -1,6 +1,6 @@
-"""Prices of machines with their plan, terms, date and source; ``api`` has prices of tokens.
+"""Prices of machines, with plan, terms, date and source. The module ``api`` has prices of tokens.
 
-``value_at`` and ``with_value`` read and replace a number of a price by its key path.
+``value_at`` reads a number in a price by its key path, and ``with_value`` replaces the number.
 """
 
 from __future__ import annotations

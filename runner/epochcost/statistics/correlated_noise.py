@@ -178,9 +178,9 @@ def _round_matrices(blocks: int, total: int) -> _Round:
 
 
 def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
-    """The drifts to try, each as ((share, memory), prior probability).
+    """Values of the parameters (share, memory) to try, each with its prior probability.
 
-    ``share`` is the drift's share of a block's variance, and ``memory`` its duration in blocks.
+    ``count`` is the number of blocks. The module's docstring explains the parameters.
     """
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()

@@ -74,11 +74,11 @@ def step_targets(
 def training_pool(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Mapping[str, NDArray[Any]]:
-    """The batches that a trial repeats in a cycle; their number and their bytes are limited.
+    """Generate the batches that a trial repeats in a cycle, up to a number and a size in bytes.
 
     The arrays [batches, batch size, ...] have the names of inputs and targets. Raises MemoryError
-    before a batch is generated if ``room_bytes`` is less than three batches: a pool of two, and a
-    batch that is copied into the pool. None means no limit.
+    if ``room_bytes`` is given and too small for three batches: two that the arrays hold, and one
+    that is copied into them.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:

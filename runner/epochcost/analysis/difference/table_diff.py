@@ -1,6 +1,6 @@
-"""Compare the tables of figures of two revisions by job and by price plan.
+"""Compare the tables of figures of two revisions of a project.
 
-Some columns of the table identify a job. Lines with the same job and price plan are compared, also
+Some columns of the table identify a job. Lines with the same job and price plan are compared, even
 if the plan has a newer price. The module `causes` explains the changes.
 """
 
