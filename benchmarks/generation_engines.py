@@ -374,14 +374,14 @@ ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
 
 
 def main(name: str, case_text: str, folder: Path) -> None:
-    """Load an engine, print "ready", and answer requests until standard input ends."""
+    """Load an engine, say that it is ready, and answer requests until standard input ends."""
     # Prints of libraries go to standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     case = Case(**json.loads(case_text))
     engine = ENGINES[name](case, folder)
     np.save(folder / f"{name}.npy", engine.scores())
-    print("ready", file=out, flush=True)
+    print(json.dumps("ready"), file=out, flush=True)
     for _ in sys.stdin:
         engine.fresh()
         prefill = _seconds(engine.prefill)
