@@ -9,7 +9,6 @@ Every engine selects the most likely token within the timed part.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib
 import json
 import os
@@ -26,7 +25,7 @@ from made_trials import made_trial
 from numpy.typing import NDArray
 
 from epochcost.graphs.weight_bits import draw_codes, in_few_bits
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.work import Phase
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
@@ -148,15 +147,17 @@ def _longer(values: Array, length: int) -> Array:
 def _trial(case: Case, phase: Phase) -> Trial:
     from epochcost.measure.runtime import runtime_name
 
-    settings = {
-        "mode": "inference",
-        "precision": case.precision,
-        "work": phase,
-        "threads": case.threads,
-        "seed": _SEED,
-        "graph_sha256": hashlib.sha256(case.graph.read_bytes()).hexdigest(),
-    }
-    return made_trial(case.model, case.batch, runtime_name()).model_copy(update=settings)
+    return made_trial(
+        case.model,
+        case.batch,
+        runtime_name(),
+        case.graph,
+        mode="inference",
+        precision=case.precision,
+        work=phase,
+        session=SessionSettings(threads=case.threads),
+        seed=_SEED,
+    )
 
 
 class Genai:
