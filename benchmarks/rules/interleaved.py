@@ -52,16 +52,6 @@ def milliseconds(seconds: Mapping[str, float], digits: int) -> str:
     return ", ".join(f"{name} {value * 1e3:.{digits}f} ms" for name, value in seconds.items())
 
 
-def session_of(model: onnx.ModelProto, threads: int = 0) -> onnxruntime.InferenceSession:
-    """A session on the CPU provider that logs errors only; 0 threads means one for each core."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
 def median_seconds(
     models: Mapping[str, onnx.ModelProto],
     feeds: Mapping[str, NDArray[Any]],
@@ -69,6 +59,7 @@ def median_seconds(
     provider: str = "cpu",
     *,
     tf32: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Median time of each model's runs; in every round all models run in turn.
 
@@ -79,14 +70,24 @@ def median_seconds(
         if provider == "cuda":
             runs[name] = _run_on_gpu(model, feeds, tf32)
         else:
-            runs[name] = functools.partial(session_of(model, threads).run, None, feeds)
+            runs[name] = functools.partial(_session_on_cpu(model, threads).run, None, feeds)
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
-            begun = time.perf_counter()
+            begun = clock()
             run()
-            seconds[name].append(time.perf_counter() - begun)
+            seconds[name].append(clock() - begun)
     return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def _session_on_cpu(model: onnx.ModelProto, threads: int) -> onnxruntime.InferenceSession:
+    """A session that logs errors only."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 def _run_on_gpu(
