@@ -21,7 +21,9 @@ def with_benchmarks() -> dict[str, str]:
 class LineProcess:
     """A process that answers lines; ``options`` are those of ``subprocess.Popen``."""
 
-    def __init__(self, name: str, command: Sequence[str | Path], **options: Any) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str | Path], **options: Any
+    ) -> None:
         self.name = name
         self._process = subprocess.Popen(
             command,
@@ -40,7 +42,7 @@ class LineProcess:
     def receive(self) -> str:
         """The next line from the process, empty if the process has ended."""
         assert self._process.stdout is not None
-        return self._process.stdout.readline()
+        return str(self._process.stdout.readline())
 
     def answer(self) -> Any:
         """The next answer; exits if the process ends before it."""
