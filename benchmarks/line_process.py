@@ -21,9 +21,7 @@ def with_benchmarks() -> dict[str, str]:
 class LineProcess:
     """A process that answers lines; ``options`` are those of ``subprocess.Popen``."""
 
-    def __init__(
-        self, name: str, command: Sequence[str | Path], **options: Any
-    ) -> None:
+    def __init__(self, name: str, command: Sequence[str | Path], **options: Any) -> None:
         self.name = name
         self._process = subprocess.Popen(
             command,

@@ -55,15 +55,8 @@ class Process(LineProcess):
         self, python: Path, contender: str, folder: Path, threads: int, *options: str
     ) -> None:
         self._log = folder / f"{contender}-{threads}.log"
-        command: list[str | Path] = [
-            python,
-            "-m",
-            "steps.worker",
-            contender,
-            folder,
-            str(threads),
-            *options,
-        ]
+        command: list[str | Path] = [python, "-m", "steps.worker", contender, folder]
+        command += [str(threads), *options]
         with self._log.open("w", encoding="utf-8") as log:
             super().__init__(contender, command, stderr=log, env=_environment(folder))
 
