@@ -15,12 +15,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from coverage_real import Asked, against_all_others
+from coverage_real import against_all_others
 from coverage_traces import FAMILIES, Trace
 from wilson import wilson_interval
 
@@ -102,19 +101,18 @@ def _setting(name: str, numbers: range) -> list[Trial]:
     return every
 
 
-def _row(setting: str, family: str, trials: Iterable[Trial]) -> str:
-    trial_list = list(trials)
-    covered = sum(trial.covered for trial in trial_list)
-    low, high = wilson_interval(covered, len(trial_list))
+def _row(setting: str, family: str, trials: Sequence[Trial]) -> str:
+    covered = sum(trial.covered for trial in trials)
+    low, high = wilson_interval(covered, len(trials))
     return _ROW.format(
         setting,
         family,
-        len(trial_list),
-        f"{covered / len(trial_list):.1%}",
+        len(trials),
+        f"{covered / len(trials):.1%}",
         f"{low:.1%} to {high:.1%}",
-        f"{sum(trial.precise for trial in trial_list) / len(trial_list):.0%}",
-        f"{np.median([trial.half_width for trial in trial_list]):.2%}",
-        f"{np.median([trial.seconds for trial in trial_list]):.2f}",
+        f"{sum(trial.precise for trial in trials) / len(trials):.0%}",
+        f"{np.median([trial.half_width for trial in trials]):.2%}",
+        f"{np.median([trial.seconds for trial in trials]):.2f}",
     )
 
 
@@ -128,18 +126,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="fresh processes of a short run")
     parser.add_argument("--model", default="mnist-mlp", help="whose training the real runs are")
     parser.add_argument("--batch", type=int, default=128, help="examples in a step of it")
-    parser.add_argument("--keep", type=Path, help="write the real results to a file")
     options = parser.parse_args()
     if options.real:
         against_all_others(
-            Asked(
-                options.model,
-                options.batch,
-                options.runs,
-                options.budget,
-                options.rounds,
-                options.keep,
-            )
+            options.model, options.batch, options.runs, options.budget, options.rounds
         )
     else:
         synthetic(options.traces)

@@ -11,12 +11,10 @@ import contextlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
-from pydantic import TypeAdapter
+from coverage_rounds import samples_of_rounds
 from wilson import wilson_interval
 
 from epochcost.execute.build import build_job
@@ -24,7 +22,6 @@ from epochcost.execute.planning import plan_run
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.trial import run_trial
 from epochcost.plan.make import RunRequest
-from epochcost.plan.trial import Trial
 from epochcost.results.records import Measurement
 from epochcost.results.rounds import add_round
 from epochcost.specs.loader import load_catalogue
@@ -34,26 +31,14 @@ ROOT = Path(__file__).parents[1]
 Measurer = Callable[[SamplingRule], Measurement]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The training of a model that is measured, and the settings of its short runs."""
-
-    model: str
-    batch_size: int
-    runs: int
-    budget_seconds: float
-    rounds: int
-    keep: Path | None
-
-
-def against_all_others(settings: Asked) -> None:
+def against_all_others(
+    model: str, batch_size: int, runs: int, budget_seconds: float, rounds: int
+) -> None:
     """Measure the short runs, and print how often intervals contain the others' mean."""
-    with _measurer(settings.model, settings.batch_size) as measured:
-        shorts = _measure(measured, settings.runs, settings.budget_seconds, settings.rounds)
-    if settings.keep:
-        settings.keep.write_bytes(TypeAdapter(list[Measurement]).dump_json(shorts))
-    _show([mean_step(run) for run in shorts])
-    processes = np.array([mean for run in shorts for mean in _round_means(run)])
+    with _measurer(model, batch_size) as measured:
+        shorts = _measure(measured, runs, budget_seconds, rounds)
+    _show([_mean_step(run) for run in shorts])
+    processes = np.array([part.mean() for run in shorts for part in samples_of_rounds(run)])
     spread = processes.std(ddof=1) / processes.mean()
     print(f"spread of {len(processes)} processes: {spread:.2%} (one deviation)")
 
@@ -80,7 +65,11 @@ def _measure(
 def _measurer(model_id: str, batch_size: int) -> Iterator[Measurer]:
     catalogue = load_catalogue(ROOT)
     planned = plan_run(catalogue, RunRequest(models=(model_id,), providers=("cpu",)))
-    trial = next(trial for trial in planned.trials if _is_training_at(trial, batch_size))
+    trial = next(
+        trial
+        for trial in planned.trials
+        if trial.mode == "training" and trial.batch_size == batch_size
+    )
     model = catalogue.model(model_id)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -93,19 +82,9 @@ def _measurer(model_id: str, batch_size: int) -> Iterator[Measurer]:
         yield measured
 
 
-def _is_training_at(trial: Trial, batch_size: int) -> bool:
-    return trial.mode == "training" and trial.batch_size == batch_size
-
-
-def mean_step(measurement: Measurement) -> Bounded:
-    """The mean step of a measurement, with its interval."""
+def _mean_step(measurement: Measurement) -> Bounded:
     summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
     return Bounded(summary.interval.low, summary.mean, summary.interval.high)
-
-
-def _round_means(measurement: Measurement) -> Iterator[float]:
-    for begin, end in pairwise(accumulate(measurement.samples_by_round, initial=0)):
-        yield float(np.mean(measurement.samples_seconds[begin:end]))
 
 
 def _show(runs: list[Bounded]) -> None:

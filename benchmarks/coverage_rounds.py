@@ -18,10 +18,10 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from wilson import wilson_interval
 
 from epochcost.results.records import Measurement
@@ -62,6 +62,12 @@ class _Held:
         )
 
 
+def samples_of_rounds(measurement: Measurement) -> list[NDArray[np.float64]]:
+    """The samples of each round of a measurement."""
+    ends = np.cumsum(measurement.samples_by_round)[:-1]
+    return np.split(np.array(measurement.samples_seconds), ends)
+
+
 def _render_share(hits: Sequence[bool]) -> str:
     low, high = wilson_interval(sum(hits), len(hits))
     return f"{sum(hits)} of {len(hits)} ({np.mean(hits):.1%}, Wilson {low:.0%} to {high:.0%})"
@@ -76,7 +82,7 @@ def main() -> None:
         for result in results:
             if len(result.measurement.rounds) >= 2 * count + 3:
                 for _ in range(options.draws):
-                    rounds = _samples_by_round(result.measurement)
+                    rounds = samples_of_rounds(result.measurement)
                     generator.shuffle(rounds)
                     drawn, remaining = rounds[:count], rounds[count:]
                     coverage.add(
@@ -92,11 +98,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, nargs="+", default=[3, 4, 5])
     parser.add_argument("--draws", type=int, default=10, help="of each result")
     return parser.parse_args()
-
-
-def _samples_by_round(measurement: Measurement) -> list[Sequence[float]]:
-    bounds = accumulate(measurement.samples_by_round, initial=0)
-    return [measurement.samples_seconds[begin:end] for begin, end in pairwise(bounds)]
 
 
 if __name__ == "__main__":

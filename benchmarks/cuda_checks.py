@@ -37,7 +37,6 @@ ROOT = Path(__file__).parents[1]
 # Later losses of some models differ by chance: on the CPU, weights changed by 1e-7 change the 50th
 # loss of mnist-cnn by 9 %, the tenth by less than 0.1 %.
 _LOSSES = 10
-_START_SECONDS = 400
 # Steps alternate between two CUDA graphs.
 _RECORDED_AND_REPLAYED = 4
 
@@ -136,9 +135,8 @@ def _losses(options: argparse.Namespace) -> Iterator[str]:
 def _first(case: Case) -> list[float]:
     folder = prepared(ROOT, ROOT / ".cache" / "steps", case, dropout=False)
     python = Path(sys.executable)
-    answer = rounds.first_losses(python, OURS, folder, 0, _LOSSES, _START_SECONDS)
-    losses: list[float] = answer["losses"]
-    return losses
+    answer = rounds.first_answer(python, OURS, folder, 0, "--losses", str(_LOSSES))
+    return list(answer["losses"])
 
 
 _CHECKS = {"device": _device, "placement": _placement, "losses": _losses}

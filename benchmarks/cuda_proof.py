@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
@@ -30,6 +29,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cuda_stages import BENCHMARKS, STAGES, Asked, Case, Stage, device_case
+from line_process import with_benchmarks
 
 from epochcost.results.files import write_atomically
 from epochcost.specs.loader import load_catalogue
@@ -78,14 +78,13 @@ class Kept:
 def run(case: Case, most_seconds: float) -> Outcome | None:
     """Run a case; returns None if the time is over before the case ends."""
     begun = time.monotonic()
-    path = os.pathsep.join([str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
         case.command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env=with_benchmarks(),
         cwd=ROOT,
     )
     try:

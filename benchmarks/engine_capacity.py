@@ -116,10 +116,10 @@ def _compared(trial: Trial, folder: Path, rounds: int) -> tuple[float, ...]:
             drawn = [
                 Lengths(*(tuple(column[at] for at in b) for column in lengths)) for b in batches
             ]
-            phases = ours.answer()
+            phases = ours.seconds()
             times = Times(phases["prefill"] / prompt, phases["decode"])
-            alike = engine.answer(json.dumps([[*_EQUAL]]))
-            full = engine.answer(json.dumps([[*batch] for batch in batches]))
+            alike = engine.seconds(json.dumps([[*_EQUAL]]))
+            full = engine.seconds(json.dumps([[*batch] for batch in batches]))
             rows.append(_ratios(times, equal, alike, drawn, sum(full.values())))
     # The first round is a warm-up.
     return tuple(statistics.median(column) for column in zip(*rows[1:], strict=True))

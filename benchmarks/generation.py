@@ -30,7 +30,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +40,7 @@ from pathlib import Path
 
 import numpy as np
 from generation_engines import Case
+from line_process import LineProcess
 from steps.ceilings import measure_ceilings
 
 from epochcost.execute.sizing import decoder_weights
@@ -61,41 +61,18 @@ _PAUSE_SECONDS = 0.25
 _MOST_APART = {"fp32": 1e-4, "int4": 3e-2}
 
 
-class Process:
+class Process(LineProcess):
     """An engine's process, ready after construction: ``python -m`` with the ``arguments``."""
 
     def __init__(self, engine: str, *arguments: str | Path) -> None:
-        self.engine = engine
-        path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-        )
-        self._line()
+        super().__init__(engine, [sys.executable, "-m", *arguments])
+        self.answer()
 
-    def answer(self, line: str = "") -> dict[str, float]:
+    def seconds(self, line: str = "") -> dict[str, float]:
         """Send a line to the process; returns the seconds of each phase."""
-        assert self._process.stdin is not None
         time.sleep(_PAUSE_SECONDS)
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-        seconds: dict[str, float] = json.loads(self._line())
-        return seconds
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.engine}: ended early, exit {self._process.wait()}")
-        return line
+        self.send(line)
+        return dict(self.answer())
 
 
 def engine_process(name: str, case: Case, folder: Path) -> Process:
@@ -149,11 +126,11 @@ def _timed(case: Case, folder: Path, rounds: int) -> dict[str, Seconds]:
             running.enter_context(closing(engine_process(process, case, folder)))
             for process in (_OURS, *other_engines)
         ]
-        engines = [process for process in every if _is_alike(process.engine, case, folder)]
-        answers: dict[str, list[dict[str, float]]] = {process.engine: [] for process in engines}
+        engines = [process for process in every if _is_alike(process.name, case, folder)]
+        answers: dict[str, list[dict[str, float]]] = {process.name: [] for process in engines}
         for index in range(rounds + 1):
             for process in engines if index % 2 else reversed(engines):
-                answers[process.engine].append(process.answer())
+                answers[process.name].append(process.seconds())
     # The first round is a warm-up.
     return {
         engine: {phase: [each[phase] for each in answers[1:]] for phase in answers[0]}

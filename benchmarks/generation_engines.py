@@ -9,7 +9,6 @@ Every engine selects the most likely token within the timed part.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib
 import json
 import os
@@ -26,7 +25,7 @@ from made_trials import made_trial
 from numpy.typing import NDArray
 
 from epochcost.graphs.weight_bits import draw_codes, in_few_bits
-from epochcost.plan.trial import Trial
+from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.work import Phase
 from epochcost.specs.decoder import MASK, TOKENS, Decoder
 from epochcost.specs.loader import load_catalogue
@@ -148,15 +147,17 @@ def _longer(values: Array, length: int) -> Array:
 def _trial(case: Case, phase: Phase) -> Trial:
     from epochcost.measure.runtime import runtime_name
 
-    settings = {
-        "mode": "inference",
-        "precision": case.precision,
-        "work": phase,
-        "threads": case.threads,
-        "seed": _SEED,
-        "graph_sha256": hashlib.sha256(case.graph.read_bytes()).hexdigest(),
-    }
-    return made_trial(case.model, case.batch, runtime_name()).model_copy(update=settings)
+    return made_trial(
+        case.model,
+        case.batch,
+        runtime_name(),
+        case.graph,
+        mode="inference",
+        precision=case.precision,
+        work=phase,
+        session=SessionSettings(threads=case.threads),
+        seed=_SEED,
+    )
 
 
 class Genai:
@@ -374,14 +375,14 @@ ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
 
 
 def main(name: str, case_text: str, folder: Path) -> None:
-    """Load an engine, print "ready", and answer requests until standard input ends."""
+    """Load an engine, say that it is ready, and answer requests until standard input ends."""
     # Prints of libraries go to standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     case = Case(**json.loads(case_text))
     engine = ENGINES[name](case, folder)
     np.save(folder / f"{name}.npy", engine.scores())
-    print("ready", file=out, flush=True)
+    print(json.dumps("ready"), file=out, flush=True)
     for _ in sys.stdin:
         engine.fresh()
         prefill = _seconds(engine.prefill)

@@ -13,14 +13,13 @@ docs/data/benchmarks/inference.json and the ratios on the site.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steps.cases import INFERENCE_CONTENDERS, OURS
+from steps.cases import INFERENCE_CONTENDERS
 from steps.environments import PACKAGES
-from steps.figures import ratios, step_seconds
-from steps.table import PYTORCH, Compared, days, measured, milliseconds, ratio_cell, write_site
+from steps.table import measured, period, ratio_row, worst, write_site
 from tables import DATA
 from training_step import main
 
@@ -34,41 +33,20 @@ _TITLE = (
 def write(records: Mapping[str, Any], root: Path) -> list[str]:
     """Write table and ratios; returns a line for each case in which PyTorch is faster by 5 %."""
     compared = measured(records, "inference")
-    as_of = days(compared)
     machine = records["machine"]
     packages = ", ".join([machine["runtime"], PACKAGES["torch"][0], PACKAGES["openvino"][0]])
     table = {
         "title": _TITLE,
         "command": "python benchmarks/inference.py",
-        "date": " to ".join(dict.fromkeys((as_of[0], as_of[-1]))),
+        "date": period(compared),
         "machine": f"{machine['logical_cpus']} vCPUs of an {machine['cpu']}, {packages}",
         "header": ["model", "batch", "threads", "ours", *INFERENCE_CONTENDERS.values()],
-        "rows": [
-            [
-                case.subject.model,
-                str(case.batch_size),
-                str(case.threads),
-                milliseconds(step_seconds(record, OURS)),
-                *(
-                    ratio_cell(ratios(record).get(name), failed=name in record["failed"])
-                    for name in INFERENCE_CONTENDERS
-                ),
-            ]
-            for case, record in compared
-        ],
+        "rows": [ratio_row(case, record, INFERENCE_CONTENDERS) for case, record in compared],
     }
     path = root / DATA / "inference.json"
     path.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", "utf-8")
     write_site(json.loads((root / TRAINING).read_text("utf-8")), root)
-    return list(_slower(compared))
-
-
-def _slower(compared: Compared) -> Iterator[str]:
-    for case, record in compared:
-        spreads = {n: s for n, s in ratios(record).items() if n in PYTORCH}
-        worst = max((s.middle for s in spreads.values()), default=0.0)
-        if worst > 1.05:
-            yield f"{case.key}: {worst:.2f}"
+    return [f"{case.key}: {worst(record):.2f}" for case, record in compared if worst(record) > 1.05]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import argparse
 import gc
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +26,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+from line_process import LineProcess
 from lora_work import ALPHA, DECAY, RANK, RATE, TARGETS, decoder, texts
+from steps.worker import forget_peak, resident_bytes
 
 from onnxstep import ADAPTERS, with_adapters
 from onnxstep.graphs.parameters import materialise
@@ -123,7 +124,7 @@ def work(side: str, method: str, tokens: int, threads: int) -> None:
     take = Side(method, tokens, threads)
     take()
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")
+    forget_peak()
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         if line.startswith("save"):
@@ -133,48 +134,30 @@ def work(side: str, method: str, tokens: int, threads: int) -> None:
         begun = time.perf_counter()
         loss = take()
         seconds = time.perf_counter() - begun
-        status = Path("/proc/self/status").read_text()
-        peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
-        print(json.dumps([loss, seconds, peak]), flush=True)
+        print(json.dumps([loss, seconds, resident_bytes("VmHWM")]), flush=True)
 
 
-class Worker:
+class Worker(LineProcess):
     """A process that takes steps on request."""
 
     def __init__(self, python: Path, side: str, method: str, tokens: int, threads: int) -> None:
         command = [python, Path(__file__), "--work", side, method]
         command += ["--tokens", str(tokens), "--threads", str(threads)]
-        self._process = subprocess.Popen(
-            [*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        super().__init__(side, command)
         self.peak = 0
-        self._answer()
+        self.answer()
 
     def step(self) -> tuple[float, float]:
         """Take a step; returns its loss and its seconds."""
-        loss, seconds, self.peak = self._ask("step")
+        self.send("step")
+        loss, seconds, self.peak = self.answer()
         return loss, seconds
 
     def trained(self, path: Path) -> dict[str, np.ndarray]:
         """The current parameters, which the process writes to a file."""
-        self._ask(f"save {path}")
+        self.send(f"save {path}")
+        self.answer()
         return dict(np.load(path))
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-    def _ask(self, line: str) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> Any:
-        assert self._process.stdout is not None
-        return json.loads(self._process.stdout.readline())
 
 
 def compare(pair: tuple[Worker, Worker], steps: int, rounds: int) -> Iterator[float]:

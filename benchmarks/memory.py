@@ -23,13 +23,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 
 import psutil
+from made_trials import made_trial
 
-from epochcost import __version__
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
@@ -44,9 +43,8 @@ from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.plan.binding import bind_model
-from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.size import Footprint
-from epochcost.plan.trial import SessionSettings, Trial
+from epochcost.plan.trial import SessionSettings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
@@ -119,23 +117,11 @@ def measured(
     catalogue: Catalogue, model: Model, footprint: Footprint, rematerialise: Rematerialisation
 ) -> Case:
     """Run the job's steps in a fresh process."""
-    trial = Trial(
-        model=model.id,
-        mode="training",
-        provider="cpu",
-        batch_size=footprint.batch_size,
-        session=SessionSettings(threads=THREADS),
-        seed=1,
-        runtime=runtime_name(),
-        producer=__version__,
-        graph_sha256=graph_digests(catalogue, [model.id])[model.id],
-        spec_sha256=work_sha256(model, "training"),
-        relative_half_width=Decimal("0.05"),
-        minimum_samples=10,
-        budget_seconds=Decimal(60),
+    path, settings = catalogue.graph_path(model), SessionSettings(threads=THREADS)
+    trial = made_trial(
+        model.id, footprint.batch_size, runtime_name(), path, session=settings, seed=1
     )
     with tempfile.TemporaryDirectory() as folder:
-        path = catalogue.graph_path(model)
         job = build_job(trial, model, path, Path(folder))
         if rematerialise != "none":
             graph = bind_model(load_model(path), model, footprint.batch_size)

@@ -27,16 +27,10 @@ from playwright.sync_api import Browser
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from browsed_site import chromium, served
+from browsed_site import SHIFTS, chromium, served
 
 _SLOWDOWN = 4
 _LIBRARY = "assets/vega.js"
-_OBSERVE = """
-  window.shifted = 0;
-  new PerformanceObserver(list => list.getEntries().forEach(entry => {
-    if (!entry.hadRecentInput) { window.shifted += entry.value; }
-  })).observe({ type: "layout-shift", buffered: true });
-"""
 # Scroll to the end by screens, so that every chart becomes visible.
 _SCROLL = """async () => {
   for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight) {
@@ -68,7 +62,7 @@ def loaded(browser: Browser, address: str, page_name: str) -> Load:
     page = context.new_page()
     files: list[str] = []
     page.on("request", lambda request: files.append(urlsplit(request.url).path.lstrip("/")))
-    page.add_init_script(_OBSERVE)
+    page.add_init_script(SHIFTS)
     tools = context.new_cdp_session(page)
     tools.send("Emulation.setCPUThrottlingRate", {"rate": _SLOWDOWN})
     page.goto(address + page_name)

@@ -1,6 +1,6 @@
 """Time to load stored results and to join them with prices, and whether it is linear.
 
-    python benchmarks/store.py [--results 10000] [--check]
+    python benchmarks/store.py [--results 10000]
 
 Generates results of the catalogue's models on its machines, with as many hosts as needed and 30 to
 400 samples each (log-uniform), one file each. An eighth, a quarter, half and all of them are loaded
@@ -8,8 +8,7 @@ and joined as for the site: files read and checked, means with their intervals, 
 every price. "read" only opens the files and reads the bytes. It is part of "load", and no more
 could be saved by packing results into one file. Seconds are CPU time (``time.process_time``), each
 size in a separate process. The ratio is the time of all results over the time of an eighth: 8 if
-the time is linear. ``--check`` instead times `epochcost check --results` on all: wall-clock and CPU
-seconds, and peak memory.
+the time is linear.
 """
 
 from __future__ import annotations
@@ -157,32 +156,11 @@ def _subset(folder: Path, count: int) -> Path:
     return subset
 
 
-def checked(folder: Path) -> None:
-    """Run `epochcost check` on all results of a folder; prints its last line, time and memory."""
-    project = folder.parent
-    (project / "docs/data").mkdir(parents=True)
-    (project / "docs/data/results").symlink_to(folder)
-    for name in ("specs", "models"):
-        (project / name).symlink_to(ROOT / name)
-    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
-    begun = time.perf_counter()
-    process = subprocess.run(
-        [*program, "check", "--results"], cwd=project, capture_output=True, text=True, check=False
-    )
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(process.stderr.strip().splitlines()[-1])
-    print(
-        f"{time.perf_counter() - begun:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of the CPU, "
-        f"{used.ru_maxrss * 1024 / 1e6:.0f} MB"
-    )
-
-
 def main() -> None:
     """Write the results, and time each size in a fresh process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=int, default=10_000)
     parser.add_argument("--measure", nargs=2, metavar=("FOLDER", "COUNT"), help="one size")
-    parser.add_argument("--check", action="store_true", help="check them instead")
     options = parser.parse_args()
     # As the command line does.
     gc.set_threshold(100_000)
@@ -192,11 +170,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "results"
         folder.mkdir()
-        if options.check:
-            write(folder, options.results)
-            checked(folder)
-        else:
-            _run(folder, options.results)
+        _run(folder, options.results)
 
 
 def _run(folder: Path, most: int) -> None:

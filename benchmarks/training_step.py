@@ -34,25 +34,24 @@ from steps.ceilings import measure_ceilings
 from steps.environments import interpreter
 from steps.prepared import prepared
 from steps.records import Records
-from steps.rounds import Timed, peak_bytes, take_turns
+from steps.rounds import Timed, first_answer, take_turns
 
 ROOT = Path.cwd()
 RECORDS = ROOT / "docs" / "data"
 CACHE = ROOT / ".cache" / "steps"
+# Contenders that are in memory beside epochcost at the same time in one session.
+_TOGETHER = 2
 
 
 def main(mode: Mode = "training", write: Callable[..., list[str]] = table.write) -> None:
     """Measure what is missing, or write the tables, as the options say."""
     options = _options(mode)
     records = Records(options.records)
-    for path in options.take:
-        records.take(path)
-        records.save()
     if options.peaks:
         _measure_peaks(records, options)
     elif options.table:
         print("\n".join(write(records.all, ROOT)))
-    elif not options.take:
+    else:
         _measure(records, options)
 
 
@@ -63,7 +62,8 @@ def _measure(records: Records, options: argparse.Namespace) -> None:
     for case in _cases(options):
         if options.again:
             records.forget(case.key, options.contenders)
-        for group in _groups(records.missing(case.key, options.contenders), options.together):
+        missing = records.missing(case.key, options.contenders)
+        for group in (missing[at : at + _TOGETHER] for at in range(0, len(missing), _TOGETHER)):
             if options.most_seconds and time.monotonic() - begun > options.most_seconds:
                 return
             _compare(records, case, group, options)
@@ -74,7 +74,7 @@ def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
     for case in _cases(options):
         if case.key in records.all["cases"]:
             folder, python = prepared(ROOT, CACHE, case), interpreter(OURS, CACHE / "environments")
-            peak = peak_bytes(python, OURS, folder, case.threads, options.start)
+            peak = first_answer(python, OURS, folder, case.threads)["peak_bytes"]
             records.case(case.key)["our_peak"] = {"peak_bytes": peak, **machine.stamp(ROOT)}
             records.save()
             print(f"{case.key}: {peak / 1e6:,.0f} MB", flush=True)
@@ -97,23 +97,14 @@ def _options(mode: Mode) -> argparse.Namespace:
     parser.add_argument(
         "--precisions", nargs="+", choices=("fp32", "tf32", "fp16", "bf16"), default=["fp32"]
     )
-    parser.add_argument("--together", type=int, default=2, help="others beside ours at one time")
     parser.add_argument("--seconds", type=float, default=20, help="of each contender's bursts")
-    parser.add_argument("--start", type=float, default=300, help="seconds to become ready in")
     parser.add_argument("--most-seconds", type=float, help="begin no case after these")
     parser.add_argument("--again", action="store_true", help="measure finished cases anew")
     parser.add_argument("--prepare", action="store_true", help="everything but the timing")
     parser.add_argument("--peaks", action="store_true", help="only our memory, in known cases")
     parser.add_argument("--table", action="store_true", help="write tables from the records")
-    parser.add_argument("--take", nargs="+", type=Path, default=[], help="records to add to ours")
     parser.add_argument("--records", type=Path, default=RECORDS / f"{mode}-steps.json")
     return parser.parse_args()
-
-
-def _groups(names: Sequence[str], size: int) -> Iterator[list[str]]:
-    """Groups of contenders that are in memory at the same time in one session."""
-    for start in range(0, len(names), size):
-        yield list(names[start : start + size])
 
 
 def _note_machine(records: Records, threads: Sequence[int]) -> None:
@@ -131,14 +122,13 @@ def _compare(
 ) -> None:
     """Check and time contenders beside epochcost; record failures with their reasons."""
     pythons = {name: interpreter(name, CACHE / "environments") for name in (OURS, *contenders)}
-    compared = losses.compared(ROOT, CACHE, case, pythons, options.start)
+    compared = losses.compared(ROOT, CACHE, case, pythons)
     unlike = {name: result.reason for name, result in compared.items() if result.reason}
     timed, failed = take_turns(
         {name: python for name, python in pythons.items() if name not in unlike},
         prepared(ROOT, CACHE, case),
         case.threads,
-        most_seconds=0 if options.prepare else options.seconds,
-        start=options.start,
+        0 if options.prepare else options.seconds,
     )
     failed = {**unlike, **failed}
     for name, reason in failed.items():

@@ -36,6 +36,11 @@ _FOLLOW = """address => new Promise(done => {
   link.remove();
 })"""
 
+# Sums up the layout shift without input in ``window.shifted``.
+SHIFTS = """window.shifted = 0;
+new PerformanceObserver(list => list.getEntries().forEach(entry => {
+  if (!entry.hadRecentInput) { window.shifted += entry.value; }
+})).observe({ type: "layout-shift", buffered: true });"""
 _WAIT = f"""new Promise((done, fail) => {{
   const most = performance.now() + {_PATIENCE_MS};
   const look = () => {{

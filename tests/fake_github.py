@@ -53,6 +53,13 @@ else:
 """
 
 
+def write_program(path: Path) -> str:
+    """Write a program that runs this checkout's `epochcost`; returns its path."""
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
 class GitHub:
     """A repository on GitHub as its command line shows it; the data are files in a folder."""
 

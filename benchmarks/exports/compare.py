@@ -87,26 +87,14 @@ class Errors:
     worst: float
 
 
-def exact_gradients(
-    module: nn.Module, batch: torch.Tensor, cotangent: torch.Tensor
-) -> dict[str, np.ndarray]:
-    """PyTorch's gradients in float64."""
-    exact = copy.deepcopy(module).double()
-    scores = exact(_double(batch))
-    scores.backward(cotangent.double())
+def in_pytorch(module: nn.Module, batch: torch.Tensor, u: torch.Tensor) -> Gradients:
+    """PyTorch's gradients in the precision of the batch's cotangent ``u``."""
+    copied = copy.deepcopy(module).to(u.dtype)
+    copied(batch).backward(u)
     return {
         name: weight.grad.numpy()
-        for name, weight in exact.named_parameters()
+        for name, weight in copied.named_parameters()
         if weight.grad is not None  # of a frozen one, or one that this forward pass never reads
-    }
-
-
-def in_pytorch(module: nn.Module, batch: torch.Tensor, u: torch.Tensor) -> Gradients:
-    """PyTorch's gradients in float32."""
-    single = copy.deepcopy(module)
-    single(batch).backward(u)
-    return {
-        n: weight.grad.numpy() for n, weight in single.named_parameters() if weight.grad is not None
     }
 
 
@@ -265,7 +253,7 @@ def row(architecture: Architecture, exporter: str, steps: int) -> Row:
     export = EXPORTERS[exporter]
     batch = architecture.inputs(generator)
     u = torch.randn(module(batch).shape, generator=generator)
-    exact = exact_gradients(module, batch, u)
+    exact = in_pytorch(module, _double(batch), u.double())
     classes, positions = u.shape[-1], u.shape[:-1]
     batches = [
         (architecture.inputs(generator), torch.randint(classes, positions, generator=generator))

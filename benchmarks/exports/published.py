@@ -33,7 +33,17 @@ _SIZES: Mapping[str, Any] = {
 }
 _GROUPED = {"num_key_value_heads": 2, "head_dim": 4}
 _DENSE = {"hidden_sizes": [8, 12], "depths": [1, 1]}
-
+_T5 = {"d_model": _WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 4}
+_GPTJ = {"n_embd": _WIDTH, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 32}
+_SWIN = {
+    "embed_dim": 8,
+    "depths": [1, 1],
+    "num_heads": [2, 2],
+    "window_size": 2,
+    "patch_size": 4,
+    "num_attention_heads": None,
+    "num_hidden_layers": None,
+}
 
 _CAUSAL, _IMAGES, _SEQUENCE = "ForCausalLM", "ForImageClassification", "ForSequenceClassification"
 
@@ -110,28 +120,12 @@ _TEXTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("Luke", "ForMaskedLM", {"entity_vocab_size": 5, "entity_emb_size": 8}),
     ("BigBird", _SEQUENCE, {"attention_type": "original_full"}),
     ("BertGeneration", "Encoder", {}),
-    (
-        "T5",
-        "EncoderModel",
-        {"d_model": _WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 4},
-    ),
-    (
-        "MT5",
-        "EncoderModel",
-        {"d_model": _WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 4},
-    ),
+    ("T5", "EncoderModel", _T5),
+    ("MT5", "EncoderModel", _T5),
     ("GPTNeo", _CAUSAL, {"num_layers": 2, "num_heads": 4, "attention_types": [[["global"], 2]]}),
     ("GPTNeoX", _CAUSAL, {}),
-    (
-        "GPTJ",
-        _CAUSAL,
-        {"n_embd": _WIDTH, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 32},
-    ),
-    (
-        "CodeGen",
-        _CAUSAL,
-        {"n_embd": _WIDTH, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 32},
-    ),
+    ("GPTJ", _CAUSAL, _GPTJ),
+    ("CodeGen", _CAUSAL, _GPTJ),
     ("OPT", _CAUSAL, {"ffn_dim": 32, "word_embed_proj_dim": _WIDTH}),
     ("Bloom", _CAUSAL, {"n_layer": 2, "n_head": 4}),
     ("Llama", _CAUSAL, _GROUPED),
@@ -162,32 +156,8 @@ _IMAGE_FAMILIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("Data2VecVision", _IMAGES, {}),
     ("ViTMSN", _IMAGES, {}),
     ("Dinov2", _IMAGES, {}),
-    (
-        "Swin",
-        _IMAGES,
-        {
-            "embed_dim": 8,
-            "depths": [1, 1],
-            "num_heads": [2, 2],
-            "window_size": 2,
-            "patch_size": 4,
-            "num_attention_heads": None,
-            "num_hidden_layers": None,
-        },
-    ),
-    (
-        "Swinv2",
-        _IMAGES,
-        {
-            "embed_dim": 8,
-            "depths": [1, 1],
-            "num_heads": [2, 2],
-            "window_size": 2,
-            "patch_size": 4,
-            "num_attention_heads": None,
-            "num_hidden_layers": None,
-        },
-    ),
+    ("Swin", _IMAGES, _SWIN),
+    ("Swinv2", _IMAGES, _SWIN),
     ("ConvNext", _IMAGES, {"num_stages": 2, **_DENSE, "patch_size": 4}),
     ("ConvNextV2", _IMAGES, {"num_stages": 2, **_DENSE, "patch_size": 4}),
     ("ResNet", _IMAGES, {"embedding_size": 8, **_DENSE}),
@@ -207,8 +177,7 @@ _IMAGE_FAMILIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         "PoolFormer",
         _IMAGES,
         {
-            "hidden_sizes": [8, 12],
-            "depths": [1, 1],
+            **_DENSE,
             "num_encoder_blocks": 2,
             "patch_sizes": [7, 3],
             "strides": [4, 2],
@@ -219,8 +188,7 @@ _IMAGE_FAMILIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         "Segformer",
         _IMAGES,
         {
-            "hidden_sizes": [8, 12],
-            "depths": [1, 1],
+            **_DENSE,
             "num_encoder_blocks": 2,
             "num_attention_heads": [2, 2],
             "sr_ratios": [2, 1],
@@ -233,8 +201,7 @@ _IMAGE_FAMILIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         "Pvt",
         _IMAGES,
         {
-            "hidden_sizes": [8, 12],
-            "depths": [1, 1],
+            **_DENSE,
             "num_encoder_blocks": 2,
             "num_attention_heads": [2, 2],
             "sequence_reduction_ratios": [2, 1],

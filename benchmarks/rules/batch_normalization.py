@@ -10,17 +10,21 @@ and, on the CPU, for each size of image.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
 import onnx
-from interleaved import median_seconds, median_seconds_on_gpu
+from interleaved import (
+    candidate_model,
+    median_seconds,
+    milliseconds,
+    normal_feeds,
+    provider_options,
+)
 from onnx import TensorProto, helper
 
 from onnxstep import channels
 from onnxstep.builder import Builder, Provider, Value
-from onnxstep.forward import Forward, close_model
 
 # Images, channels and sizes of ResNet-50 at 4, of ResNet-44 at 64 and of MobileNet at 8.
 SHAPES = [
@@ -66,16 +70,12 @@ def model_of(
     batch, count, size = shape
     shapes = dict.fromkeys(("x", "dy"), (batch, count, size, size)) | {"scale": (count,)}
     inputs = [op.input(name, shape, TensorProto.FLOAT) for name, shape in shapes.items()]
-    return close_model(Forward(op, (), (), {}), inputs, rule(*inputs), "candidate")
+    return candidate_model(inputs, rule(*inputs))
 
 
 def main() -> None:
     """Time the forms in turn and print the medians, a line for each shape and part."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--provider", choices=FORMS, default="cpu")
-    parser.add_argument("--tf32", action="store_true")
-    options = parser.parse_args()
+    options = provider_options(__doc__)
     channels.LARGE_IMAGE = 1
     rng = np.random.default_rng(0)
     for shape in SHAPES if options.provider == "cpu" else GPU_SHAPES:
@@ -84,17 +84,8 @@ def main() -> None:
                 name: model_of(rule, shape, provider, convolved=convolved)
                 for name, (provider, convolved) in FORMS[options.provider].items()
             }
-            feeds = {
-                info.name: rng.standard_normal(
-                    [dim.dim_value for dim in info.type.tensor_type.shape.dim], dtype=np.float32
-                )
-                for info in models["elementwise"].graph.input
-            }
-            if options.provider == "cuda":
-                middles = median_seconds_on_gpu(models, feeds, tf32=options.tf32)
-            else:
-                middles = median_seconds(models, feeds, options.threads)
-            line = ", ".join(f"{name} {middle * 1e3:.2f} ms" for name, middle in middles.items())
+            feeds = normal_feeds(models["elementwise"], rng)
+            line = milliseconds(median_seconds(models, feeds, **vars(options)), 2)
             print(f"{shape!s:14} {rule.__name__:9} {line}", flush=True)
 
 

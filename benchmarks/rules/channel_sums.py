@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import onnx
-from interleaved import median_seconds_on_gpu
+from interleaved import median_seconds, milliseconds
 from onnx import parser
 
 CASES = [(64, 64, 112, 112), (64, 256, 56, 56), (64, 512, 28, 28), (64, 2048, 7, 7)]
@@ -47,8 +47,7 @@ def main() -> None:
         for reduction in ("ReduceSum", "ReduceMean"):
             forms = {"at once": _ONCE, "last axes first": _TWICE, "product": _PRODUCT}
             models = {name: model_of(body, reduction, shape) for name, body in forms.items()}
-            middles = median_seconds_on_gpu(models, feeds)
-            line = ", ".join(f"{name} {middle * 1e3:.2f} ms" for name, middle in middles.items())
+            line = milliseconds(median_seconds(models, feeds, provider="cuda"), 2)
             print(f"{shape!s:20} {reduction:11} {line}", flush=True)
 
 

@@ -10,18 +10,22 @@ of interleaved runs, `onnxstep.rules.convolution` chooses a form.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from interleaved import median_seconds, median_seconds_on_gpu
+from interleaved import (
+    candidate_model,
+    median_seconds,
+    milliseconds,
+    normal_feeds,
+    provider_options,
+)
 from onnx import TensorProto, helper
 
 from onnxstep import blocked_convolution as blocked
 from onnxstep.builder import Builder, Value
-from onnxstep.forward import Forward, close_model
 from onnxstep.rules import convolution
 from onnxstep.windows import Window, convolve, convolve_transposed
 
@@ -96,7 +100,7 @@ RULES: dict[str, dict[str, Rule]] = {
 }
 
 
-def model_of(rule: Rule, case: Case, provider: str = "cpu") -> onnx.ModelProto | None:
+def model_of(rule: Rule, case: Case, provider: str) -> onnx.ModelProto | None:
     """The graph of a candidate form; None if the form does not support the shape."""
     has_blocks = provider == "cpu"
     op = Builder([helper.make_opsetid("", 18)], 10, provider, blocked_convolutions=has_blocks)
@@ -107,32 +111,19 @@ def model_of(rule: Rule, case: Case, provider: str = "cpu") -> onnx.ModelProto |
     }
     x, w, dy = (op.input(name, shape, TensorProto.FLOAT) for name, shape in shapes.items())
     y = rule(case, x, w, dy)
-    return None if y is None else close_model(Forward(op, (), (), {}), [x, w, dy], [y], "candidate")
+    return None if y is None else candidate_model([x, w, dy], [y])
 
 
 def main() -> None:
     """Time the candidates in turn and print the medians, a line for each shape and purpose."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--provider", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--tf32", action="store_true")
-    options = parser.parse_args()
+    options = provider_options(__doc__)
     rng = np.random.default_rng(0)
     for case in CASES if options.provider == "cpu" else GPU_CASES:
         for purpose, rules in RULES.items():
             built = {name: model_of(rule, case, options.provider) for name, rule in rules.items()}
             models = {name: model for name, model in built.items() if model is not None}
-            feeds = {
-                info.name: rng.standard_normal(
-                    [dim.dim_value for dim in info.type.tensor_type.shape.dim], dtype=np.float32
-                )
-                for info in next(iter(models.values())).graph.input
-            }
-            if options.provider == "cuda":
-                middles = median_seconds_on_gpu(models, feeds, tf32=options.tf32)
-            else:
-                middles = median_seconds(models, feeds, options.threads)
-            line = ", ".join(f"{name} {middle * 1e3:.1f} ms" for name, middle in middles.items())
+            feeds = normal_feeds(next(iter(models.values())), rng)
+            line = milliseconds(median_seconds(models, feeds, **vars(options)), 1)
             print(f"{tuple(case)!s:26} {purpose:8} {line}", flush=True)
 
 

@@ -1,6 +1,6 @@
 """Steps of LSTM models with saved gates, compared with steps that recompute them.
 
-    python benchmarks/rules/kept_gates.py [--batch 32] [--rounds 25]
+    python benchmarks/rules/kept_gates.py [--batch 32]
 
 A step built for the CPU unrolls its LSTMs and saves their gates; a portable step has the operator
 LSTM. Both run in turn. Prints medians of CPU time on one thread. Run it from the repository's root.
@@ -9,16 +9,16 @@ LSTM. Both run in turn. Prints medians of CPU time on one thread. Run it from th
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
-from interleaved import session_of
+import onnx
+from interleaved import median_seconds
 from numpy.typing import NDArray
 
 from onnxstep import StepOptions, training_step
+from onnxstep.builder import Provider
 from onnxstep.graphs.loading import load_model
 
 LOSSES = {
@@ -27,46 +27,35 @@ LOSSES = {
 }
 
 
-def sessions(name: str, batch: int) -> list[onnxruntime.InferenceSession]:
-    """Sessions of the step that saves gates, and of the step that recomputes them."""
+def step_of(name: str, batch: int, provider: Provider | None) -> onnx.ModelProto:
+    """The graph of a model's step for a provider."""
     model = load_model(Path("models") / f"{name}.onnx")
-    steps = [
-        training_step(
-            model,
-            StepOptions(loss=LOSSES[name], dimensions={"batch": batch}, seed=1, provider=provider),
-        )
-        for provider in ("cpu", None)
-    ]
-    return [session_of(step.model, threads=1) for step in steps]
+    options = StepOptions(loss=LOSSES[name], dimensions={"batch": batch}, seed=1, provider=provider)
+    return training_step(model, options).model
 
 
-def drawn(session: onnxruntime.InferenceSession) -> dict[str, NDArray[np.generic]]:
+def drawn(step: onnx.ModelProto) -> dict[str, NDArray[np.generic]]:
     """Small numbers and small indices for every input."""
-    rng = np.random.default_rng(0)
-    return {
-        info.name: np.asarray(rng.normal(scale=0.1, size=info.shape), np.float32)
-        if info.type == "tensor(float)"
-        else rng.integers(0, 2, info.shape)
-        for info in session.get_inputs()
-    }
+    rng, feeds = np.random.default_rng(0), dict[str, NDArray[np.generic]]()
+    for info in step.graph.input:
+        kind = info.type.tensor_type
+        shape = [dim.dim_value for dim in kind.shape.dim]
+        if kind.elem_type == onnx.TensorProto.FLOAT:
+            feeds[info.name] = np.asarray(rng.normal(scale=0.1, size=shape), np.float32)
+        else:
+            feeds[info.name] = rng.integers(0, 2, shape)
+    return feeds
 
 
 def main() -> None:
     """Print a line for each model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=25)
-    options = parser.parse_args()
+    batch = parser.parse_args().batch
     for name in LOSSES:
-        pair = sessions(name, options.batch)
-        feeds = drawn(pair[0])
-        seconds: list[list[float]] = [[], []]
-        for _ in range(options.rounds):
-            for session, times in zip(pair, seconds, strict=True):
-                begun = time.process_time()
-                session.run(None, feeds)
-                times.append(time.process_time() - begun)
-        saved, again = (statistics.median(times) * 1e3 for times in seconds)
+        steps = {"kept": step_of(name, batch, "cpu"), "again": step_of(name, batch, None)}
+        seconds = median_seconds(steps, drawn(steps["kept"]), threads=1, clock=time.process_time)
+        saved, again = (seconds[form] * 1e3 for form in ("kept", "again"))
         print(f"{name:24} kept {saved:7.2f} ms, again {again:7.2f} ms  {saved / again:.2f}")
 
 

@@ -13,11 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from interleaved import median_seconds
+from interleaved import candidate_model, median_seconds, normal_feeds
 from onnx import TensorProto, helper
 
 from onnxstep.builder import Builder, Value
-from onnxstep.forward import Forward, close_model
 
 SHAPE, POOLED = (128, 64, 24, 24), (128, 64, 12, 12)
 WINDOW = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -49,18 +48,14 @@ def model_of(rule: Rule) -> onnx.ModelProto:
     x = op.input("x", SHAPE, TensorProto.FLOAT)
     dy = op.input("dy", POOLED, TensorProto.FLOAT)
     y, indices = op.emit("MaxPool", [x], WINDOW, outputs=2)
-    outputs = [y, rule(op, indices, dy)]
-    return close_model(Forward(op, (), (), {}), [x, dy], outputs, "candidate")
+    return candidate_model([x, dy], [y, rule(op, indices, dy)])
 
 
 def main() -> None:
     """Time the candidates in turn and print the medians."""
-    rng = np.random.default_rng(0)
-    feeds = {
-        "x": rng.standard_normal(SHAPE, dtype=np.float32),
-        "dy": rng.standard_normal(POOLED, dtype=np.float32),
-    }
-    middles = median_seconds({n: model_of(rule) for n, rule in CANDIDATES.items()}, feeds)
+    models = {name: model_of(rule) for name, rule in CANDIDATES.items()}
+    feeds = normal_feeds(models["pooling alone"], np.random.default_rng(0))
+    middles = median_seconds(models, feeds)
     floor = middles["pooling alone"]
     for name, middle in middles.items():
         print(f"{name:16} {middle * 1e3:7.2f} ms, {(middle - floor) * 1e3:6.2f} ms above pooling")

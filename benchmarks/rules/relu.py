@@ -13,11 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from interleaved import median_seconds
+from interleaved import candidate_model, median_seconds
 from onnx import TensorProto, helper
 
 from onnxstep.builder import Builder, Value
-from onnxstep.forward import Forward, close_model
 
 SHAPE = (128, 64, 24, 24)
 Rule = Callable[[Builder, Value, Value], Value]
@@ -44,7 +43,7 @@ def model_of(rule: Rule) -> onnx.ModelProto:
     """The graph of one candidate form."""
     op = Builder([helper.make_opsetid("", 18)], 10)
     y, dy = (op.input(name, SHAPE, TensorProto.FLOAT) for name in ("y", "dy"))
-    return close_model(Forward(op, (), (), {}), [y, dy], [rule(op, y, dy)], "candidate")
+    return candidate_model([y, dy], [rule(op, y, dy)])
 
 
 def main() -> None:

@@ -14,11 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from interleaved import median_seconds
+from interleaved import candidate_model, median_seconds, milliseconds
 from onnx import TensorProto, helper
 
 from onnxstep.builder import Builder, Value
-from onnxstep.forward import Forward, close_model
 
 # Rows of the table, their length, places read: BERT's, GPT-2's, of characters, of fastText.
 TABLES = (
@@ -71,7 +70,7 @@ def model_of(candidate: Candidate, length: int, width: int, read: int) -> onnx.M
     rows = op.input("rows", (read, width), TensorProto.FLOAT)
     summed = candidate(op.Gemm(a, b, transA=1), places, rows)
     squares = op.ReduceSumSquare(summed, keepdims=0)
-    return close_model(Forward(op, (), (), {}), [a, b, places, rows], [squares], "candidate")
+    return candidate_model([a, b, places, rows], [squares])
 
 
 def main() -> None:
@@ -85,8 +84,7 @@ def main() -> None:
             "rows": rng.standard_normal((read, width), dtype=np.float32),
         }
         models = {name: model_of(c, length, width, read) for name, c in CANDIDATES.items()}
-        middles = median_seconds(models, feeds, threads=1)
-        figures = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in middles.items())
+        figures = milliseconds(median_seconds(models, feeds, threads=1), 1)
         print(f"{read} of {length} x {width}: {figures}", flush=True)
 
 

@@ -13,12 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from interleaved import median_seconds
+from interleaved import candidate_model, median_seconds, milliseconds, normal_feeds
 from onnx import TensorProto, helper
 
 from onnxstep.axes import materialized_transpose
 from onnxstep.builder import Builder, Value
-from onnxstep.forward import Forward, close_model
 
 # Rows, columns, positions of BERT's and GPT-2's layers, recurrent layers and vocabularies.
 SHAPES = (
@@ -45,20 +44,16 @@ def model_of(
     op = Builder([helper.make_opsetid("", 21)], 10)
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)
-    return close_model(Forward(op, (), (), {}), [a, b], [candidate(op, a, b)], "candidate")
+    return candidate_model([a, b], [candidate(op, a, b)])
 
 
 def main() -> None:
     """Time the candidates in turn and print the medians."""
     rng = np.random.default_rng(0)
     for rows, columns, positions in SHAPES:
-        feeds = {
-            "a": rng.standard_normal((positions, rows), dtype=np.float32),
-            "b": rng.standard_normal((positions, columns), dtype=np.float32),
-        }
         models = {n: model_of(c, rows, columns, positions) for n, c in CANDIDATES.items()}
-        middles = median_seconds(models, feeds, threads=1)
-        figures = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in middles.items())
+        feeds = normal_feeds(models["across"], rng)
+        figures = milliseconds(median_seconds(models, feeds, threads=1), 2)
         print(f"{rows} x {columns} over {positions}: {figures}", flush=True)
 
 

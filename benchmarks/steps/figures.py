@@ -43,15 +43,11 @@ def ratios(record: Mapping[str, Any]) -> dict[str, Spread]:
 
 def step_seconds(record: Mapping[str, Any], contender: str) -> float | None:
     """The median step of a contender in its first session; None if it has no session."""
-    for session in record["sessions"]:
-        if contender in session["seconds"]:
-            return statistics.median(session["seconds"][contender])
-    return None
+    seconds = first(record, "seconds", contender)
+    return None if seconds is None else statistics.median(seconds)
 
 
-def first(record: Mapping[str, Any], field: str, contender: str) -> float | None:
-    """Another figure of a contender in its first session, such as ``peak_bytes``."""
-    for session in record["sessions"]:
-        if contender in session[field]:
-            return float(session[field][contender])
-    return None
+def first(record: Mapping[str, Any], field: str, contender: str) -> Any:
+    """A field of a contender in its first session, such as ``peak_bytes``; None without one."""
+    fields = (session[field] for session in record["sessions"])
+    return next((values[contender] for values in fields if contender in values), None)

@@ -35,7 +35,7 @@ class Compared:
 
 
 def compared(
-    root: Path, cache: Path, case: Case, pythons: Mapping[str, Path], start: float
+    root: Path, cache: Path, case: Case, pythons: Mapping[str, Path]
 ) -> dict[str, Compared]:
     """Comparisons by contender, at the smaller batch size, stored next to the case.
 
@@ -43,11 +43,9 @@ def compared(
     """
     smaller = dataclasses.replace(case, batch_size=min(case.subject.batch_sizes), threads=2)
     folder = prepared(root, cache, smaller, dropout=False)
-    ours = _first(pythons[OURS], OURS, folder, smaller, start)
+    ours = _first(pythons[OURS], OURS, folder, smaller)
     contenders = (name for name in pythons if name not in {OURS, "compile"})
-    first_losses = {
-        name: _first(pythons[name], name, folder, smaller, start) for name in contenders
-    }
+    first_losses = {name: _first(pythons[name], name, folder, smaller) for name in contenders}
     within = _COARSER.get(case.precision, TOLERANCE)
     return {
         OURS: ours,
@@ -55,11 +53,12 @@ def compared(
     }
 
 
-def _first(python: Path, contender: str, folder: Path, case: Case, start: float) -> Compared:
+def _first(python: Path, contender: str, folder: Path, case: Case) -> Compared:
     cache_path = folder / f"losses-{contender}.json"
     if not cache_path.is_file():
         try:
-            answer = rounds.first_losses(python, contender, folder, case.threads, _COUNT, start)
+            options = ("--losses", str(_COUNT))
+            answer = rounds.first_answer(python, contender, folder, case.threads, *options)
         except rounds.StoppedError as error:
             return Compared((), f"did not run: {error}")
         cache_path.write_text(json.dumps(answer), "ascii")

@@ -5,7 +5,6 @@ The same files feed every contender, so that all start from the same weights and
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from made_trials import made_trial
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from epochcost import __version__
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_arrays
 from epochcost.measure.job import Job
@@ -103,25 +102,19 @@ def _remove_dropout(graph: onnx.ModelProto) -> None:
 
 
 def _trial(model: Model, graph: Path, case: Case) -> Trial:
-    return Trial(
-        model=model.id,
+    return made_trial(
+        model.id,
+        case.batch_size,
+        runtime_name(),
+        graph,
         mode=case.mode,
         provider=case.device,
         precision=case.precision,
-        batch_size=case.batch_size,
         session=SessionSettings(
             threads=case.threads,
             tf32=case.precision == "tf32",
             cuda_graph=case.device == "cuda",
         ),
-        seed=0,
-        runtime=runtime_name(),
-        producer=__version__,
-        graph_sha256=hashlib.sha256(graph.read_bytes()).hexdigest(),
-        spec_sha256="",
-        relative_half_width=Decimal("0.02"),
-        minimum_samples=30,
-        budget_seconds=Decimal(1),
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from line_process import with_benchmarks
 
 import epochcost
 import onnxstep
@@ -35,15 +36,11 @@ def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Pa
     subprocess.run(
         [sys.executable, "-m", "steps.prepared", *arguments, *([] if dropout else ["--plain"])],
         cwd=root,
-        env=_with_benchmarks(),
+        env=with_benchmarks(),
         check=True,
     )
     stamp.write_text(current, "ascii")
     return folder
-
-
-def _with_benchmarks() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _stamp(root: Path, model: str) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steps.cases import OURS
-
 Record = dict[str, Any]
 _EMPTY: Mapping[str, Any] = {"machine": {}, "ceilings": {}, "cases": {}}
 
@@ -53,25 +51,6 @@ class Records:
         ]
         for name in contenders:
             record["failed"].pop(name, None)
-
-    def take(self, path: Path) -> None:
-        """Add sessions of another file for contenders that this file lacks."""
-        other_record = json.loads(path.read_text("utf-8"))
-        self.all["machine"] = self.all["machine"] or other_record["machine"]
-        for count, of_count in other_record["ceilings"].items():
-            ceilings = self.all["ceilings"].get(count, {})
-            best = {name: max(value, ceilings.get(name, 0)) for name, value in of_count.items()}
-            self.all["ceilings"][count] = best
-        for key, theirs in other_record["cases"].items():
-            sessions = [
-                session
-                for session in theirs["sessions"]
-                if self.missing(key, [name for name in session["seconds"] if name != OURS])
-            ]
-            ours = self.case(key)
-            ours["sessions"] += sessions
-            for field in ("failed", "losses", "notes"):
-                ours[field] = {**theirs.get(field, {}), **ours.get(field, {})}
 
     def save(self) -> None:
         """Write the file atomically."""

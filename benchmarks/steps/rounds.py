@@ -7,18 +7,20 @@ ratio is computed round by round, so that the machine's other load affects both 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from line_process import LineProcess, with_benchmarks
+
 from steps.cases import OURS
 
-_BENCHMARKS = Path(__file__).parents[1]
+# Limits of the time until a contender has taken its first steps, and of the time of a burst.
+_START_SECONDS, _BURST_SECONDS = 400.0, 600.0
 # The next contender waits until the threads of the previous one stop spinning.
 _PAUSE_SECONDS = 0.25
 _LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
@@ -46,50 +48,36 @@ class Timed:
     peak_bytes: Mapping[str, int]
 
 
-class Process:
+class Process(LineProcess):
     """A contender's process."""
 
     def __init__(
         self, python: Path, contender: str, folder: Path, threads: int, *options: str
     ) -> None:
-        self.contender = contender
         self._log = folder / f"{contender}-{threads}.log"
+        command: list[str | Path] = [python, "-m", "steps.worker", contender, folder]
+        command += [str(threads), *options]
         with self._log.open("w", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
-                [python, "-m", "steps.worker", contender, folder, str(threads), *options],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=_environment(folder),
-            )
+            super().__init__(contender, command, stderr=log, env=_environment(folder))
 
-    def answer(self, most_seconds: float) -> dict[str, Any]:
-        """The process's next line; raises StoppedError if no line comes in time."""
+    def answer(self, most_seconds: float = _START_SECONDS) -> dict[str, Any]:
+        """The process's next answer; raises StoppedError if no answer comes in time."""
         late = threading.Timer(most_seconds, self._process.kill)
         late.start()
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self.receive()
         in_time = late.is_alive()
         late.cancel()
         if not line:
             late_words = f"not ready after {most_seconds:.0f} s"
-            raise StoppedError(self.contender, self._last_words() if in_time else late_words)
+            raise StoppedError(self.name, self._last_words() if in_time else late_words)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     def burst(self) -> float:
         """Seconds of a step, measured in one burst."""
-        assert self._process.stdin is not None
         time.sleep(_PAUSE_SECONDS)
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return float(self.answer(600)["seconds"])
-
-    def stop(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        self.send()
+        return float(self.answer(_BURST_SECONDS)["seconds"])
 
     def _last_words(self) -> str:
         lines = [line for line in self._log.read_text("utf-8").splitlines() if line.strip()]
@@ -100,24 +88,22 @@ class Process:
 
 def _environment(folder: Path) -> dict[str, str]:
     """Environment variables with caches of compiled code next to the case, for a fast restart."""
-    path = [str(_BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]
     cache = folder.parent / "compiled"
     return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path),
+        **with_benchmarks(),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"),
         "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
     }
 
 
 def take_turns(
-    pythons: Mapping[str, Path], folder: Path, threads: int, *, most_seconds: float, start: float
+    pythons: Mapping[str, Path], folder: Path, threads: int, most_seconds: float
 ) -> tuple[Timed | None, dict[str, str]]:
     """Time the contenders of ``pythons`` together; also returns why some did not start.
 
-    ``most_seconds`` limits the bursts of one contender (0: no timing), ``start`` its start.
+    ``most_seconds`` limits the bursts of one contender (0: no timing).
     """
-    running, ready, failed = _started(pythons, folder, threads, start)
+    running, ready, failed = _started(pythons, folder, threads)
     try:
         if len(running) < 2 or OURS in failed or not most_seconds:
             return None, failed
@@ -126,7 +112,7 @@ def take_turns(
         return None, {**failed, error.contender: str(error)}
     finally:
         for process in running:
-            process.stop()
+            process.close()
     timed = Timed(
         seconds,
         {name: answer["start_seconds"] for name, answer in ready.items()},
@@ -135,20 +121,19 @@ def take_turns(
     return timed, failed
 
 
-def peak_bytes(python: Path, contender: str, folder: Path, threads: int, start: float) -> int:
-    """Peak memory of a contender's process without libraries, weights and data.
+def first_answer(
+    python: Path, contender: str, folder: Path, threads: int, *options: str
+) -> dict[str, Any]:
+    """The first answer of a contender's process, as ``steps.worker`` describes it.
 
-    Raises StoppedError if the process does not start.
+    Raises StoppedError if the process does not start or ends too early.
     """
-    process = Process(python, contender, folder, threads)
-    try:
-        return int(process.answer(start)["peak_bytes"])
-    finally:
-        process.stop()
+    with closing(Process(python, contender, folder, threads, *options)) as process:
+        return process.answer()
 
 
 def _started(
-    pythons: Mapping[str, Path], folder: Path, threads: int, start: float
+    pythons: Mapping[str, Path], folder: Path, threads: int
 ) -> tuple[list[Process], dict[str, dict[str, Any]], dict[str, str]]:
     """Start processes one after the other: simultaneous starts would disturb each other."""
     running: list[Process] = []
@@ -157,37 +142,23 @@ def _started(
     for name, python in pythons.items():
         process = Process(python, name, folder, threads)
         try:
-            ready[name] = process.answer(start)
+            ready[name] = process.answer()
             running.append(process)
         except StoppedError as error:
             failed[name] = str(error)
-            process.stop()
+            process.close()
     return running, ready, failed
 
 
 def _rounds(running: Sequence[Process], most_seconds: float) -> dict[str, list[float]]:
     """The number of rounds for which the slowest contender has time, between the limits."""
-    seconds: dict[str, list[float]] = {process.contender: [] for process in running}
+    seconds: dict[str, list[float]] = {process.name: [] for process in running}
     spent = dict.fromkeys(seconds, 0.0)
     for index in range(_MOST_ROUNDS):
         if index >= _LEAST_ROUNDS and max(spent.values()) > most_seconds:
             break
         for process in running if index % 2 == 0 else reversed(running):
             begun = time.perf_counter()
-            seconds[process.contender].append(process.burst())
-            spent[process.contender] += time.perf_counter() - begun
+            seconds[process.name].append(process.burst())
+            spent[process.name] += time.perf_counter() - begun
     return seconds
-
-
-def first_losses(
-    python: Path, contender: str, folder: Path, threads: int, count: int, start: float
-) -> dict[str, Any]:
-    """The first ``losses`` of a contender, and its ``note`` if its optimizer differs.
-
-    Raises StoppedError if the process does not start or ends too early.
-    """
-    process = Process(python, contender, folder, threads, "--losses", str(count))
-    try:
-        return process.answer(start)
-    finally:
-        process.stop()

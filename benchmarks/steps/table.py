@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,10 +44,10 @@ def write(records: Records, root: Path) -> list[str]:
         _ratio_table(compared),
         *_remarks(compared),
         _ceilings(records, compared),
-        _demand_table(compared, _catalogue(root)),
+        _demand_table(compared, load_catalogue(root)),
     ]
     _replace(root / DOCUMENT, "\n\n".join(parts))
-    return [_slower_line(case, record) for case, record in compared if _is_slower(record)]
+    return [_slower_line(case, record) for case, record in compared if worst(record) > 1]
 
 
 def measured(records: Records, mode: Mode) -> Compared:
@@ -64,16 +63,18 @@ def write_site(records: Records, root: Path) -> None:
     """Write the ratios of training and of inference, which ``epochcost.analysis.inputs`` reads."""
     compared = measured(records, "training")
     inference = measured(json.loads((root / INFERENCE).read_text("utf-8")), "inference")
-    content = _site(records, compared) | {
+    as_of = _days(compared)
+    content = {
+        "command": "benchmarks/training_step.py",
+        "as_of": as_of[-1] if as_of else None,
+        **records["machine"],
+        "torch": PACKAGES["torch"][0],
+        "models": _by_model(compared, {name: name for name in PYTORCH}),
+        "dimensions": {s.model: dict(s.dimensions) for s in SUBJECTS if s.dimensions},
         "inference": _by_model(inference, INFERENCE_CONTENDERS),
         "gpu": _on_gpu(json.loads((root / CUDA).read_text("utf-8"))),
     }
     (root / SITE).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-
-
-@functools.cache
-def _catalogue(root: Path) -> Catalogue:
-    return load_catalogue(root)
 
 
 def _replace(path: Path, text: str) -> None:
@@ -83,17 +84,23 @@ def _replace(path: Path, text: str) -> None:
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
 
 
-def days(compared: Compared) -> list[str]:
+def _days(compared: Compared) -> list[str]:
     """All days of the results in chronological order."""
     return sorted({session["as_of"] for _, record in compared for session in record["sessions"]})
 
 
+def period(compared: Compared) -> str:
+    """Render the first and the last day of the results."""
+    days = _days(compared)
+    return " to ".join(dict.fromkeys(days[:1] + days[-1:]))
+
+
 def _origin(records: Records, compared: Compared) -> str:
     """Render days, machine and command of the results."""
-    as_of, machine = days(compared), records["machine"]
-    between = " to ".join(dict.fromkeys((as_of[0], as_of[-1]))) if as_of else ""
+    machine = records["machine"]
     return (
-        f"**Time of our training step, and its ratio to those of other frameworks.** {between}, "
+        "**Time of our training step, and its ratio to those of other frameworks.** "
+        f"{period(compared)}, "
         f"{machine['logical_cpus']} vCPUs of an {machine['cpu']}, {machine['runtime']}, "
         f"{PACKAGES['torch'][0]}: `python benchmarks/training_step.py`"
     )
@@ -101,19 +108,20 @@ def _origin(records: Records, compared: Compared) -> str:
 
 def _ratio_table(compared: Compared) -> str:
     head = ["model", "batch", "threads", "our step", *CONTENDERS.values()]
-    return _markdown(head, (_ratio_row(case, record) for case, record in compared))
+    return _markdown(head, (ratio_row(case, record, CONTENDERS) for case, record in compared))
 
 
-def _ratio_row(case: Case, record: Mapping[str, Any]) -> list[str]:
+def ratio_row(case: Case, record: Mapping[str, Any], contenders: Iterable[str]) -> list[str]:
+    """Render a case: epochcost's time, and the ratio to each contender's time."""
     spreads, notes = ratios(record), record.get("notes", {})
     cells = [
-        ratio_cell(spreads.get(name), failed=name in record["failed"], noted=name in notes)
-        for name in CONTENDERS
+        _ratio_cell(spreads.get(name), failed=name in record["failed"], noted=name in notes)
+        for name in contenders
     ]
-    return [*_case_cells(case), milliseconds(step_seconds(record, OURS)), *cells]
+    return [*_case_cells(case), _milliseconds(step_seconds(record, OURS)), *cells]
 
 
-def ratio_cell(spread: Spread | None, *, failed: bool = False, noted: bool = False) -> str:
+def _ratio_cell(spread: Spread | None, *, failed: bool, noted: bool) -> str:
     """Render a ratio's median and quartiles, the median bold above 1.
 
     Without a ratio the cell is empty or has "cannot".
@@ -177,7 +185,7 @@ def _demand_row(case: Case, record: Mapping[str, Any], catalogue: Catalogue) -> 
         _share(needed.update_bytes, seconds, ceilings["copy_bytes"]),
         _memory(ours),
         _memory(theirs),
-        milliseconds(first(record, "start_seconds", "compile")),
+        _milliseconds(first(record, "start_seconds", "compile")),
         session["as_of"],
     ]
 
@@ -194,7 +202,7 @@ def _memory(size_bytes: float | None) -> str:
     return "" if size_bytes is None else f"{size_bytes / 1e6:,.0f} MB"
 
 
-def milliseconds(seconds: float | None) -> str:
+def _milliseconds(seconds: float | None) -> str:
     """Render seconds as milliseconds, from one second on as seconds; "" for None."""
     if seconds is None:
         return ""
@@ -230,18 +238,6 @@ def _markdown(head: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
-def _site(records: Records, compared: Compared) -> dict[str, Any]:
-    as_of = days(compared)
-    return {
-        "command": "benchmarks/training_step.py",
-        "as_of": as_of[-1] if as_of else None,
-        **records["machine"],
-        "torch": PACKAGES["torch"][0],
-        "models": _by_model(compared, {name: name for name in PYTORCH}),
-        "dimensions": {s.model: dict(s.dimensions) for s in SUBJECTS if s.dimensions},
-    }
-
-
 def _by_model(compared: Compared, contenders: Mapping[str, str]) -> dict[str, Any]:
     """Median ratios by model, batch size, threads and the contender's title."""
     models: dict[str, Any] = {}
@@ -264,15 +260,12 @@ def _on_gpu(records: Records) -> dict[str, Any]:
     return models
 
 
-def _worst(record: Mapping[str, Any]) -> float:
+def worst(record: Mapping[str, Any]) -> float:
+    """The largest median ratio of a case to PyTorch's time; 0 without such a ratio."""
     spreads = ratios(record)
     return max((spreads[name].middle for name in PYTORCH if name in spreads), default=0.0)
 
 
-def _is_slower(record: Mapping[str, Any]) -> bool:
-    return _worst(record) > 1
-
-
 def _slower_line(case: Case, record: Mapping[str, Any]) -> str:
-    times = ", ".join(f"{n} {milliseconds(step_seconds(record, n))}" for n in (OURS, *PYTORCH))
-    return f"{case.key}: {_worst(record):.2f} ({times})"
+    times = ", ".join(f"{n} {_milliseconds(step_seconds(record, n))}" for n in (OURS, *PYTORCH))
+    return f"{case.key}: {worst(record):.2f} ({times})"

@@ -63,8 +63,8 @@ def main() -> None:
 
 
 def _serve(contender: Contender, answers: TextIO, *, queued: bool) -> None:
-    _forget_peak()
-    before = _resident_bytes("VmRSS")
+    forget_peak()
+    before = resident_bytes("VmRSS")
     begun = time.perf_counter()
     contender.start()
     contender()
@@ -73,7 +73,7 @@ def _serve(contender: Contender, answers: TextIO, *, queued: bool) -> None:
     _say(
         answers,
         start_seconds=round(first_seconds, 3),
-        peak_bytes=_resident_bytes("VmHWM") - before,
+        peak_bytes=resident_bytes("VmHWM") - before,
     )
     for _ in sys.stdin:
         _say(answers, seconds=queued_burst(contender) if queued else burst(contender))
@@ -136,13 +136,14 @@ def _say(answers: TextIO, **fields: Any) -> None:
     print(json.dumps(fields), file=answers, flush=True)
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Reset the high-water mark of memory (Linux, proc(5): 5 to clear_refs)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", "ascii")
 
 
-def _resident_bytes(field: str) -> int:
+def resident_bytes(field: str) -> int:
+    """The current memory of this process (VmRSS), or its high-water mark (VmHWM)."""
     match = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
     assert match is not None, f"this system does not tell {field}"
     return int(match[1]) * 1024

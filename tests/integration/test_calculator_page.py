@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 from epochcost.analysis.answers import Demand, cheapest_answer
@@ -17,6 +17,7 @@ from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.report.wording import amount_in_sentence
 from epochcost.specs.loader import load_catalogue
 
+_PLANS, _NET = "data/calculator/plans.js", "data/calculator/net.js"
 _SETTLED = "document.querySelector('[data-ec-calculator]').dataset.state === 'ready'"
 
 
@@ -26,6 +27,22 @@ def ask(site: Site, question: str, look: Look = LIGHT) -> Page:
     page.goto(f"{site.address}calculator.html{question}")
     wait_until(page, _SETTLED)
     return page
+
+
+def ask_with(site: Site, file: str, text: str, question: str, look: Look = LIGHT) -> Page:
+    """Ask a question of the page with another text in one of its files of data."""
+    page = site.tab(look)
+    page.route(f"**/{file}", lambda route: route.fulfill(
+        body=text, content_type="text/javascript",
+    ))  # fmt: skip
+    page.goto(f"{site.address}calculator.html{question}")
+    wait_until(page, _SETTLED)
+    return page
+
+
+def number(cells: Locator, at: int) -> float:
+    """The exact number by which a table sorts one of these cells."""
+    return float(cells.nth(at).get_attribute("data-order") or 0)
 
 
 def text_of(page: Page) -> str:
@@ -99,10 +116,7 @@ def test_the_closest_to_a_missed_deadline_is_the_fastest(site: Site) -> None:
     page = ask(site, "?model=net&prices=&deadline=0.000001")
     assert "The closest:" in text_of(page)
     rows = page.locator(".ec-calculated > div > .ec-frame tbody tr").all()
-    costs, times = (
-        [float(row.locator("td").nth(at).get_attribute("data-order") or 0) for row in rows]
-        for at in (1, 2)
-    )
+    costs, times = ([number(row.locator("td"), at) for row in rows] for at in (1, 2))
     assert times == sorted(times)
     assert costs != sorted(costs)
     fastest = rows[0].locator("a").first.inner_text()
@@ -111,24 +125,17 @@ def test_the_closest_to_a_missed_deadline_is_the_fastest(site: Site) -> None:
 
 def test_the_verdict_names_unconfirmed_values_of_the_price(site: Site) -> None:
     """In a paragraph of its own."""
-    plans = (site.folder / "data/calculator/plans.js").read_text("utf-8")
+    plans = (site.folder / _PLANS).read_text("utf-8")
     doubted = plans.replace('"unconfirmed":""', '"unconfirmed":"date and billing"')
-    page = site.tab()
-    page.route("**/data/calculator/plans.js", lambda route: route.fulfill(
-        body=doubted, content_type="text/javascript",
-    ))  # fmt: skip
-    page.goto(f"{site.address}calculator.html?model=net")
-    wait_until(page, _SETTLED)
+    page = ask_with(site, _PLANS, doubted, "?model=net")
     assert "does not state its date and billing: ask the provider" in text_of(page)
 
 
 def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
     """A deadline and a budget at the mean hold in about half of the draws."""
     page = ask(site, "?model=net&software=onnxruntime&prices=owned")
-    hours, dollars = (
-        float(page.locator("tbody tr").first.locator("td").nth(at).get_attribute("data-order") or 0)
-        for at in (2, 1)
-    )
+    cells = page.locator("tbody td")
+    hours, dollars = number(cells, 2), number(cells, 1)
     limits = f"&deadline={hours / 3600 * 1.001}&budget={dollars * 1.001}"
     answer = text_of(ask(site, f"?model=net&software=onnxruntime&prices=owned{limits}"))
     match = re.search(r"in time in (\d+) of 100, within the budget in (\d+) of 100 scen", answer)
@@ -147,32 +154,21 @@ def test_a_text_is_cut_after_the_tokens_that_the_model_reads(
     site: Site, most: str, tokens: int, words: str
 ) -> None:
     """The answer counts the tokens that the model reads; without a limit it states a doubt."""
-    data = (site.folder / "data/calculator/net.js").read_text("utf-8")
+    data = (site.folder / _NET).read_text("utf-8")
     known = data.replace('"tokens":null,"most_tokens":null', f'"tokens":128,"most_tokens":{most}')
-    page = site.tab()
-    page.route("**/data/calculator/net.js", lambda route: route.fulfill(
-        body=known, content_type="text/javascript",
-    ))  # fmt: skip
-    page.goto(f"{site.address}calculator.html?model=net&job=batch&prices=owned&tokens=400")
-    wait_until(page, _SETTLED)
+    page = ask_with(site, _NET, known, "?model=net&job=batch&prices=owned&tokens=400")
     assert words in text_of(page)
     assert f"\N{MULTIPLICATION SIGN} {tokens} tokens" in text_of(page)
 
 
 def test_one_software_is_compared_at_a_time(site: Site) -> None:
     """Published trainings and ours are never in one list."""
-    data = (site.folder / "data/calculator/net.js").read_text()
+    data = (site.folder / _NET).read_text("utf-8")
     ours = '"ONNX Runtime 1.0","stack":"onnxruntime"'
     assert ours in data
-    lists = []
+    lists, changed = [], data.replace(ours, ours.replace("onnxruntime", "published"))
     for software in ("onnxruntime", "published"):
-        page = site.tab(PHONE)
-        page.route("**/data/calculator/net.js", lambda route: route.fulfill(
-            body=data.replace(ours, ours.replace("onnxruntime", "published")),
-            content_type="text/javascript",
-        ))  # fmt: skip
-        page.goto(f"{site.address}calculator.html?model=net&prices=&software={software}")
-        wait_until(page, _SETTLED)
+        page = ask_with(site, _NET, changed, f"?model=net&prices=&software={software}", PHONE)
         cells = page.locator(".ec-calculated > div tbody tr td:last-child").all_text_contents()
         lists.append({"ONNX Runtime 1.0" in cell for cell in cells})
     assert lists == [{False}, {True}]
@@ -187,15 +183,14 @@ def test_a_busier_server_costs_less_a_request(site: Site) -> None:
         verdict = page.locator(".ec-verdict").inner_text()
         assert re.search("for 1 . This machine", verdict)
         assert "99 % answered within" in verdict
-        costs.append(page.locator("tbody td").nth(1).get_attribute("data-order"))
-        each = page.locator("tbody td").nth(2).get_attribute("data-order")
-        costs.append(str(float(each or 0) * rate))
-    assert costs[0] == costs[2]
-    assert float(costs[1]) == pytest.approx(float(costs[3]))
+        cells = page.locator("tbody td")
+        costs.append((number(cells, 1), number(cells, 2) * rate))
+    (whole, each), (idle_whole, idle_each) = costs
+    assert whole == idle_whole
+    assert each == pytest.approx(idle_each)
     assert "times as much" in verdict
     # A request alone on its machine takes as long as a step: 1.075 ms on average.
-    within = float(page.locator("tbody td").nth(3).get_attribute("data-order") or 0)
-    assert within == pytest.approx(0.001075)
+    assert number(page.locator("tbody td"), 3) == pytest.approx(0.001075)
     slow = ask(site, "?model=net&job=serve&prices=owned&within=0.001")
     assert "too slow" in text_of(slow)
 
@@ -207,7 +202,7 @@ def test_an_owned_server_is_in_use_for_at_least_its_hours(site: Site) -> None:
     assert texts[""] == texts["&weekly=17"]
     assert "Counted: the whole machine, in use 168 hours a week (owned machines)" in texts[""]
     page = ask(site, asked)
-    cost = float(page.locator("tbody td").nth(1).get_attribute("data-order") or 0)
+    cost = number(page.locator("tbody td"), 1)
     plan = load_catalogue(site.folder.parent).price("assumed-local")
     # A month of the calculator has 730 hours, half an hour less than that of `break-even`.
     whole = monthly_owned(plan, 2).at(HOURS_PER_CALENDAR_MONTH)
@@ -241,15 +236,10 @@ def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
 
 def test_a_price_in_another_currency_is_not_compared(site: Site) -> None:
     """It is listed apart with the reason, and never wins by the size of its number."""
-    plans = (site.folder / "data/calculator/plans.js").read_text("utf-8")
+    plans = (site.folder / _PLANS).read_text("utf-8")
     euros, changed = re.subn(r'("crate":{.*?"currency":)"USD"', r'\1"EUR"', plans, count=1)
     assert changed == 1
-    page = site.tab()
-    page.route("**/data/calculator/plans.js", lambda route: route.fulfill(
-        body=euros, content_type="text/javascript",
-    ))  # fmt: skip
-    page.goto(f"{site.address}calculator.html?model=net&software=onnxruntime&prices=")
-    wait_until(page, _SETTLED)
+    page = ask_with(site, _PLANS, euros, "?model=net&software=onnxruntime&prices=")
     assert "Crate" not in page.locator(".ec-calculated > div > .ec-frame").inner_text()
     apart = page.locator(".ec-calculated details", has_text="Not compared")
     assert "; price in EUR" in (apart.text_content() or "")
@@ -262,21 +252,16 @@ def test_a_batch_costs_what_the_command_line_says(site: Site) -> None:
     inputs = read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs")
     demand = Demand("net", "inference", NO_LIMITS, "onnxruntime", examples=Decimal(10**7))
     cheapest = cheapest_answer(inputs, demand).ordered[0]
-    cells = page.locator("tbody tr").first.locator("td")
-    assert float(cells.nth(1).get_attribute("data-order") or 0) == pytest.approx(
-        float(cheapest.cost.mean)
-    )
-    assert float(cells.nth(2).get_attribute("data-order") or 0) == pytest.approx(
-        float(cheapest.seconds)
-    )
+    cells = page.locator("tbody td")
+    assert number(cells, 1) == pytest.approx(float(cheapest.cost.mean))
+    assert number(cells, 2) == pytest.approx(float(cheapest.seconds))
     assert page.locator("label:has([name=tokens])").is_hidden()
     page.locator("[name=every]").select_option("month")
     page.locator("[name=runs]").fill("2")
     wait_until(
         page, "document.querySelectorAll('.ec-calculated th')[1].textContent.includes('month')"
     )
-    monthly = float(cells.nth(1).get_attribute("data-order") or 0)
-    assert monthly == pytest.approx(2 * float(cheapest.cost.mean))
+    assert number(cells, 1) == pytest.approx(2 * float(cheapest.cost.mean))
 
 
 def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None:
@@ -284,9 +269,7 @@ def test_trainings_of_a_month_share_the_discount_for_its_use(site: Site) -> None
     costs, often = {}, 0
     for times in (1, 0):
         page = ask(site, f"?model=net&a=box&prices=on-demand&every=month&runs={times or often}")
-        cells = page.locator("tbody tr").first.locator("td")
-        orders = [cells.nth(at).get_attribute("data-order") for at in range(cells.count())]
-        costs[times] = float(orders[1] or 0)
+        costs[times] = number(page.locator("tbody td"), 1)
         often = often or round(365 / (costs[1] / 0.80))
     assert costs[0] / often / costs[1] == pytest.approx(0.9, rel=1e-3)
 
@@ -297,10 +280,7 @@ def test_trainings_a_year_cost_a_years_sum(site: Site) -> None:
     for every, runs in (("once", 1), ("year", 2), ("year", 1)):
         query = f"?model=net&prices=on-demand&epochs=50000&every={every}&runs={runs}"
         page = ask(site, query)
-        cells = page.locator("tbody tr").first.locator("td")
-        costs[every, runs] = [
-            float(cells.nth(at).get_attribute("data-order") or 0) for at in (1, 2)
-        ]
+        costs[every, runs] = [number(page.locator("tbody td"), at) for at in (1, 2)]
     total, each = costs["year", 2]
     assert each == pytest.approx(costs["once", 1][0])
     assert total == pytest.approx(2 * each)
@@ -349,8 +329,7 @@ def test_the_bill_adds_up_to_the_verdict(site: Site) -> None:
     lines = page.locator("details[open] li").all_inner_texts()
     assert any(line.startswith("failed runs, expected: ") for line in lines)
     amounts = [float(line.rpartition("$")[2].replace(",", "")) for line in lines]
-    total = float(page.locator("tbody td").nth(1).get_attribute("data-order") or 0)
-    assert sum(amounts) == pytest.approx(total, rel=0.05)
+    assert sum(amounts) == pytest.approx(number(page.locator("tbody td"), 1), rel=0.05)
 
 
 def test_it_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.units import share
+from revisions import commit, git
 from tool_exports import VLLM, write_export
 from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs/how-to"
-_GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
 PAGES = (
     "add-a-decoder.md",
     "price-a-language-model.md",
@@ -41,8 +40,8 @@ def clone_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "models/smollm2_135m.onnx", folder / "models/mine.onnx")
     write_export(folder, VLLM, "serve.json")
     (folder / ".gitignore").write_text("serve.json\n.cache/\n", "utf-8")
-    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
-        subprocess.run([*_GIT, *arguments], cwd=folder, check=True)
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    commit(folder)
     return folder
 
 

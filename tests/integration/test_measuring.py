@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from fake_github import GitHub
+from fake_github import GitHub, write_program
+from revisions import commit, git
 from shown_comment import shown
 from tiny_project import write_tiny_project
-
-_IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
 class Project:
@@ -40,28 +38,18 @@ class Project:
         (specs / "studies/brief.toml").write_text(study, "utf-8")
         self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
         self.git("init", "--quiet", "--initial-branch=main")
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", "Begin")
+        commit(self.folder)
         self.git("remote", "add", "origin", str(folder / "remote.git"))
         self.git("push", "--quiet", "--set-upstream", "origin", "main")
 
     def git(self, *arguments: str) -> str:
         """Output of git in the project."""
-        process = subprocess.run(
-            ["git", *_IDENTITY, *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return process.stdout
+        return git(self.folder, *arguments)
 
     def script(self, name: str, *arguments: str) -> str:
         """Output of a workflow's script, which must succeed."""
-        program = self.folder.parent / "epochcost"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
-        program.chmod(0o755)
-        chosen = {"EPOCHCOST": str(program), "PROVIDER": "cpu", "NO_MKDOCS_2_WARNING": "1"}
+        program = write_program(self.folder.parent / "epochcost")
+        chosen = {"EPOCHCOST": program, "PROVIDER": "cpu", "NO_MKDOCS_2_WARNING": "1"}
         process = subprocess.run(
             [self.folder / ".github/scripts" / name, *arguments],
             cwd=self.folder,

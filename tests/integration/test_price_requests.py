@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_github import write_program
 from revisions import commit, git
 
 ROOT = Path(__file__).parents[2]
@@ -121,13 +122,10 @@ def _propose(clone: Path, state: Path) -> str:
 
 
 def _run(clone: Path, state: Path) -> subprocess.CompletedProcess[str]:
-    program = state / "epochcost"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
-    program.chmod(0o755)
     environment = {
         **os.environ,
         "PATH": f"{state / 'bin'}:{os.environ['PATH']}",
-        "EPOCHCOST": str(program),
+        "EPOCHCOST": write_program(state / "epochcost"),
         "REPOSITORY": "us/costs",
         "RUN_ID": "12",
     }

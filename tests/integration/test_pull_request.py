@@ -6,14 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from epochcost.cli.request_comment import MARKER, markdown, read_comment
+from fake_github import write_program
 from report_project import write_project
-from revisions import write_spec
+from revisions import commit, git, write_spec
 from shared_builds import SharedBuilds
 from shown_comment import shown
 
@@ -37,7 +37,6 @@ hardware = ["box"]
 [budget]
 limits = [{ model = "net", goal = "epoch", at_most = 0.005 }]
 """
-_IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org")
 
 
 class Clone:
@@ -51,32 +50,18 @@ class Clone:
         self.git("init", "--quiet", "--bare", "--initial-branch=main", str(folder / "remote.git"))
         self.git("init", "--quiet", "--initial-branch=main")
         (self.folder / ".gitignore").write_text("site/\n.cache/\ncomment/\n", "utf-8")
-        self.commit("Begin")
+        commit(self.folder)
         self.git("remote", "add", "origin", str(folder / "remote.git"))
         self.git("push", "--quiet", "--set-upstream", "origin", "main")
 
     def git(self, *arguments: str) -> str:
         """Output of git in the clone."""
-        process = subprocess.run(
-            ["git", *_IDENTITY, *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return process.stdout
-
-    def commit(self, message: str) -> None:
-        """Commit all changes."""
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", message)
+        return git(self.folder, *arguments)
 
     def script(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a workflow's script like its workflow."""
-        program = self.folder.parent / "epochcost"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
-        program.chmod(0o755)
-        chosen = {"EPOCHCOST": str(program), "NO_MKDOCS_2_WARNING": "1"}
+        program = write_program(self.folder.parent / "epochcost")
+        chosen = {"EPOCHCOST": program, "NO_MKDOCS_2_WARNING": "1"}
         environment = {**os.environ, **chosen, "GITHUB_STEP_SUMMARY": str(self.summary)}
         command = [str(SCRIPTS / name), *arguments]
         return subprocess.run(
@@ -100,14 +85,14 @@ def add_price(clone: Clone, amount: str) -> None:
     clone.git("switch", "--quiet", "--create", "cheaper")
     path = clone.folder / "specs/prices/box-2026-11.toml"
     path.write_text(_NEWER.format(amount=amount), "utf-8")
-    clone.commit("Lower the price of box")
+    commit(clone.folder)
 
 
 def test_one_price_goes_from_a_branch_to_the_published_site(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comment has the changed rows and amounts; the site has the new price and the old one."""
-    before = clone.git("rev-parse", "HEAD").strip()
+    before = clone.git("rev-parse", "HEAD")
     add_price(clone, "0.60")
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 0, compared.stdout + compared.stderr
@@ -130,7 +115,7 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     assert f"(<code>{before[:8]}</code>)" in changed
     assert "0.8 → 0.6 an hour" in changed.replace("0.80", "0.8").replace("0.60", "0.6")
     publication = json.loads((clone.folder / "site/data/publication.json").read_text("utf-8"))
-    assert publication == {"revision": clone.git("rev-parse", "HEAD").strip()}
+    assert publication == {"revision": clone.git("rev-parse", "HEAD")}
     assert clone.git("status", "--porcelain") == ""
 
 
@@ -161,7 +146,7 @@ def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:
     path = clone.folder / "docs/data/results/box/fast```.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"format_version": NaN}', "utf-8")
-    clone.commit("Measure box")
+    commit(clone.folder)
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
     expected = (

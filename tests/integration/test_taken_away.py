@@ -16,7 +16,7 @@ import yaml
 from epochcost.report.api import api_files
 from epochcost.report.dataset import data_files
 from epochcost.report.pages.page import Report
-from fake_github import GitHub
+from fake_github import GitHub, write_program
 from report_project import inputs_of, write_project
 from revisions import commit, git
 
@@ -41,11 +41,9 @@ def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str
     temporary = scratch.parent / "temporary"
     program = temporary / "epochcost/bin/epochcost"
     program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m epochcost "$@"\n', "utf-8")
-    program.chmod(0o755)
     environment = {
         **github.environment,
-        "EPOCHCOST": str(program),
+        "EPOCHCOST": write_program(program),
         "BASE": "main",
         "RUNNER_TEMP": str(temporary),
         "GITHUB_ACTION_PATH": str(ROOT),

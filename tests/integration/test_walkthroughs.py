@@ -13,6 +13,7 @@ import onnx
 import pytest
 
 from epochcost.results.checks import CHECKS
+from revisions import commit, git
 from walkthrough import Command, do, steps
 
 ROOT = Path(__file__).parents[2]
@@ -58,12 +59,10 @@ def clone_fixture(tmp_path: Path) -> Path:
     for path in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*-b128-*.json"):
         shutil.copy(path, results)
     (tmp_path / ".gitignore").write_text("docs/data/results/local/\n.cache/\n", "utf-8")
-    for arguments in (("init", "--quiet", "--initial-branch=main"), ("add", "."),
-                  ("commit", "--quiet", "--message", "Begin")):  # fmt: skip
-        if arguments[0] == "add":
-            with (tmp_path / ".git/config").open("a", encoding="utf-8") as config:
-                config.write(_IDENTITY)
-        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    with (tmp_path / ".git/config").open("a", encoding="utf-8") as config:
+        config.write(_IDENTITY)
+    commit(tmp_path)
     return tmp_path
 
 

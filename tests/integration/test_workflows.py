@@ -23,6 +23,7 @@ from epochcost.cli.request_comment import (
     write_comment,
 )
 from fake_github import SCRIPTS, GitHub
+from revisions import commit, git
 from shown_comment import shown
 
 ROOT = Path(__file__).parents[2]
@@ -122,9 +123,9 @@ def test_the_trusted_side_has_all_that_its_script_imports(tmp_path: Path, github
     """The folders that the workflow checks out contain the script's module."""
     text = (ROOT / ".github/workflows/comment.yml").read_text("utf-8")
     (block,) = re.findall(r"sparse-checkout: \|\n((?: {12}\S+\n)+)", text)
-    _git(tmp_path, "clone", "--quiet", "--no-checkout", str(ROOT), "base")
-    _git(tmp_path / "base", "sparse-checkout", "set", *block.split())
-    _git(tmp_path / "base", "checkout", "--quiet")
+    git(tmp_path, "clone", "--quiet", "--no-checkout", str(ROOT), "base")
+    git(tmp_path / "base", "sparse-checkout", "set", *block.split())
+    git(tmp_path / "base", "checkout", "--quiet")
     assert not (tmp_path / "base/runner/epochcost/specs").exists()
     github.leave({"comment.json": write_comment(CHEAPER)})
     script = tmp_path / "base/.github/scripts/comment.py"
@@ -134,55 +135,32 @@ def test_the_trusted_side_has_all_that_its_script_imports(tmp_path: Path, github
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
     assert "commented" in process.stdout
-    assert _git(tmp_path / "base", "status", "--porcelain", "--ignored") == ""
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    process = subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return process.stdout.strip()
+    assert git(tmp_path / "base", "status", "--porcelain", "--ignored") == ""
 
 
 def _clone(folder: Path) -> Path:
-    _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
-    _git(folder, "clone", "--quiet", "remote.git", "clone")
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
+    git(folder, "clone", "--quiet", "remote.git", "clone")
     clone = folder / "clone"
     (clone / "README.md").write_text("costs\n", "utf-8")
-    _git(clone, "add", "README.md")
-    _git(clone, "commit", "--quiet", "-m", "Begin")
-    _git(clone, "push", "--quiet", "origin", "HEAD:main")
+    commit(clone)
+    git(clone, "push", "--quiet", "origin", "HEAD:main")
     return clone
 
 
 def test_results_of_a_run_are_proposed_on_a_branch(github: GitHub, tmp_path: Path) -> None:
-    """Only result files are committed, to the machine's folder, and a request is opened."""
-    clone = _clone(tmp_path)
-    measured = github.state / "results" / "box"
-    measured.mkdir(parents=True)
-    (measured / "one.json").write_text("{}", "utf-8")
-    (measured / "run.log").write_text("not a result", "utf-8")
-    subprocess.run([SCRIPTS / "propose.sh"], cwd=clone, env=github.environment, check=True)
-    files = _git(tmp_path / "remote.git", "ls-tree", "-r", "--name-only", "results-box-12")
-    assert files.split() == ["README.md", "docs/data/results/box/one.json"]
-    calls = (github.state / "calls.txt").read_text("utf-8")
-    assert '"pr", "create"' in calls
-
-
-def test_what_stands_beside_results_is_proposed_where_it_stood(
-    github: GitHub, tmp_path: Path
-) -> None:
-    """Ceilings and limits keep their folders; other machines' files are excluded."""
+    """Results, ceilings and limits keep their folders; other files and machines are excluded."""
     clone = _clone(tmp_path)
     names = ("box/one.json", "box/ceilings/cpu.json", "box/limits/two.json")
-    for name in (*names, "other/three.json", "box/page/four.json", "five.json"):
+    others = ("other/three.json", "box/page/four.json", "five.json", "box/run.log")
+    for name in (*names, *others):
         path = github.state / "results" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}", "utf-8")
     subprocess.run([SCRIPTS / "propose.sh"], cwd=clone, env=github.environment, check=True)
-    files = _git(tmp_path / "remote.git", "ls-tree", "-r", "--name-only", "results-box-12")
+    files = git(tmp_path / "remote.git", "ls-tree", "-r", "--name-only", "results-box-12")
     assert set(files.split()) == {"README.md", *(f"docs/data/results/{name}" for name in names)}
+    assert '"pr", "create"' in (github.state / "calls.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize("script", ["measure.sh", "propose.sh"])
@@ -200,17 +178,17 @@ def test_a_machine_that_is_no_id_is_refused(github: GitHub, script: str) -> None
 def test_changes_count_from_what_was_published_last(tmp_path: Path, published: str) -> None:
     """The site's commit, else the one before the push; unknown commits are ignored."""
     clone, site = _clone(tmp_path), tmp_path / "site"
-    commit = _git(clone, "rev-parse", "HEAD")
+    revision = git(clone, "rev-parse", "HEAD")
     (site / "data").mkdir(parents=True)
     if published == "site":
-        (site / "data/publication.json").write_text(json.dumps({"revision": commit}), "utf-8")
+        (site / "data/publication.json").write_text(json.dumps({"revision": revision}), "utf-8")
     epochcost = tmp_path / "epochcost"
     epochcost.write_text('#!/bin/sh\necho "$1 ${EPOCHCOST_PUBLISHED:-unknown}"\n', "utf-8")
     epochcost.chmod(0o755)
     publication = {
         "EPOCHCOST": str(epochcost),
         "EPOCHCOST_SITE_URL": f"{site.as_uri()}/",
-        "EPOCHCOST_PUBLISHED": commit if published == "push" else "0" * 40,
+        "EPOCHCOST_PUBLISHED": revision if published == "push" else "0" * 40,
     }
     command = [SCRIPTS / "publish.sh", "built"]
     process = subprocess.run(
@@ -221,7 +199,7 @@ def test_changes_count_from_what_was_published_last(tmp_path: Path, published: s
         text=True,
         check=True,
     )
-    expected = "unknown" if published == "nowhere" else commit
+    expected = "unknown" if published == "nowhere" else revision
     assert f"build {expected}" in process.stdout.splitlines()
 
 
