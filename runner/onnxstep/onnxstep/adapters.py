@@ -60,14 +60,14 @@ def with_adapters(
     chosen = match_names("lora target", patterns, {product.weight for product in products})
     products = [product for product in products if product.weight in chosen]
     adapted_products = {product.node.output[0]: product for product in products}
-    nodes = [*adapted.graph.node]
+    scale = (rank if alpha is None else alpha) / rank
+    nodes: list[onnx.NodeProto] = []
+    for node in adapted.graph.node:
+        nodes.append(node)
+        if node.output and node.output[0] in adapted_products:
+            nodes += _adapter_nodes(node, adapted_products[node.output[0]], scale)
     del adapted.graph.node[:]
-    for node in nodes:
-        product = adapted_products.get(node.output[0]) if node.output else None
-        adapted.graph.node.append(node)
-        if product is not None:
-            scale = (rank if alpha is None else alpha) / rank
-            adapted.graph.node.extend(_adapter_nodes(adapted.graph.node[-1], product, scale))
+    adapted.graph.node.extend(nodes)
     return _add_adapter_parameters(adapted, {each.weight: each for each in products}, rank, seed)
 
 

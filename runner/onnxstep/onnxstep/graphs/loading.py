@@ -28,6 +28,7 @@ from onnxstep.graphs.importer_quirks import (
     weights_to_initializers,
 )
 from onnxstep.graphs.inference import check_nodes, infer_shapes, require_operators
+from onnxstep.graphs.nodes import DEFAULT_DOMAINS, default_opset
 from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
 from onnxstep.graphs.trial_run import require_end
 
@@ -133,8 +134,7 @@ def _try_onnx_calls(model: onnx.ModelProto) -> None:
         # Inlining also inserts the attributes that calls pass to functions.
         lambda parsed: infer_shapes(inline_functions(parsed)),
     ]
-    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
-    if opset < _CONVERTED_BELOW:
+    if default_opset(model) < _CONVERTED_BELOW:
         calls.append(
             partial(onnx.version_converter.convert_version, target_version=_CONVERTED_BELOW)
         )
@@ -170,7 +170,7 @@ def _require_utf8_texts(message: Message) -> None:
 def _check_opsets(model: onnx.ModelProto) -> None:
     newest = onnx.defs.onnx_opset_version()
     for opset in model.opset_import:
-        if opset.domain in ("", "ai.onnx") and opset.version > newest:
+        if opset.domain in DEFAULT_DOMAINS and opset.version > newest:
             raise ModelError(
                 f"expected opset {newest} or older (onnx {onnx.__version__} knows no newer), "
                 f"got {opset.version}; export at an older opset or install a newer onnx"

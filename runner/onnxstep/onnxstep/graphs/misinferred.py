@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from onnxstep.graphs.nodes import copied, node_attributes
+from onnxstep.graphs.nodes import copied, is_standard, node_attributes
 
 Shape = tuple[int, ...]
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
@@ -75,17 +75,15 @@ class _PoolingAxis:
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
     """Whether onnx may infer another shape for the node than runtimes compute."""
-    if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
+    if not is_standard(node, *_POOLS, "Einsum", "STFT"):
         return False
     attributes = node_attributes(node)
     if node.op_type not in _POOLS:
         # Inference takes a label's length from the first operand that has the label. It assumes
         # that an STFT is two-sided by default.
-        return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in attributes)
-    padding, dilated = (
-        attributes.get("auto_pad", _GIVEN),
-        any(n != 1 for n in attributes.get("dilations", ())),
-    )
+        return node.op_type == "Einsum" or "onesided" not in attributes
+    padding = attributes.get("auto_pad", _GIVEN)
+    dilated = any(n != 1 for n in attributes.get("dilations", ()))
     # Given both, inference uses pads, but ONNX Runtime uses auto_pad.
     if padding != _GIVEN and ("pads" in attributes or (dilated and padding in _SAME)):
         return True

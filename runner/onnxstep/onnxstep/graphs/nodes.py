@@ -42,6 +42,11 @@ def copied(message: Proto) -> Proto:
     return copy
 
 
+def default_opset(model: onnx.ModelProto) -> int:
+    """The version of ONNX's default domain that a model imports; 1 if it does not import it."""
+    return next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
+
+
 def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
     """Whether a node has one of the operators ``op_types`` of ONNX's default domain."""
     return node.op_type in op_types and node.domain in DEFAULT_DOMAINS
