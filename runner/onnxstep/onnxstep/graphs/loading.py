@@ -47,14 +47,9 @@ def load_model(path: Path) -> onnx.ModelProto:
     tensor of absurd size. The message is one line that begins with the path.
     """
     try:
-        model = _parse(_read(path))
-        _require_utf8_texts(model)
-        load_external_data(model, path.parent, MAX_MODEL_BYTES)
-        model = unfuse(model)
-        _check(model)
+        return _checked_model(_read(path), path.parent)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
-    return model
 
 
 def external_files(path: Path) -> tuple[str, ...]:
@@ -74,12 +69,7 @@ def load_model_bytes(data: bytes) -> onnx.ModelProto:
 
     Raises ModelError as ``load_model`` does, and for external data.
     """
-    model = _parse(data)
-    _require_utf8_texts(model)
-    load_external_data(model, None, MAX_MODEL_BYTES)
-    model = unfuse(model)
-    _check(model)
-    return model
+    return _checked_model(data, None)
 
 
 def _read(path: Path) -> bytes:
@@ -111,7 +101,11 @@ def _parse(data: bytes) -> onnx.ModelProto:
         ) from None
 
 
-def _check(model: onnx.ModelProto) -> None:
+def _checked_model(data: bytes, folder: Path | None) -> onnx.ModelProto:
+    parsed = _parse(data)
+    _require_utf8_texts(parsed)
+    load_external_data(parsed, folder, MAX_MODEL_BYTES)
+    model = unfuse(parsed)
     _check_opsets(model)
     check_calls(model)
     check_nodes(model)
@@ -126,6 +120,7 @@ def _check(model: onnx.ModelProto) -> None:
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)
+    return model
 
 
 def _try_onnx_calls(model: onnx.ModelProto) -> None:
