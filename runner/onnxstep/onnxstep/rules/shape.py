@@ -153,15 +153,13 @@ def _first_indices_and_steps(node: Node) -> tuple[list[int], list[int]]:
     """First index and step of a Slice for each axis of x; indices count from the front."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
-    count = 0 if starts_given is None else starts_given.size
     axes, steps = node.constant(3, "axes"), node.constant(4, "steps")
     starts, strides = [0] * len(lengths), [1] * len(lengths)
-    for index in range(count):
+    for index, given in enumerate([] if starts_given is None else starts_given.tolist()):
         axis = index if axes is None else int(axes[index])
         step = 1 if steps is None else int(steps[index])
-        start = int(starts_given[index]) if starts_given is not None else 0
         length = lengths[axis]
-        start = start + length if start < 0 else start
+        start = given + length if given < 0 else given
         starts[axis] = min(max(start, 0), length - 1 if step < 0 else length)
         strides[axis] = step
     return starts, strides
