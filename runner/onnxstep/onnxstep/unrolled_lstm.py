@@ -168,8 +168,7 @@ class TimeLayout:
 
     def from_states(self, states: Sequence[Value]) -> Value:
         """Convert the states [B, n] of all directions to the value of a step."""
-        materialized_transpose = [self.op.Transpose(state, perm=[1, 0]) for state in states]
-        return self.stacked(materialized_transpose)
+        return self.stacked([self.op.Transpose(state, perm=[1, 0]) for state in states])
 
     def as_states(self, value: Value) -> list[Value]:
         """Convert the value of a step to states [B, n], one for each direction."""
