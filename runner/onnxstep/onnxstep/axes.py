@@ -60,6 +60,12 @@ def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
     return cut(x, starts, stops)
 
 
+def split_at(x: Value, lengths: Sequence[int], axis: int) -> tuple[Value, ...]:
+    """Split x along ``axis`` into parts of these ``lengths``."""
+    inputs = [x, x.op.integers(*lengths)]
+    return x.op.emit("Split", inputs, {"axis": axis}, outputs=len(lengths))
+
+
 def flip(x: Value, axes: Sequence[int]) -> Value:
     """Reverse the order of the elements of x along ``axes``."""
     if not axes:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
-from onnxstep.axes import flip
+from onnxstep.axes import flip, split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node
@@ -195,10 +195,8 @@ def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> l
     widths = [column.shape[1] for column in columns] + [1] * biased
     if len(widths) == 1:
         return [all_of_them]
-    parts = list(
-        op.emit("Split", [all_of_them, op.integers(*widths)], {"axis": 1}, outputs=len(widths))
-    )
-    return [*parts[:-1], op.Squeeze(parts[-1], op.integers(1))] if biased else parts
+    *parts, last = split_at(all_of_them, widths, axis=1)
+    return [*parts, op.Squeeze(last, op.integers(1)) if biased else last]
 
 
 def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from onnxstep.axes import materialized_transpose
+from onnxstep.axes import materialized_transpose, split_at
 from onnxstep.builder import Builder, Saved, Value
 from onnxstep.recurrence import DirectionInputs, Directions, concat, split
 from onnxstep.registry import Cotangents, Node
@@ -110,10 +110,9 @@ def _emit_forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActiv
 def _split_gates_and_candidate(
     direction: DirectionInputs,
 ) -> tuple[DirectionInputs, DirectionInputs]:
-    op, hidden = direction.w.op, direction.r.shape[1]
-    sizes = op.integers(3 * hidden, hidden)
+    hidden = direction.r.shape[1]
     cut = [
-        (None, None) if value is None else op.emit("Split", [value, sizes], {"axis": 0}, outputs=2)
+        (None, None) if value is None else split_at(value, [3 * hidden, hidden], axis=0)
         for value in (direction.w, direction.r, direction.bias)
     ]
     gates, candidate = (

@@ -16,6 +16,7 @@ from onnxstep.attention_math import (
     merge_heads,
     split_heads,
 )
+from onnxstep.axes import split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.graphs.contrib import DOMAIN, VERSION
@@ -93,11 +94,6 @@ def _gradients_of_skip_normalization(
     return ds if d_sum is None else ds + d_sum, g * unit
 
 
-def _parts(x: Value, widths: list[int]) -> list[Value]:
-    op = x.op
-    return list(op.emit("Split", [x, op.integers(*widths)], {"axis": -1}, outputs=len(widths)))
-
-
 @contributed("GroupQueryAttention")
 def group_query_attention(
     op: Builder,
@@ -116,7 +112,7 @@ def group_query_attention(
     packed = node.optional_input(1) is None
     size = node.y.shape[-1] // heads
     widths = [heads * size, shared * size, shared * size]
-    operands = _parts(node.x, widths) if packed else [node.input(place) for place in range(3)]
+    operands = split_at(node.x, widths, axis=-1) if packed else [*map(node.input, range(3))]
     q, k, v = (split_heads(x, x.shape[-1] // size) for x in operands)
     of = Attention(
         q=_rotate_by_position(node, q),

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from onnxstep.axes import split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.recurrence import (
@@ -216,9 +217,7 @@ class _GruWeights:
 
 def _split_gates_and_candidate(x: Value, axis: int) -> tuple[Value, Value]:
     hidden = x.shape[axis] // 3
-    gates, new = x.op.emit(
-        "Split", [x, x.op.integers(2 * hidden, hidden)], {"axis": axis}, outputs=2
-    )
+    gates, new = split_at(x, [2 * hidden, hidden], axis)
     return gates, new
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad
+from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad, split_at
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.errors import ModelError
 from onnxstep.reductions import reduced
@@ -94,13 +94,13 @@ for _op_type, _versions in {
 
 
 @gradient("Concat", versions=(4, 11, 13))
-def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
+def concat(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Cut the incoming gradient into one part for each operand."""
     axis = node.attribute("axis") % dy.rank
     lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
     indices = [index for index in range(len(lengths)) if node.wants(index)]
     if len(indices) > 1:
-        return op.emit("Split", [dy, op.integers(*lengths)], {"axis": axis}, len(lengths))
+        return split_at(dy, lengths, axis)
     start, stop = sum(lengths[: indices[0]]), sum(lengths[: indices[0] + 1])
     return [None] * indices[0] + [cut_along(dy, axis, start, stop)]
 
