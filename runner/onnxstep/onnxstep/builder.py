@@ -108,10 +108,6 @@ class Value:
         return self.op.constant(np.full([1] * self.rank, other, self.dtype))
 
 
-class Saved:
-    """Base class for the activations that a forward pass keeps for a node's gradient rule."""
-
-
 class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
@@ -145,7 +141,7 @@ class Builder:
         # Gradients that are a tensor times a factor for each channel, by the product's name.
         self.factors: dict[str, tuple[Value, Value]] = {}
         # Activations to keep for the backward pass, by the name of the node's first output.
-        self.saved: dict[str, Saved] = {}
+        self.saved: dict[str, object] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
         """Return a function that appends an ``op_type`` node and returns the node's output."""

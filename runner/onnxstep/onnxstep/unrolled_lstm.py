@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from onnxstep.axes import materialized_transpose, split_at
-from onnxstep.builder import Builder, Saved, Value
+from onnxstep.builder import Builder, Value
 from onnxstep.recurrence import DirectionInputs, Directions, concat, split
 from onnxstep.registry import Cotangents, Node
 
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LstmActivations(Saved):
+class LstmActivations:
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
     ``inputs`` has each direction's inputs and weights. The first hidden state ``h0`` and the values
