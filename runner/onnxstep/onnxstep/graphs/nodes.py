@@ -57,6 +57,11 @@ def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
 
 
+def constant_node(name: str, array: NDArray[Any]) -> onnx.NodeProto:
+    """A Constant node that computes the value ``name``."""
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+
+
 def constants(graph: onnx.GraphProto) -> Constants:
     """Initializers and Constant nodes of a graph, by the name of their value."""
     nodes = (node for node in graph.node if is_standard(node, "Constant"))
