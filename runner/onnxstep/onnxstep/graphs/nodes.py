@@ -13,7 +13,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
+Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TensorProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
 # ONNX's operators with attributes that are graphs to run.
@@ -36,7 +36,7 @@ _CONSTANT_TYPES: Mapping[str, type[np.generic]] = {
 
 
 def copied(message: Proto) -> Proto:
-    """A copy of a model, node or type."""
+    """A copy of a model, node, tensor or type."""
     copy = type(message)()
     copy.CopyFrom(message)
     return copy
