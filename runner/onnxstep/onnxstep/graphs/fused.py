@@ -135,12 +135,11 @@ def _normalized(parts: _UnfusedNodes, x: str, place: int = 1) -> None:
     unit = parts.cast_if_needed(
         parts.add_node("Mul", x, inverse), _statistics_type(parts), parts.elem_type
     )
-    if not any(bias):
-        parts.add_node("Mul", unit, scale, output_name=parts.output_name(0))
-        return
-    parts.add_node(
-        "Add", parts.add_node("Mul", unit, scale), bias[0], output_name=parts.output_name(0)
-    )
+    output_name = parts.output_name(0)
+    if any(bias):
+        parts.add_node("Add", parts.add_node("Mul", unit, scale), bias[0], output_name=output_name)
+    else:
+        parts.add_node("Mul", unit, scale, output_name=output_name)
 
 
 def _mean(parts: _UnfusedNodes, x: str, output_name: str = "") -> str:
