@@ -133,7 +133,6 @@ class Builder:
         self._constants: dict[str, NDArray[Any]] = {}
         self._constant_names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._inferred: dict[Hashable, _Kinds] = {}
-        self._schemas: dict[tuple[str, str], defs.OpSchema] = {}
         self._versions = {entry.domain: entry.version for entry in self.opset_imports}
         self._count = 0
         self._yielded: set[str] = set()
@@ -299,12 +298,6 @@ class Builder:
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         """ONNX's schema of a node's operator; raises ModelError if the graph's opset lacks it."""
-        key = node.domain, node.op_type
-        if key not in self._schemas:
-            self._schemas[key] = self._schema(node)
-        return self._schemas[key]
-
-    def _schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         version = self._versions.get(node.domain)
         try:
             return defs.get_schema(node.op_type, version or 1, node.domain)
