@@ -227,8 +227,8 @@ class _TypesAndConstants:
             self.types |= self.contributed
             return None
         key = self._cache_key_of_types(node, names)
-        kinds: Sequence[onnx.TypeProto | None]
-        if key is None or key not in self._inferred:
+        kinds = self._inferred.get(key)
+        if kinds is None:
             try:
                 inferred = self._infer(node)
             except (defs.SchemaError, shape_inference.InferenceError) as error:
@@ -236,8 +236,6 @@ class _TypesAndConstants:
             kinds = [inferred.get(name) for name in node.output]
             if key is not None:
                 self._inferred[key] = kinds
-        else:
-            kinds = self._inferred[key]
         for name, kind in zip(node.output, kinds, strict=True):
             if kind is not None:
                 self.types[name] = kind
