@@ -124,13 +124,14 @@ def group_query_attention(
         bias=node.optional_input(10),
     )
     received = op.zeros(node.y.shape, q.elem_type) if dy is None else dy
-    pulled = attention_backward(of, split_heads(node.y, heads), split_heads(received, heads))
-    dk = pulled.k if d_keys is None else pulled.k + d_keys
-    dv = pulled.v if d_values is None else pulled.v + d_values
-    turned = (_rotate_by_position(node, x, back=True) for x in (pulled.q, dk))
+    by_head = [split_heads(x, heads) for x in (node.y, received)]
+    dq, dk, dv, d_bias = attention_backward(of, *by_head)
+    dk = dk if d_keys is None else dk + d_keys
+    dv = dv if d_values is None else dv + d_values
+    turned = (_rotate_by_position(node, x, back=True) for x in (dq, dk))
     parts = [merge_heads(x) for x in (*turned, dv)]
     dx = [op.Concat(*parts, axis=-1), None, None] if packed else parts
-    return [*dx, *[None] * 7, pulled.bias]
+    return [*dx, *[None] * 7, d_bias]
 
 
 def _require_differentiable_options(node: Node) -> None:
