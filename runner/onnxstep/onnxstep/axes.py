@@ -14,8 +14,6 @@ from onnx import TensorProto, helper
 
 from onnxstep.builder import Value
 
-_ZERO = np.zeros(1, np.int64)
-
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
     """Add zeros before and after each axis of x; a negative number removes elements instead."""
@@ -127,7 +125,7 @@ def zero_after(trigger: Value) -> Value:
     """The int64 number 0, as a tensor [1] that ONNX Runtime computes from ``trigger``."""
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
-    return op.Cast(first, to=TensorProto.INT64) * op.constant(_ZERO)
+    return op.Cast(first, to=TensorProto.INT64) * op.integers(0)
 
 
 def late(x: Value, zero: Value) -> Value:
