@@ -22,7 +22,7 @@ from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.constants import as_parameters
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, listed_parameters
-from onnxstep.graphs.nodes import copied, is_standard, node_attributes
+from onnxstep.graphs.nodes import constant_node, copied, is_standard, node_attributes
 
 ADAPTERS = ("*.lora_A", "*.lora_B")
 _VIEWS = ("Identity", "Transpose", "Cast", "DequantizeLinear")
@@ -60,14 +60,14 @@ def with_adapters(
     chosen = match_names("lora target", patterns, {product.weight for product in products})
     products = [product for product in products if product.weight in chosen]
     adapted_products = {product.node.output[0]: product for product in products}
-    nodes = [*adapted.graph.node]
+    scale = (rank if alpha is None else alpha) / rank
+    nodes: list[onnx.NodeProto] = []
+    for node in adapted.graph.node:
+        nodes.append(node)
+        if node.output and node.output[0] in adapted_products:
+            nodes += _adapter_nodes(node, adapted_products[node.output[0]], scale)
     del adapted.graph.node[:]
-    for node in nodes:
-        product = adapted_products.get(node.output[0]) if node.output else None
-        adapted.graph.node.append(node)
-        if product is not None:
-            scale = (rank if alpha is None else alpha) / rank
-            adapted.graph.node.extend(_adapter_nodes(adapted.graph.node[-1], product, scale))
+    adapted.graph.node.extend(nodes)
     return _add_adapter_parameters(adapted, {each.weight: each for each in products}, rank, seed)
 
 
@@ -116,8 +116,7 @@ def _adapter_nodes(
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
     narrow = f"{name}_x"
     if scale != 1:
-        factor = numpy_helper.from_array(np.array(scale, _dtype(product.elem_type)))
-        yield helper.make_node("Constant", [], [f"{name}_scale"], value=factor)
+        yield constant_node(f"{name}_scale", np.array(scale, _dtype(product.elem_type)))
         yield helper.make_node("Mul", [narrow, f"{name}_scale"], [f"{name}_scaled"])
         narrow = f"{name}_scaled"
     yield helper.make_node("MatMul", [narrow, f"{product.weight}.lora_B"], [f"{name}_y"])

@@ -34,24 +34,11 @@ class Attention:
     bias: Value | None = None
 
 
-@dataclass(frozen=True)
-class AttentionCotangents:
-    """Loss gradients with respect to the inputs of ``Attention``.
-
-    The gradient ``bias`` has the full shape [B, H, L, S].
-    """
-
-    q: Value
-    k: Value
-    v: Value
-    bias: Value
-
-
-def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangents:
+def attention_backward(of: Attention, y: Value, dy: Value) -> tuple[Value, Value, Value, Value]:
     """Emit the gradients with respect to q, k, v and bias.
 
     ``of`` has the inputs of the attention, ``y`` [B, H, L, F] is its result, and ``dy`` is the
-    gradient at y.
+    gradient at y. The gradient of the bias has the full shape [B, H, L, S].
     """
     op = of.q.op
     scores = _scaled_scores(of.q, of.k, of.scale)
@@ -63,12 +50,9 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> AttentionCotangent
     # The sum of dy y runs over the numbers of a head, which is cheaper than a sum over the keys.
     d_biased = p * (_scaled_scores(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
     d_product = (d_biased if unit is None else d_biased * (1.0 - unit * unit)) * of.scale
-    return AttentionCotangents(
-        q=_query_gradient_product(d_product, of.k),
-        k=_sum_over_queries(d_product, of.q, of.k),
-        v=_sum_over_queries(p, dy, of.v),
-        bias=d_biased,
-    )
+    dq = _query_gradient_product(d_product, of.k)
+    dk = _sum_over_queries(d_product, of.q, of.k)
+    return dq, dk, _sum_over_queries(p, dy, of.v), d_biased
 
 
 def causal_mask(like: Value, length: int, window: int = 0) -> Value:

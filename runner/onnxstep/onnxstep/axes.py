@@ -14,8 +14,6 @@ from onnx import TensorProto, helper
 
 from onnxstep.builder import Value
 
-_ZERO = np.zeros(1, np.int64)
-
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
     """Add zeros before and after each axis of x; a negative number removes elements instead."""
@@ -58,6 +56,12 @@ def cut_along(x: Value, axis: int, start: int, stop: int) -> Value:
     starts, stops = [0] * x.rank, list(x.shape)
     starts[axis], stops[axis] = start, stop
     return cut(x, starts, stops)
+
+
+def split_at(x: Value, lengths: Sequence[int], axis: int) -> tuple[Value, ...]:
+    """Split x along ``axis`` into parts of these ``lengths``."""
+    inputs = [x, x.op.integers(*lengths)]
+    return x.op.emit("Split", inputs, {"axis": axis}, outputs=len(lengths))
 
 
 def flip(x: Value, axes: Sequence[int]) -> Value:
@@ -121,7 +125,7 @@ def zero_after(trigger: Value) -> Value:
     """The int64 number 0, as a tensor [1] that ONNX Runtime computes from ``trigger``."""
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
-    return op.Cast(first, to=TensorProto.INT64) * op.constant(_ZERO)
+    return op.Cast(first, to=TensorProto.INT64) * op.integers(0)
 
 
 def late(x: Value, zero: Value) -> Value:

@@ -192,12 +192,9 @@ def _append_blocked_node(
     op = inputs[0].op
     if all(entry.domain != DOMAIN for entry in op.opset_imports):
         op.opset_imports.append(helper.make_opsetid(DOMAIN, _VERSION))
-    name = op.fresh(op_type)
-    node = helper.make_node(
-        op_type, [value.name for value in inputs], [name], domain=DOMAIN, **(attributes or {})
-    )
-    op.declare(name, helper.make_tensor_type_proto(inputs[0].elem_type, list(shape)))
-    return op.append(node)[0]
+    names = [value.name for value in inputs]
+    node = helper.make_node(op_type, names, [], domain=DOMAIN, **(attributes or {}))
+    return op.emit_shaped(inputs[0], shape, node)
 
 
 def forward(node: Node) -> Sequence[Value]:

@@ -108,10 +108,6 @@ class Value:
         return self.op.constant(np.full([1] * self.rank, other, self.dtype))
 
 
-class Saved:
-    """Base class for the activations that a forward pass keeps for a node's gradient rule."""
-
-
 class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
@@ -137,7 +133,6 @@ class Builder:
         self._constants: dict[str, NDArray[Any]] = {}
         self._constant_names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._inferred: dict[Hashable, _Kinds] = {}
-        self._schemas: dict[tuple[str, str], defs.OpSchema] = {}
         self._versions = {entry.domain: entry.version for entry in self.opset_imports}
         self._count = 0
         self._yielded: set[str] = set()
@@ -145,7 +140,7 @@ class Builder:
         # Gradients that are a tensor times a factor for each channel, by the product's name.
         self.factors: dict[str, tuple[Value, Value]] = {}
         # Activations to keep for the backward pass, by the name of the node's first output.
-        self.saved: dict[str, Saved] = {}
+        self.saved: dict[str, object] = {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
         """Return a function that appends an ``op_type`` node and returns the node's output."""
@@ -303,12 +298,6 @@ class Builder:
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         """ONNX's schema of a node's operator; raises ModelError if the graph's opset lacks it."""
-        key = node.domain, node.op_type
-        if key not in self._schemas:
-            self._schemas[key] = self._schema(node)
-        return self._schemas[key]
-
-    def _schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         version = self._versions.get(node.domain)
         try:
             return defs.get_schema(node.op_type, version or 1, node.domain)

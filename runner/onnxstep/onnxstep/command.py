@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -138,8 +138,10 @@ def _run(arguments: argparse.Namespace) -> None:
     step = training_step(model, options)
     _write(step, model, arguments.out, options.seed or 0)
     kernels = check_kernels(step.model) if arguments.provider == "cuda" else None
-    report = _CommandReport(step, arguments.model, arguments.out, kernels)
-    print(json.dumps(report.values(), indent=2) if arguments.format == "json" else report.text())
+    if arguments.format == "json":
+        print(json.dumps(_report_values(step, kernels), indent=2))
+    else:
+        print(_report_text(step, arguments.model, arguments.out, kernels))
 
 
 def _options(arguments: argparse.Namespace) -> StepOptions:
@@ -183,56 +185,50 @@ def _initial_path(destination: Path) -> Path:
     return destination.with_suffix(".initial.npz")
 
 
-@dataclass(frozen=True)
-class _CommandReport:
-    """Report about a new training step; ``kernels`` is None unless the provider is CUDA."""
+def _report_values(step: TrainingStep, kernels: KernelCheck | None) -> Mapping[str, Any]:
+    """The report as JSON values; ``kernels`` is None unless the provider is CUDA."""
+    carried = [
+        {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
+        for c in step.carried
+    ]
+    return {
+        "inputs": step.inputs,
+        "frozen": step.frozen,
+        "target": step.target,
+        "learning_rate": step.learning_rate,
+        "loss": step.loss,
+        "carried": carried,
+        "trained": step.trained_set.trained,
+        "not_trained": {tensor.name: tensor.reason for tensor in step.trained_set.left_out},
+        "warnings": step.trained_set.doubts,
+        "nodes": len(step.model.graph.node),
+        **({"cuda_kernels": asdict(kernels)} if kernels else {}),
+    }
 
-    step: TrainingStep
-    source: Path
-    destination: Path
-    kernels: KernelCheck | None = None
 
-    def values(self) -> Mapping[str, Any]:
-        step = self.step
-        carried = [
-            {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
-            for c in step.carried
-        ]
-        return {
-            "inputs": step.inputs,
-            "frozen": step.frozen,
-            "target": step.target,
-            "learning_rate": step.learning_rate,
-            "loss": step.loss,
-            "carried": carried,
-            "trained": step.trained_set.trained,
-            "not_trained": {tensor.name: tensor.reason for tensor in step.trained_set.left_out},
-            "warnings": step.trained_set.doubts,
-            "nodes": len(step.model.graph.node),
-            **({"cuda_kernels": asdict(self.kernels)} if self.kernels else {}),
-        }
+def _report_text(
+    step: TrainingStep, source: Path, destination: Path, kernels: KernelCheck | None
+) -> str:
+    fed = filter(None, [*step.inputs, step.target, step.learning_rate])
+    lines = [
+        f"{destination}: one training step of {source}, {len(step.model.graph.node)} nodes",
+        f"  parameters   {_size_of_role(step, 'parameter')}",
+        f"    {first_names(step.parameters)}",
+        *_untrained_tensor_lines(step.trained_set.left_out),
+        f"  state        {_size_of_role(step, 'state')}",
+        f"  feed         {', '.join(fed)}",
+        f"  read         {step.loss}",
+        *([f"  kernels      {kernels}"] if kernels else []),
+        f"First values: {_initial_path(destination)}.",
+        "After each step feed every <name>.next as <name>.",
+    ]
+    return "\n".join(lines)
 
-    def text(self) -> str:
-        step, to = self.step, self.destination
-        fed = filter(None, [*step.inputs, step.target, step.learning_rate])
-        lines = [
-            f"{to}: one training step of {self.source}, {len(step.model.graph.node)} nodes",
-            f"  parameters   {self._size('parameter')}",
-            f"    {first_names(step.parameters)}",
-            *_untrained_tensor_lines(step.trained_set.left_out),
-            f"  state        {self._size('state')}",
-            f"  feed         {', '.join(fed)}",
-            f"  read         {step.loss}",
-            *([f"  kernels      {self.kernels}"] if self.kernels else []),
-            f"First values: {_initial_path(to)}.",
-            "After each step feed every <name>.next as <name>.",
-        ]
-        return "\n".join(lines)
 
-    def _size(self, role: str) -> str:
-        tensors = [carried for carried in self.step.carried if carried.role == role]
-        numbers = sum(math.prod(carried.shape) for carried in tensors)
-        return f"{numbers:,} numbers in {len(tensors)} tensors"
+def _size_of_role(step: TrainingStep, role: str) -> str:
+    tensors = [carried for carried in step.carried if carried.role == role]
+    numbers = sum(math.prod(carried.shape) for carried in tensors)
+    return f"{numbers:,} numbers in {len(tensors)} tensors"
 
 
 def _untrained_tensor_lines(left_out: Sequence[LeftOut]) -> Iterator[str]:

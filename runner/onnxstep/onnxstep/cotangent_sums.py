@@ -74,11 +74,11 @@ def _sum_leading_axes_by_product(value: Value, leading: int) -> Value:
 
 def add_cotangents(first: Value, second: Value) -> Value:
     """Add two cotangents of one value; if one is ``ScatteredRows``, add its rows to the other."""
-    if isinstance(first, ScatteredRows) and not isinstance(second, ScatteredRows):
-        first, second = second, first
-    return (
-        _add_scattered_rows(first, second) if isinstance(second, ScatteredRows) else first + second
-    )
+    if isinstance(second, ScatteredRows):
+        return _add_scattered_rows(first, second)
+    if isinstance(first, ScatteredRows):
+        return _add_scattered_rows(second, first)
+    return first + second
 
 
 def scatter_rows(

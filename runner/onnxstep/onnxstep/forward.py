@@ -97,16 +97,18 @@ def close_model(
     Raises ModelError if onnx's checker refuses the model.
     """
     op = forward.op
-    nodes = live_nodes(relabelled(op.nodes, op.labels), [value.name for value in outputs])
-    used = {name for node in nodes for name in reads(node)} | {v.name for v in outputs}
-    input_names = set(names(inputs))
+    input_names, output_names = set(names(inputs)), set(names(outputs))
+    nodes = live_nodes([_relabel(node, op.labels) for node in op.nodes], output_names)
+    used = {name for node in nodes for name in reads(node)} | output_names
+    outer_names = {"", *input_names, *output_names}
+    inner_names = [name for node in nodes for name in node.output if name not in outer_names]
     graph = helper.make_graph(
         nodes,
         name,
         [_info(value) for value in inputs],
         [_info(value) for value in outputs],
         [t for t in op.initializers if t.name in used and t.name not in input_names],
-        value_info=_inner_output_infos(op, nodes, input_names | set(names(outputs))),
+        value_info=[_info(op.values[name]) for name in inner_names],
     )
     _make_names_unique(graph.node)
     model = helper.make_model(
@@ -201,13 +203,6 @@ def _info(value: Value) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(value.name, value.elem_type, list(value.shape))
 
 
-def _inner_output_infos(
-    op: Builder, nodes: Sequence[onnx.NodeProto], outer_names: set[str]
-) -> list[onnx.ValueInfoProto]:
-    yielded = [name for node in nodes for name in node.output if name]
-    return [_info(op.values[name]) for name in yielded if name not in outer_names]
-
-
 def names(values: Iterable[Value]) -> tuple[str, ...]:
     """The names of ``values``, in the same order."""
     return tuple(value.name for value in values)
@@ -229,12 +224,8 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.Model
     return copy
 
 
-def relabelled(nodes: Sequence[onnx.NodeProto], labels: Mapping[str, str]) -> list[onnx.NodeProto]:
-    """Rename values in copies of ``nodes``; ``labels`` maps old names to new names."""
-    return [_relabel(node, labels) for node in nodes]
-
-
 def _relabel(node: onnx.NodeProto, labels: Mapping[str, str]) -> onnx.NodeProto:
+    """Rename values in a copy of ``node``; ``labels`` maps old names to new names."""
     if labels.keys().isdisjoint([*node.input, *node.output]):
         return node
     copy = copied(node)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from onnx import TensorProto
 
+from onnxstep.axes import split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.registry import Node
 from onnxstep.update import Transition
@@ -59,10 +60,8 @@ def _hash_matrix(node: Node) -> Value:
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
     sizes = min(splits, key=sum)
-    drawn = (_numbers_from_run_count if op.provider == "cuda" else _draw_in_runtime)(
-        node, sum(sizes)
-    )
-    rows, columns = op.emit("Split", [drawn, op.integers(*sizes)], {"axis": 0}, outputs=2)
+    draw = _numbers_from_run_count if op.provider == "cuda" else _draw_in_runtime
+    rows, columns = split_at(draw(node, sum(sizes)), sizes, axis=0)
     return op.Reshape(rows, op.integers(-1, 1)) * columns
 
 

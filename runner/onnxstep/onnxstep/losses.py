@@ -122,9 +122,9 @@ class SoftmaxCrossEntropy:
         slope = as_column(share) * hard
         if not self.label_smoothing:
             return Loss(total, add_at(op.Exp(log_p) * slope, classes, share * -hard))
-        smooth = self._label_smoothing_loss(op, log_p, as_column(even))
-        spread = op.Exp(log_p) * (slope + smooth.label_sum) - smooth.label_shares
-        return Loss(total + smooth.value, add_at(spread, classes, share * -hard))
+        value, label_sum, label_shares = self._label_smoothing_loss(op, log_p, as_column(even))
+        spread = op.Exp(log_p) * (slope + label_sum) - label_shares
+        return Loss(total + value, add_at(spread, classes, share * -hard))
 
     def _classes_and_weight_shares(
         self, op: Builder, output: Value, target: Value
@@ -147,37 +147,26 @@ class SoftmaxCrossEntropy:
 
     def _label_smoothing_loss(
         self, op: Builder, log_p: Value, inverse_weight_sum: Value
-    ) -> _LabelSmoothingLoss:
-        """Emit the part of the loss that label smoothing adds, and the terms of its gradient.
+    ) -> tuple[Value, Value, Value]:
+        """Emit the part of the loss that label smoothing adds, and two terms of its gradient.
 
-        ``inverse_weight_sum`` [..., 1] is the last result of ``_classes_and_weight_shares``.
+        The gradient is label_sum · p - label_shares, with the softmax p. label_shares has the share
+        of the target that each class gets, and broadcasts to [..., classes]. label_sum is its sum
+        over the classes. ``inverse_weight_sum`` [..., 1] is the last result of
+        ``_classes_and_weight_shares``.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
             rows = op.ReduceSum(log_p, op.integers(-1), keepdims=1)
             value = -op.ReduceSum(rows * each, keepdims=0)
-            return _LabelSmoothingLoss(value, each * float(classes_of(log_p)), each)
+            return value, each * float(classes_of(log_p)), each
         label = self._class_weights(op, log_p) * each
         value = -op.ReduceSum(log_p * label, keepdims=0)
-        return _LabelSmoothingLoss(value, each * float(sum(self.weights)), label)
+        return value, each * float(sum(self.weights)), label
 
     def _class_weights(self, op: Builder, like: Value) -> Value:
         equal = (1.0,) * classes_of(like)
         return op.Cast(op.constant(np.array(self.weights or equal)), to=like.elem_type)
-
-
-@dataclass(frozen=True)
-class _LabelSmoothingLoss:
-    """The part of the loss that label smoothing adds: its ``value``, and terms of its gradient.
-
-    The gradient is label_sum · p - label_shares, with the softmax p. ``label_shares`` has the share
-    of the target that each class gets, and broadcasts to [..., classes]. ``label_sum`` is its sum
-    over the classes.
-    """
-
-    value: Value
-    label_sum: Value
-    label_shares: Value
 
 
 @dataclass(frozen=True)
@@ -285,7 +274,7 @@ class OwnOutput:
         """Emit the output as a scalar, and 1 as its gradient."""
         shape = op.integers(*output.shape)
         derivative = op.Expand(op.scalar(1.0, output.elem_type), shape)
-        return Loss(op.Reshape(output, op.constant(np.zeros(0, np.int64))), derivative)
+        return Loss(op.Reshape(output, op.integers()), derivative)
 
 
 def _total(value: Value) -> Value:

@@ -49,23 +49,17 @@ class MixedBuilder(Builder):
     ) -> tuple[Value, ...]:
         """Append a node, and casts around a node that computes in float32; see ``Builder.emit``."""
         settings = dict(attributes or {})
-        halves = {v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES}
+        halves = [v.elem_type for v in inputs if v is not None and v.elem_type in HALF_TYPES]
+        half = min(halves, default=None)
         if op_type == "Cast" and inputs[0] is not None:
             return (self._cast_once(inputs[0], settings["to"]),)
-        if not halves or self._should_compute_in_half(
-            op_type, inputs, settings.get("domain", ""), min(halves)
-        ):
+        domain = settings.get("domain", "")
+        if half is None or self._should_compute_in_half(op_type, inputs, domain, half):
             return super().emit(op_type, inputs, attributes, outputs)
-        wide = [
-            self._cast_once(v, TensorProto.FLOAT)
-            if v is not None and v.elem_type in HALF_TYPES
-            else v
-            for v in inputs
-        ]
+        wide = [v and (v.cast(_FLOAT) if v.elem_type in HALF_TYPES else v) for v in inputs]
         yielded = super().emit(op_type, wide, attributes, outputs)
-        narrow = min(halves)
         return tuple(
-            self._cast_once(y, narrow) if y.elem_type == TensorProto.FLOAT else y for y in yielded
+            self._cast_once(y, half) if y.elem_type == TensorProto.FLOAT else y for y in yielded
         )
 
     def _should_compute_in_half(
@@ -167,5 +161,5 @@ def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     The sum of all squares, which clipping also needs, must be finite. For finite elements this sum
     overflows only if an element exceeds about 1e19.
     """
-    total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.constant(np.zeros(0, np.int64)))
+    total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.integers())
     return op.Less(total, op.scalar(np.inf, total.elem_type))

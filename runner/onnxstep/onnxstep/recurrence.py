@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
-from onnxstep.axes import flip
+from onnxstep.axes import flip, split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node
@@ -102,9 +102,9 @@ class Direction:
         """Join T values [B, n], listed from last to first step, to rows [T·B, n] in step order."""
         return concat(values[::-1], axis=0)
 
-    def received(self, step: int) -> Value:
-        """Gradient of the hidden state after ``step`` that comes from the node's outputs."""
-        cotangent = self.dh[step]
+    def received(self) -> Value:
+        """Gradient of the last hidden state that comes from the node's outputs; may be zeros."""
+        cotangent = self.dh[-1]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
 
@@ -195,10 +195,8 @@ def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> l
     widths = [column.shape[1] for column in columns] + [1] * biased
     if len(widths) == 1:
         return [all_of_them]
-    parts = list(
-        op.emit("Split", [all_of_them, op.integers(*widths)], {"axis": 1}, outputs=len(widths))
-    )
-    return [*parts[:-1], op.Squeeze(parts[-1], op.integers(1))] if biased else parts
+    *parts, last = split_at(all_of_them, widths, axis=1)
+    return [*parts, op.Squeeze(last, op.integers(1)) if biased else last]
 
 
 def _with_ones(columns: Sequence[Value], *, present: bool) -> Value:
@@ -243,7 +241,7 @@ class Directions:
         node, op = self._node, self._op
         h = self._rows_in_processing_order(index, self._outputs_of_direction(index, node.y))
         h0 = self.state(index, node.optional_input(5))
-        bias = self._weights(index, 3)
+        bias = self._bias(index)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
         w, r = (_slice_at(node.input(place), 0, index) for place in (1, 2))
         return Direction(
@@ -264,7 +262,7 @@ class Directions:
     def inputs_of(self, index: int) -> DirectionInputs:
         """Inputs of the direction ``index`` of a node without sequence lengths."""
         w, r = (_slice_at(self._node.input(place), 0, index) for place in (1, 2))
-        biases = self._weights(index, 3)
+        biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)
         return DirectionInputs(
             x=self._rows_in_processing_order(index, self._x),
@@ -359,8 +357,8 @@ class Directions:
             return flip(value, [0])
         return self._op.ReverseSequence(value, self._lengths, time_axis=0, batch_axis=1)
 
-    def _weights(self, index: int, place: int) -> Value | None:
-        value = self._node.optional_input(place)
+    def _bias(self, index: int) -> Value | None:
+        value = self._node.optional_input(3)
         return None if value is None else _slice_at(value, 0, index)
 
     def state(self, index: int, value: Value | None) -> Value:

@@ -177,14 +177,14 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
     return register
 
 
-def zero(op_type: str, versions: Iterable[int], domain: str = "") -> None:
+def zero(op_type: str, versions: Iterable[int]) -> None:
     """Register that an operator's derivative is zero wherever it exists, in these ``versions``."""
-    _register(domain, op_type, versions, Zero())
+    _register("", op_type, versions, Zero())
 
 
-def refused(op_type: str, versions: Iterable[int], reason: str, domain: str = "") -> None:
+def refused(op_type: str, versions: Iterable[int], reason: str) -> None:
     """Register that an operator is not differentiated; error messages give the ``reason``."""
-    _register(domain, op_type, versions, Refused(reason))
+    _register("", op_type, versions, Refused(reason))
 
 
 def answer(domain: str, op_type: str, version: int) -> Answer | None:

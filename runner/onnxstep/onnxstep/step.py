@@ -163,14 +163,10 @@ class _DifferentiatedModel:
     """A forward pass, its loss, and the gradients by parameter, already divided by ``scale``."""
 
     forward: Forward
-    targets: Sequence[Value | None]
+    objective: Objective
     loss: Value
     gradients: Mapping[str, Value]
     scale: Scale | None
-
-    @property
-    def target_inputs(self) -> list[Value]:
-        return [target for target in self.targets if target is not None]
 
     @property
     def unchanged_inputs(self) -> list[Value]:
@@ -207,7 +203,7 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
         model=_closed(pulled, [rate], moves, "training_step"),
         inputs=tuple(name for name in unchanged if name not in tensors.float32_masters),
         frozen=tuple(name for name in unchanged if name in tensors.float32_masters),
-        targets=tuple(None if target is None else target.name for target in pulled.targets),
+        targets=tuple(None if target is None else target.name for target in built.targets),
         learning_rate=rate.name,
         loss=pulled.loss.name,
         carried=tuple(move.carried for move in moves),
@@ -298,7 +294,9 @@ def _differentiate_loss(
 
     A parameter without influence on the loss has no gradient. Raises ModelError if none has one.
     """
-    op, shares = forward.op, _shares(built, micro_batches)
+    op, shares = forward.op, built.cotangents
+    if micro_batches != 1:
+        shares = {name: value * (1 / micro_batches) for name, value in shares.items()}
     cotangents = pull_back(op, forward.nodes, scale.scaled(shares) if scale else shares, trained)
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
     if not gradients:
@@ -306,13 +304,7 @@ def _differentiate_loss(
         raise ModelError(f"no trainable parameter affects the output {outputs}")
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
-    return _DifferentiatedModel(forward, built.targets, loss, gradients, scale)
-
-
-def _shares(built: Objective, micro_batches: int) -> dict[str, Value]:
-    if micro_batches == 1:
-        return dict(built.cotangents)
-    return {name: value * (1 / micro_batches) for name, value in built.cotangents.items()}
+    return _DifferentiatedModel(forward, built, loss, gradients, scale)
 
 
 def _step_transitions(
@@ -355,7 +347,7 @@ def _closed(
 ) -> onnx.ModelProto:
     inputs = [
         *pulled.unchanged_inputs,
-        *pulled.target_inputs,
+        *pulled.objective.target_inputs,
         *extra,
         *(move.before for move in moves),
     ]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from onnxstep.axes import materialized_transpose
-from onnxstep.builder import Builder, Saved, Value
+from onnxstep.axes import materialized_transpose, split_at
+from onnxstep.builder import Builder, Value
 from onnxstep.recurrence import DirectionInputs, Directions, concat, split
 from onnxstep.registry import Cotangents, Node
 
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LstmActivations(Saved):
+class LstmActivations:
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
     ``inputs`` has each direction's inputs and weights. The first hidden state ``h0`` and the values
@@ -110,10 +110,9 @@ def _emit_forward_steps(view: Directions, layout: TimeLayout) -> tuple[LstmActiv
 def _split_gates_and_candidate(
     direction: DirectionInputs,
 ) -> tuple[DirectionInputs, DirectionInputs]:
-    op, hidden = direction.w.op, direction.r.shape[1]
-    sizes = op.integers(3 * hidden, hidden)
+    hidden = direction.r.shape[1]
     cut = [
-        (None, None) if value is None else op.emit("Split", [value, sizes], {"axis": 0}, outputs=2)
+        (None, None) if value is None else split_at(value, [3 * hidden, hidden], axis=0)
         for value in (direction.w, direction.r, direction.bias)
     ]
     gates, candidate = (
@@ -168,8 +167,7 @@ class TimeLayout:
 
     def from_states(self, states: Sequence[Value]) -> Value:
         """Convert the states [B, n] of all directions to the value of a step."""
-        materialized_transpose = [self.op.Transpose(state, perm=[1, 0]) for state in states]
-        return self.stacked(materialized_transpose)
+        return self.stacked([self.op.Transpose(state, perm=[1, 0]) for state in states])
 
     def as_states(self, value: Value) -> list[Value]:
         """Convert the value of a step to states [B, n], one for each direction."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -147,7 +148,10 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
     if auto_pad == "NOTSET":
         pads = _integer_list_attribute(node, "pads", 2 * rank, 0)
         return replace(plain, begins=tuple(pads[:rank]), ends=tuple(pads[rank:]))
-    return _same(node, plain, upper=auto_pad == "SAME_UPPER")
+    totals = [max(end, 0) for end in plain.fitted(node.x.shape[2:], node.y.shape[2:]).ends]
+    begins = _halves(totals, auto_pad)
+    ends = tuple(total - begin for total, begin in zip(totals, begins, strict=True))
+    return replace(plain, begins=begins, ends=ends)
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
@@ -163,15 +167,17 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     auto_pad = node.attribute("auto_pad", "NOTSET")
     output_shape = node.attribute("output_shape")
     if auto_pad == "VALID" or (auto_pad == "NOTSET" and not output_shape):
-        begins = list(_integer_list_attribute(node, "pads", 2 * rank, 0)[:rank])
+        begins = _integer_list_attribute(node, "pads", 2 * rank, 0)[:rank]
     else:
         ends = plain.fitted(node.y.shape[2:], node.x.shape[2:]).ends
         totals = [max(end + more, 0) for end, more in zip(ends, padding, strict=True)]
-        begins = [
-            total // 2 if auto_pad == "SAME_UPPER" else total - total // 2 for total in totals
-        ]
-    placed = replace(plain, begins=tuple(begins))
-    return placed.fitted(node.y.shape[2:], node.x.shape[2:])
+        begins = _halves(totals, auto_pad)
+    return replace(plain, begins=begins).fitted(node.y.shape[2:], node.x.shape[2:])
+
+
+def _halves(totals: Sequence[int], auto_pad: str) -> tuple[int, ...]:
+    """The padding before each axis: half of the total, rounded down for SAME_UPPER, else up."""
+    return tuple(n // 2 if auto_pad == "SAME_UPPER" else n - n // 2 for n in totals)
 
 
 def _unpadded(node: Node, kernel: tuple[int, ...]) -> Window:
@@ -195,13 +201,3 @@ def _integer_list_attribute(node: Node, name: str, count: int, default: int) -> 
     if len(numbers) != count:
         raise ModelError(f"{node.label}: {name}: expected {count} numbers, got {list(numbers)}")
     return numbers
-
-
-def _same(node: Node, plain: Window, *, upper: bool) -> Window:
-    begins, ends = [], []
-    for axis, (into, out) in enumerate(zip(node.x.shape[2:], node.y.shape[2:], strict=True)):
-        missing = max((out - 1) * plain.strides[axis] + plain.extent(axis) - into, 0)
-        small, large = missing // 2, missing - missing // 2
-        begins.append(small if upper else large)
-        ends.append(large if upper else small)
-    return Window(plain.kernel, plain.strides, plain.dilations, tuple(begins), tuple(ends))

@@ -205,9 +205,9 @@ def _first_input_indices(node: onnx.NodeProto, read: Iterable[str]) -> dict[str,
 def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
     """The reason why a tensor is a constant, by its uses and numbers; "" if it is a parameter."""
     uses_and_reasons = list(uses.of(tensor.name, is_scalar=math.prod(tensor.dims) == 1))
+    if reasons := [reason for reason in uses_and_reasons if isinstance(reason, str)]:
+        return reasons[0]
     node_uses = [use for use in uses_and_reasons if isinstance(use, _TensorUse)]
-    for reason in (use for use in uses_and_reasons if isinstance(use, str)):
-        return reason
     if not node_uses:
         return _UNREAD
     if not all(use.op_type in _TOLD_BY_VALUE for use in node_uses):
@@ -215,11 +215,8 @@ def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
     # The first rows suffice, so a long table need not be converted to float64.
     array = numpy_helper.to_array(tensor)
     rows = (array[:_ROWS] if array.ndim > 1 else array).astype(np.float64)
-    return (
-        WRITTEN
-        if rows.size and all(_is_probably_typed(tensor.name, rows, use) for use in node_uses)
-        else ""
-    )
+    is_typed = rows.size and all(_is_probably_typed(tensor.name, rows, use) for use in node_uses)
+    return WRITTEN if is_typed else ""
 
 
 def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -> bool:

@@ -25,16 +25,12 @@ def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator
     for tensor in branch.initializer:
         yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
     for child in branch.node:
-        yield _with_renamed_values(child, names)
+        copy = copied(child)
+        _rename_values(copy, names)
+        yield copy
     for inner, outer in zip(branch.output, node.output, strict=False):
         if outer:
             yield helper.make_node("Identity", [names.get(inner.name, inner.name)], [outer])
-
-
-def _with_renamed_values(node: onnx.NodeProto, new_names: Mapping[str, str]) -> onnx.NodeProto:
-    copy = copied(node)
-    _rename_values(copy, new_names)
-    return copy
 
 
 def _rename_values(node: onnx.NodeProto, new_names: Mapping[str, str]) -> None:

@@ -101,21 +101,21 @@ def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     skipped. Nodes that read and write only integers and booleans of at most one dimension and 1,024
     bytes are skipped, too.
     """
-    looked_up = list(_looked_up_nodes(model))
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    looked_up = list(_looked_up_nodes(model, versions))
     functions = {
-        _key(node) for node, fits, _ in looked_up if not fits and _is_function(model, node)
+        _key(node) for node, fits, _ in looked_up if not fits and _has_body(node, versions)
     }
     if functions:
         # onnx cannot inline every function; a node that it cannot inline counts as without a
         # kernel.
         with contextlib.suppress(RuntimeError):
-            return check_kernels(infer_shapes(_inlined(model, functions)))
+            plain = inliner.inline_selected_functions(
+                model, [*functions], inline_schema_functions=True
+            )
+            return check_kernels(infer_shapes(plain))
     hosts = (_host_node(node, values) for node, fits, values in looked_up if not fits)
     return KernelCheck(len(looked_up), tuple(hosts))
-
-
-def _inlined(model: onnx.ModelProto, functions: Iterable[tuple[str, str]]) -> onnx.ModelProto:
-    return inliner.inline_selected_functions(model, [*functions], inline_schema_functions=True)
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
@@ -137,9 +137,10 @@ def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
     )
 
 
-def _looked_up_nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, bool, _ValueTypes]]:
+def _looked_up_nodes(
+    model: onnx.ModelProto, versions: Mapping[str, int]
+) -> Iterator[tuple[onnx.NodeProto, bool, _ValueTypes]]:
     """Yield each node that needs a kernel, whether it has one, and the types of values by name."""
-    versions = {entry.domain: entry.version for entry in model.opset_import}
     values: dict[str, onnx.TypeProto] = {}
     constant = {""} | {tensor.name for tensor in model.graph.initializer}
     constant -= {value.name for value in model.graph.input}
@@ -154,7 +155,7 @@ def _looked_up_nodes(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, b
 
 def _fits(node: onnx.NodeProto, versions: Mapping[str, int], values: _ValueTypes) -> bool:
     kernels = _kernels(*_key(node))
-    schema = _schema(node, versions)
+    schema = schema_of(node, versions)
     version = contrib.VERSION if schema is None else schema.since_version
     types = dict(_constraint_types(node, schema, kernels, values))
     return not _is_rejected_by_provider(node) and any(
@@ -203,13 +204,10 @@ def _is_shape_arithmetic(node: onnx.NodeProto, values: _ValueTypes) -> bool:
 
 def _is_shape(kind: onnx.TypeProto | None) -> bool:
     shape, size = static_shape(kind), _size_bytes(kind)
-    return (
-        kind is not None
-        and kind.tensor_type.elem_type in _SHAPE_TYPES
-        and shape is not None
-        and len(shape) <= 1
-        and (size or 0) <= _SHAPE_BYTES
-    )
+    if kind is None or shape is None or size is None:
+        return False
+    is_vector = len(shape) <= 1 and size <= _SHAPE_BYTES
+    return is_vector and kind.tensor_type.elem_type in _SHAPE_TYPES
 
 
 def _size_bytes(kind: onnx.TypeProto | None) -> int | None:
@@ -224,9 +222,7 @@ def _host_node(node: onnx.NodeProto, values: _ValueTypes) -> HostNode:
     sizes = [_size_bytes(values.get(name)) for name in (*node.input, *node.output) if name]
     return HostNode(
         name=node.name or next(iter(node.output), ""),
-        operator=node.op_type
-        if node.domain in DEFAULT_DOMAINS
-        else f"{node.domain}.{node.op_type}",
+        operator=".".join(filter(None, _key(node))),
         types=tuple(_type_word(values.get(name)) for name in node.input if name),
         size_bytes=None if None in sizes else sum(filter(None, sizes)),
     )
@@ -236,19 +232,16 @@ def _key(node: onnx.NodeProto) -> tuple[str, str]:
     return "" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type
 
 
-def _schema(node: onnx.NodeProto, versions: Mapping[str, int]) -> defs.OpSchema | None:
+def schema_of(node: onnx.NodeProto, versions: Mapping[str, int]) -> defs.OpSchema | None:
+    """Schema of a node's operator, if onnx has one; ``versions`` has the opset of each domain."""
     domain, operator = _key(node)
     version = versions.get(domain) or versions.get("ai.onnx") or 1
     return defs.get_schema(operator, version, domain) if defs.has(operator, domain) else None
 
 
-def _is_function(model: onnx.ModelProto, node: onnx.NodeProto) -> bool:
-    schema = _schema(node, {entry.domain: entry.version for entry in model.opset_import})
-    return schema is not None and _has_body(schema)
-
-
-def _has_body(schema: Any) -> bool:  # onnx's type stub of OpSchema lacks these attributes
-    return bool(schema.has_function or schema.has_context_dependent_function)
+def _has_body(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+    schema: Any = schema_of(node, versions)  # onnx's type stub lacks the attributes
+    return bool(schema and (schema.has_function or schema.has_context_dependent_function))
 
 
 # Activations that cuDNN's recurrent layers support, for both directions.

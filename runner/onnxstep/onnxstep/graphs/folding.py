@@ -23,7 +23,7 @@ from onnxstep.graphs import contrib
 from onnxstep.graphs.control_flow import branch_nodes
 from onnxstep.graphs.inference import inferred_types
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
-from onnxstep.graphs.nodes import DEFAULT_DOMAINS, NESTED, copied, is_standard, live_nodes
+from onnxstep.graphs.nodes import NESTED, copied, default_opset, is_standard, live_nodes
 from onnxstep.graphs.sequences import MAKERS, READERS, behind_splits, note_sequence, plain_reader
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
@@ -178,7 +178,7 @@ class _TypesAndConstants:
         self._imports = list(model.opset_import)
         self._versions = {entry.domain: entry.version for entry in self._imports}
         self.has_corrections = False
-        self._opset = next((e.version for e in self._imports if e.domain in DEFAULT_DOMAINS), 1)
+        self._opset = default_opset(model)
         self._ir_version = model.ir_version
         self._inlined_branches = 0  # makes the names of the branches' values unique
         self.plain_sequences = plain_sequences
@@ -227,8 +227,8 @@ class _TypesAndConstants:
             self.types |= self.contributed
             return None
         key = self._cache_key_of_types(node, names)
-        kinds: Sequence[onnx.TypeProto | None]
-        if key is None or key not in self._inferred:
+        kinds = self._inferred.get(key)
+        if kinds is None:
             try:
                 inferred = self._infer(node)
             except (defs.SchemaError, shape_inference.InferenceError) as error:
@@ -236,8 +236,6 @@ class _TypesAndConstants:
             kinds = [inferred.get(name) for name in node.output]
             if key is not None:
                 self._inferred[key] = kinds
-        else:
-            kinds = self._inferred[key]
         for name, kind in zip(node.output, kinds, strict=True):
             if kind is not None:
                 self.types[name] = kind

@@ -15,7 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import copied, is_standard, node_attributes
+from onnxstep.graphs.nodes import copied, default_opset, is_standard, node_attributes
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
 # First opset with LayerNormalization, and first opset in which the axes of ReduceMean are an input.
@@ -28,7 +28,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises ModelError for a fused node whose inputs or attributes do not fit its operator.
     """
-    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
+    opset = default_opset(model)
     if not any(_rule(node, opset) for node in model.graph.node):
         return model
     answer = copied(model)
@@ -135,12 +135,11 @@ def _normalized(parts: _UnfusedNodes, x: str, place: int = 1) -> None:
     unit = parts.cast_if_needed(
         parts.add_node("Mul", x, inverse), _statistics_type(parts), parts.elem_type
     )
-    if not any(bias):
-        parts.add_node("Mul", unit, scale, output_name=parts.output_name(0))
-        return
-    parts.add_node(
-        "Add", parts.add_node("Mul", unit, scale), bias[0], output_name=parts.output_name(0)
-    )
+    output_name = parts.output_name(0)
+    if any(bias):
+        parts.add_node("Add", parts.add_node("Mul", unit, scale), bias[0], output_name=output_name)
+    else:
+        parts.add_node("Mul", unit, scale, output_name=output_name)
 
 
 def _mean(parts: _UnfusedNodes, x: str, output_name: str = "") -> str:

@@ -173,17 +173,12 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
     """
     empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
     for value in model.graph.input:
-        if any(
-            dim.dim_value == 0 and dim.HasField("dim_value")
-            for dim in value.type.tensor_type.shape.dim
-        ):
+        dims = value.type.tensor_type.shape.dim
+        if any(dim.HasField("dim_value") and dim.dim_value == 0 for dim in dims):
             empty.add(value.name)
     for node in model.graph.node:
-        if (
-            is_standard(node, "Resize")
-            and len(node.input) > _SIZES
-            and node.input[_SCALES] in empty
-        ):
+        has_sizes = is_standard(node, "Resize") and len(node.input) > _SIZES
+        if has_sizes and node.input[_SCALES] in empty:
             node.input[_SCALES] = ""
 
 

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper, shape_inference
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import DEFAULT_DOMAINS, is_standard, nested_nodes, node_attributes
+from onnxstep.graphs.nodes import (
+    DEFAULT_DOMAINS,
+    default_opset,
+    is_standard,
+    nested_nodes,
+    node_attributes,
+)
 from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 
 # Largest number of elements of a constant that inference reads, such as a shape. A constant with a
@@ -95,7 +101,7 @@ def check_nodes(model: onnx.ModelProto) -> None:
 
 def require_operators(model: onnx.ModelProto) -> None:
     """Raise ModelError if a node's operator does not exist in the model's opset of ONNX."""
-    opset = next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
+    opset = default_opset(model)
     if opset not in range(1, onnx.defs.onnx_opset_version() + 1):
         return  # The opset itself is unknown, so no operator is to blame.
     for node in nested_nodes(model.graph.node):

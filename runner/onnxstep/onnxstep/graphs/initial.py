@@ -33,6 +33,7 @@ _BLOCK = 2**15
 # Philox draws four words at once: the counter advances by one for each four words.
 _WORDS_AT_ONCE = 4
 _UNIT = 2.0**-53  # spacing of the floats made from the upper 53 bits of a word
+_Key = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,11 @@ def draw(
     ``seed`` is the seed of the run; equal seeds give equal values.
     """
     values = np.empty(math.prod(shape), dtype=dtype)
-    randoms = _RandomWords(np.array([initial.seed, seed], dtype=np.uint64))
+    key = np.array([initial.seed, seed], dtype=np.uint64)
     fill = DISTRIBUTIONS[initial.distribution]
 
     def fill_chunk(begin: int) -> None:
-        fill(randoms, begin, values[begin : begin + _CHUNK], initial.scale)
+        fill(key, begin, values[begin : begin + _CHUNK], initial.scale)
 
     on_all_cpus(fill_chunk, range(0, values.size, _CHUNK))
     return values.reshape(shape)
@@ -81,31 +82,27 @@ def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
 
 # NumPy guarantees the sequence of the generator's words, but may change the floats of its
 # Generator. So this module computes the floats itself.
-@dataclass(frozen=True)
-class _RandomWords:
-    key: NDArray[np.uint64]
-
-    def generator_at(self, word_index: int) -> np.random.Philox:
-        generator = np.random.Philox(key=self.key, counter=word_index // _WORDS_AT_ONCE)
-        generator.random_raw(word_index % _WORDS_AT_ONCE)
-        return generator
+def _generator_at(key: _Key, word_index: int) -> np.random.Philox:
+    generator = np.random.Philox(key=key, counter=word_index // _WORDS_AT_ONCE)
+    generator.random_raw(word_index % _WORDS_AT_ONCE)
+    return generator
 
 
-def _fill_uniform(randoms: _RandomWords, begin: int, values: NDArray[Any], scale: float) -> None:
-    following = randoms.generator_at(begin)
+def _fill_uniform(key: _Key, begin: int, values: NDArray[Any], scale: float) -> None:
+    following = _generator_at(key, begin)
     for block in _blocks(values.size):
         values[block] = (2 * _draw_from_unit_interval(following, block) - 1) * scale
 
 
-def _fill_normal(randoms: _RandomWords, begin: int, values: NDArray[Any], scale: float) -> None:
+def _fill_normal(key: _Key, begin: int, values: NDArray[Any], scale: float) -> None:
     """Fill ``values`` with normal random numbers of mean 0 and standard deviation ``scale``.
 
-    Box and Muller's method (Ann. Math. Statistics 29, 1958) reads ``randoms`` from ``begin`` on.
+    Box and Muller's method (Ann. Math. Statistics 29, 1958) reads words from ``begin`` on.
     """
     pairs = (values.size + 1) // 2
     cosines, sines = values[:pairs], values[pairs:]
     # The words from ``begin`` on give first all radii, then all angles.
-    radii, angles = randoms.generator_at(begin), randoms.generator_at(begin + pairs)
+    radii, angles = _generator_at(key, begin), _generator_at(key, begin + pairs)
     for block in _blocks(pairs):
         # 1 - u is never 0.
         radius = np.sqrt(-2 * np.log(1 - _draw_from_unit_interval(radii, block)))
@@ -115,7 +112,7 @@ def _fill_normal(randoms: _RandomWords, begin: int, values: NDArray[Any], scale:
         sines[block] = sine[: len(sines[block])]
 
 
-def _fill_constant(_randoms: _RandomWords, _begin: int, values: NDArray[Any], scale: float) -> None:
+def _fill_constant(_key: _Key, _begin: int, values: NDArray[Any], scale: float) -> None:
     values[...] = scale
 
 
@@ -128,7 +125,7 @@ def _draw_from_unit_interval(generator: np.random.Philox, block: slice) -> NDArr
     return np.asarray(upper, np.float64) * _UNIT
 
 
-DISTRIBUTIONS: dict[str, Callable[[_RandomWords, int, NDArray[Any], float], None]] = {
+DISTRIBUTIONS: dict[str, Callable[[_Key, int, NDArray[Any], float], None]] = {
     "uniform": _fill_uniform,
     "normal": _fill_normal,
     "constant": _fill_constant,

@@ -28,6 +28,7 @@ from onnxstep.graphs.importer_quirks import (
     weights_to_initializers,
 )
 from onnxstep.graphs.inference import check_nodes, infer_shapes, require_operators
+from onnxstep.graphs.nodes import DEFAULT_DOMAINS, default_opset
 from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
 from onnxstep.graphs.trial_run import require_end
 
@@ -46,14 +47,9 @@ def load_model(path: Path) -> onnx.ModelProto:
     tensor of absurd size. The message is one line that begins with the path.
     """
     try:
-        model = _parse(_read(path))
-        _require_utf8_texts(model)
-        load_external_data(model, path.parent, MAX_MODEL_BYTES)
-        model = unfuse(model)
-        _check(model)
+        return _checked_model(_read(path), path.parent)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
-    return model
 
 
 def external_files(path: Path) -> tuple[str, ...]:
@@ -73,12 +69,7 @@ def load_model_bytes(data: bytes) -> onnx.ModelProto:
 
     Raises ModelError as ``load_model`` does, and for external data.
     """
-    model = _parse(data)
-    _require_utf8_texts(model)
-    load_external_data(model, None, MAX_MODEL_BYTES)
-    model = unfuse(model)
-    _check(model)
-    return model
+    return _checked_model(data, None)
 
 
 def _read(path: Path) -> bytes:
@@ -110,7 +101,11 @@ def _parse(data: bytes) -> onnx.ModelProto:
         ) from None
 
 
-def _check(model: onnx.ModelProto) -> None:
+def _checked_model(data: bytes, folder: Path | None) -> onnx.ModelProto:
+    parsed = _parse(data)
+    _require_utf8_texts(parsed)
+    load_external_data(parsed, folder, MAX_MODEL_BYTES)
+    model = unfuse(parsed)
     _check_opsets(model)
     check_calls(model)
     check_nodes(model)
@@ -125,6 +120,7 @@ def _check(model: onnx.ModelProto) -> None:
     check_tensors(model)
     initializers_apart(model)
     weights_to_initializers(model)
+    return model
 
 
 def _try_onnx_calls(model: onnx.ModelProto) -> None:
@@ -133,8 +129,7 @@ def _try_onnx_calls(model: onnx.ModelProto) -> None:
         # Inlining also inserts the attributes that calls pass to functions.
         lambda parsed: infer_shapes(inline_functions(parsed)),
     ]
-    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
-    if opset < _CONVERTED_BELOW:
+    if default_opset(model) < _CONVERTED_BELOW:
         calls.append(
             partial(onnx.version_converter.convert_version, target_version=_CONVERTED_BELOW)
         )
@@ -170,7 +165,7 @@ def _require_utf8_texts(message: Message) -> None:
 def _check_opsets(model: onnx.ModelProto) -> None:
     newest = onnx.defs.onnx_opset_version()
     for opset in model.opset_import:
-        if opset.domain in ("", "ai.onnx") and opset.version > newest:
+        if opset.domain in DEFAULT_DOMAINS and opset.version > newest:
             raise ModelError(
                 f"expected opset {newest} or older (onnx {onnx.__version__} knows no newer), "
                 f"got {opset.version}; export at an older opset or install a newer onnx"

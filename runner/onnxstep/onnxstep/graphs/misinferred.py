@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
-from onnxstep.graphs.nodes import copied, node_attributes
+from onnxstep.graphs.nodes import constant_node, copied, is_standard, node_attributes
 
 Shape = tuple[int, ...]
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
@@ -75,17 +75,15 @@ class _PoolingAxis:
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
     """Whether onnx may infer another shape for the node than runtimes compute."""
-    if node.domain not in ("", "ai.onnx") or node.op_type not in {*_POOLS, "Einsum", "STFT"}:
+    if not is_standard(node, *_POOLS, "Einsum", "STFT"):
         return False
     attributes = node_attributes(node)
     if node.op_type not in _POOLS:
         # Inference takes a label's length from the first operand that has the label. It assumes
         # that an STFT is two-sided by default.
-        return node.op_type == "Einsum" or (node.op_type == "STFT" and "onesided" not in attributes)
-    padding, dilated = (
-        attributes.get("auto_pad", _GIVEN),
-        any(n != 1 for n in attributes.get("dilations", ())),
-    )
+        return node.op_type == "Einsum" or "onesided" not in attributes
+    padding = attributes.get("auto_pad", _GIVEN)
+    dilated = any(n != 1 for n in attributes.get("dilations", ()))
     # Given both, inference uses pads, but ONNX Runtime uses auto_pad.
     if padding != _GIVEN and ("pads" in attributes or (dilated and padding in _SAME)):
         return True
@@ -124,8 +122,7 @@ def _expand_einsum_operands(node: onnx.NodeProto, shapes: Sequence[Shape]) -> li
             label and n == 1 < whole for label, n, whole in zip(term, shape, full, strict=False)
         ):
             name = f"{node.output[0]}/operand_{place}"
-            tensor = numpy_helper.from_array(np.array(full, np.int64))
-            parts.append(helper.make_node("Constant", [], [f"{name}/shape"], value=tensor))
+            parts.append(constant_node(f"{name}/shape", np.array(full, np.int64)))
             parts.append(helper.make_node("Expand", [node.input[place], f"{name}/shape"], [name]))
             plain.input[place] = name
     return [*parts, plain]
@@ -170,12 +167,7 @@ def _crop_spatial_axes(
         "axes": range(_BATCH_AND_CHANNELS, _BATCH_AND_CHANNELS + len(end_indices)),
     }
     constants = [
-        helper.make_node(
-            "Constant",
-            [],
-            [f"{name}/{key}"],
-            value=numpy_helper.from_array(np.array(numbers, np.int64)),
-        )
+        constant_node(f"{name}/{key}", np.array(numbers, np.int64))
         for key, numbers in bounds.items()
     ]
     inputs = [node.input[0], *(constant.output[0] for constant in constants)]

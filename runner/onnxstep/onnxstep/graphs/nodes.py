@@ -13,7 +13,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TypeProto)
+Proto = TypeVar("Proto", onnx.ModelProto, onnx.NodeProto, onnx.TensorProto, onnx.TypeProto)
 Constants = Mapping[str, onnx.TensorProto | onnx.NodeProto]
 DEFAULT_DOMAINS = ("", "ai.onnx")
 # ONNX's operators with attributes that are graphs to run.
@@ -36,10 +36,15 @@ _CONSTANT_TYPES: Mapping[str, type[np.generic]] = {
 
 
 def copied(message: Proto) -> Proto:
-    """A copy of a model, node or type."""
+    """A copy of a model, node, tensor or type."""
     copy = type(message)()
     copy.CopyFrom(message)
     return copy
+
+
+def default_opset(model: onnx.ModelProto) -> int:
+    """The version of ONNX's default domain that a model imports; 1 if it does not import it."""
+    return next((e.version for e in model.opset_import if e.domain in DEFAULT_DOMAINS), 1)
 
 
 def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
@@ -50,6 +55,11 @@ def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
 def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
     """The attributes that a node sets, by name; strings are bytes."""
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+
+
+def constant_node(name: str, array: NDArray[Any]) -> onnx.NodeProto:
+    """A Constant node that computes the value ``name``."""
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
 
 
 def constants(graph: onnx.GraphProto) -> Constants:

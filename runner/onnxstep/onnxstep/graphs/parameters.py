@@ -245,14 +245,16 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
     return frozenset(statistics - outputs)
 
 
-def origins(nodes: Iterable[onnx.NodeProto]) -> dict[str, str]:
-    """Map the output of each Identity node to the value that the node copies.
+def origins(
+    nodes: Iterable[onnx.NodeProto], op_types: Iterable[str] = ("Identity",)
+) -> dict[str, str]:
+    """Map the output of each node with an operator in ``op_types`` to the node's first input.
 
-    For a chain of Identity nodes, this is the value at the beginning of the chain.
+    For a chain of such nodes, this is the value at the beginning of the chain.
     """
     sources: dict[str, str] = {}
     for node in nodes:
-        if is_standard(node, "Identity"):
+        if is_standard(node, *op_types):
             sources[node.output[0]] = sources.get(node.input[0], node.input[0])
     return sources
 

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.contrib import DOMAIN
-from onnxstep.graphs.cuda_kernels import computes_in
+from onnxstep.graphs.cuda_kernels import computes_in, schema_of
 from onnxstep.graphs.nodes import copied
 from onnxstep.graphs.parameters import parameters, state
 from onnxstep.graphs.tensors import declared_values
@@ -70,27 +70,26 @@ def allowed_inputs(
 
     All False if the operator has no schema, except for some operators of ONNX Runtime.
     """
-    return _half_allowed_flags(
-        node, None if schema is None else schema.inputs, schema, half, len(node.input)
-    )
+    formals = () if schema is None else schema.inputs
+    return _half_allowed_flags(node, formals, schema, half, len(node.input))
 
 
 def allowed_outputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
     """For each output of the node, whether its operator can return the type ``half``."""
-    formals = None if schema is None else schema.outputs
+    formals = () if schema is None else schema.outputs
     return _half_allowed_flags(node, formals, schema, half, len(node.output))
 
 
 def _half_allowed_flags(
     node: onnx.NodeProto,
-    formals: Sequence[onnx.defs.OpSchema.FormalParameter] | None,
+    formals: Sequence[onnx.defs.OpSchema.FormalParameter],
     schema: onnx.defs.OpSchema | None,
     half: int,
     count: int,
 ) -> list[bool]:
-    if formals is None or schema is None:
+    if schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     word = _TYPE_WORDS[half]
@@ -227,7 +226,7 @@ class _HalfPrecisionRewriting:
                 f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
-        schema, stays = self._schema(node), self._must_compute_in_fp32(node)
+        schema, stays = schema_of(node, self._versions), self._must_compute_in_fp32(node)
         halves = self._wide_inputs.get(node.op_type, len(node.input))
         takes = [
             not stays and allowed and place < halves
@@ -264,12 +263,6 @@ class _HalfPrecisionRewriting:
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
         return node.op_type in self._wide or looks_up or of_angles or typed
-
-    def _schema(self, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
-        version = self._versions.get(node.domain, self._versions.get("ai.onnx", 0))
-        if not onnx.defs.has(node.op_type, node.domain):
-            return None
-        return onnx.defs.get_schema(node.op_type, version, node.domain)
 
     def _convert_once(self, name: str, kind: int) -> str:
         """Name of the float value ``name``, converted to ``kind``; ``name`` for other values."""
@@ -344,8 +337,7 @@ def _fp32_constant_value(node: onnx.NodeProto) -> NDArray[Any] | None:
 def _stored_as(tensor: onnx.TensorProto, name: str, kind: int) -> onnx.TensorProto:
     if kind != _FLOAT:
         return _half_tensor(numpy_helper.to_array(tensor), name, kind)
-    copy = onnx.TensorProto()
-    copy.CopyFrom(tensor)
+    copy = copied(tensor)
     copy.name = name
     return copy
 

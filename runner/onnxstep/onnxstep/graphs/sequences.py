@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import helper
 
-from onnxstep.graphs.nodes import node_attributes
+from onnxstep.graphs.nodes import constant_node, node_attributes
 from onnxstep.graphs.tensors import static_shape
 
 # Each part of a sequence becomes a node; longer sequences stay.
@@ -77,14 +77,14 @@ def parts(
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
     nodes = [
-        _constant(lengths_name, lengths),
+        constant_node(lengths_name, np.array(lengths, np.int64)),
         helper.make_node("Split", [x, lengths_name], cut, domain="", axis=axis),
     ]
     if not drops:
         return nodes
     squeezed = zip(cut, names, strict=True)
     drop = (helper.make_node("Squeeze", [wide, along], [name]) for wide, name in squeezed)
-    return [*nodes, _constant(along, [axis]), *drop]
+    return [*nodes, constant_node(along, np.array([axis], np.int64)), *drop]
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
@@ -113,7 +113,7 @@ def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeP
     along = f"{names[0]}/axis"
     pairs = zip(tensors, names, strict=True)
     wide = (helper.make_node("Unsqueeze", [tensor, along], [name]) for tensor, name in pairs)
-    return [_constant(along, [axis]), *wide]
+    return [constant_node(along, np.array([axis], np.int64)), *wide]
 
 
 def _lengths(
@@ -131,8 +131,3 @@ def _lengths(
 
 def _axis(node: onnx.NodeProto) -> int:
     return int(node_attributes(node).get("axis", 0))
-
-
-def _constant(name: str, numbers: list[int]) -> onnx.NodeProto:
-    tensor = numpy_helper.from_array(np.array(numbers, np.int64))
-    return helper.make_node("Constant", [], [name], value=tensor)

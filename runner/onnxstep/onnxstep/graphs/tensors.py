@@ -41,12 +41,8 @@ def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def _nested_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
-    for node in nodes:
-        if node.attribute:
-            nested = subgraphs(node)
-            yield from nested
-            for graph in nested:
-                yield from _nested_graphs(graph.node)
+    for node in nested_nodes(nodes):
+        yield from subgraphs(node)
 
 
 def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:

@@ -66,7 +66,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     versions = {entry.domain: entry.version for entry in model.opset_import}
     plain = model
     for _ in range(_DEEPEST):
-        if not any(_has_only_a_body(node, versions) for node in plain.graph.node):
+        if not any(_schema_with_only_a_body(node, versions) for node in plain.graph.node):
             break
         plain = inline_functions(_with_bodies_as_functions(plain, versions))
     return plain
@@ -76,8 +76,8 @@ def _with_bodies_as_functions(model: onnx.ModelProto, versions: Versions) -> onn
     local = infer_shapes(model)
     types = value_types(local.graph)
     for node in local.graph.node:
-        if _has_only_a_body(node, versions):
-            body = _function_body(node, versions, types)
+        if schema := _schema_with_only_a_body(node, versions):
+            body = _function_body(node, schema, versions, types)
             body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
             local.functions.append(body)
             node.domain, node.op_type = body.domain, body.name
@@ -85,19 +85,20 @@ def _with_bodies_as_functions(model: onnx.ModelProto, versions: Versions) -> onn
     return local
 
 
-def _has_only_a_body(node: onnx.NodeProto, versions: Versions) -> bool:
+def _schema_with_only_a_body(node: onnx.NodeProto, versions: Versions) -> defs.OpSchema | None:
+    """Schema of a node's operator if it has a body, but no entry in ``registry``; else None."""
     version = versions.get(node.domain, 1)
     if not defs.has(node.op_type, version, node.domain):
-        return False
+        return None
     schema = defs.get_schema(node.op_type, version, node.domain)
     answer = registry.answer(node.domain, node.op_type, schema.since_version)
-    return answer is None and bool(_body_versions(schema))
+    return schema if answer is None and _body_versions(schema) else None
 
 
-def _function_body(node: onnx.NodeProto, versions: Versions, types: Types) -> onnx.FunctionProto:
+def _function_body(
+    node: onnx.NodeProto, schema: defs.OpSchema, versions: Versions, types: Types
+) -> onnx.FunctionProto:
     """Return the body of the node's operator; writes omitted default values into ``node``."""
-    version = versions.get(node.domain, 1)
-    schema = defs.get_schema(node.op_type, version, node.domain)
     attributes = {attribute.name for attribute in node.attribute}
     node.attribute.extend(
         declared.default_value

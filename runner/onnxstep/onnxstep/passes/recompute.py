@@ -19,6 +19,7 @@ from onnx import TensorProto
 from onnxstep.axes import late, zero_after
 from onnxstep.builder import Builder, Value
 from onnxstep.graphs.nodes import RANDOM, VIEWS, copied, reads
+from onnxstep.graphs.parameters import origins
 
 # ONNX Runtime cannot reshape 4-bit tensors, so ``late`` cannot delay them. Their scales are delayed
 # instead, which also delays the recomputed weights.
@@ -59,7 +60,7 @@ class _ForwardPass:
             name for node in (*nodes, *backward) for name in set(reads(node)) - set(node.input)
         }
         self.kept = captured | set(self._not_made_again())
-        self._root = dict(self._views())
+        self._root = origins(nodes, VIEWS)
         read = {name for node in backward for name in node.input} & self.maker.keys()
         self.recomputed = read - self.kept
         self.inside = self._recomputed_bytes_per_node()
@@ -77,16 +78,7 @@ class _ForwardPass:
 
     def _bytes(self, name: str) -> int:
         value = self.op.values.get(name)
-        if value is None:
-            return 0
-        return value.size * value.dtype.itemsize
-
-    def _views(self) -> Iterator[tuple[str, str]]:
-        root: dict[str, str] = {}
-        for node in self.nodes:
-            if node.op_type in VIEWS:
-                root[node.output[0]] = root.get(node.input[0], node.input[0])
-                yield node.output[0], root[node.output[0]]
+        return 0 if value is None else value.size * value.dtype.itemsize
 
     def _recomputed_bytes_per_node(self) -> list[int]:
         roots = {self._root.get(name, name) for name in self.recomputed}
@@ -106,11 +98,7 @@ class _ForwardPass:
             if name in self.maker and place > self.maker[name]:
                 change[self.maker[name] + 1] += self._bytes(name)
                 change[place + 1] -= self._bytes(name)
-        total, totals = 0, []
-        for difference in change[:-1]:
-            total += difference
-            totals.append(total)
-        return totals
+        return list(itertools.accumulate(change[:-1]))
 
 
 def _recomputable_dropout_ratio(op: Builder, node: onnx.NodeProto) -> float | None:
@@ -120,14 +108,10 @@ def _recomputable_dropout_ratio(op: Builder, node: onnx.NodeProto) -> float | No
 
 
 def _repeat_dropout(op: Builder, node: onnx.NodeProto, input_name: str) -> Value:
-    x, mask, ratio = (
-        op.values[input_name],
-        op.values[node.output[1]],
-        _recomputable_dropout_ratio(op, node),
-    )
+    x, mask = op.values[input_name], op.values[node.output[1]]
+    ratio = _recomputable_dropout_ratio(op, node)
     assert ratio is not None, "kept otherwise"
-    scaled: Value = op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio))
-    return x * scaled
+    return x * (op.Cast(mask, to=x.elem_type) * (1 / (1 - ratio)))
 
 
 class _LazyRecomputation:
@@ -222,13 +206,9 @@ def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
         while newest and last.get(newest[-1], -1) < place:
             newest.pop()
         triggers.append(newest[-1] if newest else None)
-        newest += [n for n in node.output if n and _can_wait(passed.op, n)]
+        results = [passed.op.values[name] for name in node.output if name]
+        newest += [value.name for value in results if value.is_float and value.size]
     return triggers
-
-
-def _can_wait(op: Builder, name: str) -> bool:
-    value = op.values[name]
-    return value.is_float and math.prod(value.shape) > 0
 
 
 # The forward pass is divided into this many parts, and a cut is tried in each part.
@@ -280,12 +260,9 @@ def _cheapest_cuts_within_limit(
     costs: list[float] = [0]
     previous = [0]
     for place in range(1, len(ends)):
-        choices = range(place - 1, -1, -1)
-        near = itertools.takewhile(
-            lambda earlier: bytes_before[ends[place]] - bytes_before[ends[earlier]] <= limit_bytes,  # noqa: B023
-            choices,
-        )
-        cost, source = min(((costs[earlier], earlier) for earlier in near), default=(math.inf, -1))
+        fewest = bytes_before[ends[place]] - limit_bytes
+        near = [(costs[p], p) for p in range(place) if bytes_before[ends[p]] >= fewest]
+        cost, source = min(near, default=(math.inf, -1))
         here = alive[ends[place]] if place < len(ends) - 1 else 0
         costs.append(cost + here)
         previous.append(source)

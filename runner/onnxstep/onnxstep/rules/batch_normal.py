@@ -34,17 +34,12 @@ def batch_normalization(
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
-    rule = (
-        _cotangents_with_batch_statistics
-        if is_training(node)
-        else _cotangents_with_given_statistics
-    )
-    return rule(node, x, received, d_mean, d_var)
+    if is_training(node):
+        return _cotangents_with_batch_statistics(node, x, received, d_mean, d_var)
+    return _cotangents_with_given_statistics(node, x, received)
 
 
-def _cotangents_with_given_statistics(
-    node: Node, x: Value, dy: Value, *_: Value | None
-) -> Cotangents:
+def _cotangents_with_given_statistics(node: Node, x: Value, dy: Value) -> Cotangents:
     """Gradient of a BatchNormalization whose mean μ and variance σ² are inputs.
 
     With r = 1 / √(σ² + ε): dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
@@ -58,11 +53,10 @@ def _cotangents_with_given_statistics(
     d_var = gain * parts.inverse * d_scale * -0.5
     return (
         _multiply_channels(dy, gain).cast(node.x.elem_type),
-        *(
-            _reshape_and_cast_like(like, d)
-            for like, d in ((scale, d_scale), (node.input(2), d_bias))
-        ),
-        *(_reshape_and_cast_like(like, d) for like, d in ((mean, d_mean), (variance, d_var))),
+        _reshape_and_cast_like(scale, d_scale),
+        _reshape_and_cast_like(node.input(2), d_bias),
+        _reshape_and_cast_like(mean, d_mean),
+        _reshape_and_cast_like(variance, d_var),
     )
 
 

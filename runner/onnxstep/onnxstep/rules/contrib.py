@@ -16,6 +16,7 @@ from onnxstep.attention_math import (
     merge_heads,
     split_heads,
 )
+from onnxstep.axes import split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.graphs.contrib import DOMAIN, VERSION
@@ -93,11 +94,6 @@ def _gradients_of_skip_normalization(
     return ds if d_sum is None else ds + d_sum, g * unit
 
 
-def _parts(x: Value, widths: list[int]) -> list[Value]:
-    op = x.op
-    return list(op.emit("Split", [x, op.integers(*widths)], {"axis": -1}, outputs=len(widths)))
-
-
 @contributed("GroupQueryAttention")
 def group_query_attention(
     op: Builder,
@@ -116,7 +112,7 @@ def group_query_attention(
     packed = node.optional_input(1) is None
     size = node.y.shape[-1] // heads
     widths = [heads * size, shared * size, shared * size]
-    operands = _parts(node.x, widths) if packed else [node.input(place) for place in range(3)]
+    operands = split_at(node.x, widths, axis=-1) if packed else [*map(node.input, range(3))]
     q, k, v = (split_heads(x, x.shape[-1] // size) for x in operands)
     of = Attention(
         q=_rotate_by_position(node, q),
@@ -128,13 +124,14 @@ def group_query_attention(
         bias=node.optional_input(10),
     )
     received = op.zeros(node.y.shape, q.elem_type) if dy is None else dy
-    pulled = attention_backward(of, split_heads(node.y, heads), split_heads(received, heads))
-    dk = pulled.k if d_keys is None else pulled.k + d_keys
-    dv = pulled.v if d_values is None else pulled.v + d_values
-    turned = (_rotate_by_position(node, x, back=True) for x in (pulled.q, dk))
+    by_head = [split_heads(x, heads) for x in (node.y, received)]
+    dq, dk, dv, d_bias = attention_backward(of, *by_head)
+    dk = dk if d_keys is None else dk + d_keys
+    dv = dv if d_values is None else dv + d_values
+    turned = (_rotate_by_position(node, x, back=True) for x in (dq, dk))
     parts = [merge_heads(x) for x in (*turned, dv)]
     dx = [op.Concat(*parts, axis=-1), None, None] if packed else parts
-    return [*dx, *[None] * 7, pulled.bias]
+    return [*dx, *[None] * 7, d_bias]
 
 
 def _require_differentiable_options(node: Node) -> None:

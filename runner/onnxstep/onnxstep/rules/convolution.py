@@ -52,7 +52,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     dx = input_cotangent(x, kernels, dy, view, group) if node.wants(0) else None
     dw = weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
     dw = dw * factor if dw is not None and factor is not None else dw
-    return (dx, dw, d_bias)[: len(node.inputs)]
+    return dx, dw, d_bias
 
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
@@ -67,7 +67,7 @@ def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     group = _group_count(node)
     dx = convolve(dy, w, view, x.shape[2:], group) if node.wants(0) else None
     dw = weight_cotangent(op, dy, w, x, view, group) if node.wants(1) else None
-    return (dx, dw, _bias_cotangent(dy))[: len(node.inputs)]
+    return dx, dw, _bias_cotangent(dy)
 
 
 def _group_count(node: Node) -> int:

@@ -35,8 +35,7 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
         if ta
         else op.Gemm(dy, b, alpha=alpha, transB=int(not tb))
     )
-    plain = alpha == 1 and not ta
-    if plain:
+    if alpha == 1 and not ta:
         db = summed_over_rows(dy, a) if tb else summed_over_rows(a, dy)
     elif tb:
         db = op.Gemm(dy, a, alpha=alpha, transA=1, transB=ta)

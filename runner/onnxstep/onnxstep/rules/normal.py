@@ -20,10 +20,6 @@ from onnxstep.registry import Cotangents, Node, gradient, refused
 _DEFAULT_RATIO = 0.5
 
 
-def _as(like: Value, cotangent: Value) -> Value:
-    return cotangent.cast(like.elem_type)
-
-
 def mean(value: Value, axes: list[int]) -> Value:
     """Mean of ``value`` over ``axes``, which remain with length 1."""
     return reduced("ReduceMean", value, axes, keepdims=True)
@@ -55,15 +51,15 @@ def layer_normalization(
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
     each = 1 / math.prod(x.shape[axis] for axis in axes)
-    r = _as(x, node.output(2))
-    unit = (x - _as(x, node.output(1))) * r
+    r = node.output(2).cast(x.elem_type)
+    unit = (x - node.output(1).cast(x.elem_type)) * r
     g = op.zeros(x.shape, x.elem_type) if dy is None else wide(dy)
-    dx = through(g * _as(x, scale), unit, r, axes)
+    dx = through(g * scale.cast(x.elem_type), unit, r, axes)
     if d_inverse is not None:
-        dx = dx - unit * (r * r * _as(x, d_inverse) * each)
+        dx = dx - unit * (r * r * d_inverse.cast(x.elem_type) * each)
     if d_mean is not None:
-        dx = dx + _as(x, d_mean) * each
-    return (_as(node.x, dx), _as(scale, g * unit), _as(scale, g))[: len(node.inputs)]
+        dx = dx + d_mean.cast(x.elem_type) * each
+    return dx.cast(node.x.elem_type), (g * unit).cast(scale.elem_type), g.cast(scale.elem_type)
 
 
 @gradient("RMSNormalization", versions=(23,))
@@ -76,9 +72,9 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
     r = 1.0 / op.Sqrt(mean(x * x, axes) + node.attribute("epsilon"))
     unit, received = x * r, wide(dy)
-    g = received * _as(x, scale)
+    g = received * scale.cast(x.elem_type)
     dx = through(g, unit, r, axes, centred=False)
-    return _as(node.x, dx), _as(scale, received * unit)
+    return dx.cast(node.x.elem_type), (received * unit).cast(scale.elem_type)
 
 
 @gradient("InstanceNormalization", versions=(6, 22))
@@ -93,7 +89,7 @@ def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
     over = channel_axes(x)
     d_scale = reduced("ReduceSum", received * unit, over, keepdims=False)
     d_bias = reduced("ReduceSum", received, over, keepdims=False)
-    return _as(node.x, dx), _as(scale, d_scale), _as(scale, d_bias)
+    return dx.cast(node.x.elem_type), d_scale.cast(scale.elem_type), d_bias.cast(scale.elem_type)
 
 
 @gradient("LRN", versions=(1, 13))

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from onnxstep.axes import split_at
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.recurrence import (
@@ -38,7 +39,7 @@ def _sweep_rnn(run: Direction) -> DirectionCotangents:
     [f] = run.activations
     unit = run.op.scalar(1.0, run.h.elem_type)
     factors = run.per_step(f.slope(unit, run.h, run.h))
-    dh, swept = run.received(-1), []
+    dh, swept = run.received(), []
     for step in reversed(range(run.steps)):
         swept.append(dh * factors[step])
         dh = _hidden_gradient_before(run, step, swept[-1], run.r)
@@ -93,7 +94,7 @@ def _sweep_lstm_backwards(
     (dC', dh', dC', dC') times the factor elementwise. ``dh_by_dc`` is the derivative of h' with
     respect to C'.
     """
-    dh, carried, swept = run.received(-1), run.dc[-1], []
+    dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
         dc = dh * dh_by_dc[step]
         dc = dc if carried is None else dc + carried
@@ -162,7 +163,7 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
     into_n = g.slope(1.0 - z, n)
     into_z, into_r = f.slope(run.h_before - n, z), f.slope(into_n * q, r)
     factors = run.per_step(concat([into_z, into_r, into_n * r], axis=1))
-    keep, dh, received, swept = run.per_step(z), run.received(-1), [], []
+    keep, dh, received, swept = run.per_step(z), run.received(), [], []
     for step in reversed(range(run.steps)):
         received.append(dh)
         swept.append(concat([dh, dh, dh], axis=1) * factors[step])
@@ -216,9 +217,7 @@ class _GruWeights:
 
 def _split_gates_and_candidate(x: Value, axis: int) -> tuple[Value, Value]:
     hidden = x.shape[axis] // 3
-    gates, new = x.op.emit(
-        "Split", [x, x.op.integers(2 * hidden, hidden)], {"axis": axis}, outputs=2
-    )
+    gates, new = split_at(x, [2 * hidden, hidden], axis)
     return gates, new
 
 

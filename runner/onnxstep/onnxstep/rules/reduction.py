@@ -27,20 +27,16 @@ def _reduced_axes(node: Node) -> tuple[int, ...]:
 def _reinsert_reduced_axes(op: Builder, node: Node, result_or_gradient: Value) -> Value:
     axes = _reduced_axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
-    return (
-        result_or_gradient
-        if result_or_gradient.shape == shape
-        else op.Reshape(result_or_gradient, op.integers(*shape))
-    )
+    if result_or_gradient.shape == shape:
+        return result_or_gradient
+    return op.Reshape(result_or_gradient, op.integers(*shape))
 
 
 def _broadcast_to_input(op: Builder, node: Node, dy: Value) -> Value:
     reduced_dims = _reinsert_reduced_axes(op, node, dy)
-    return (
-        reduced_dims
-        if reduced_dims.shape == node.x.shape
-        else op.Expand(reduced_dims, op.integers(*node.x.shape))
-    )
+    if reduced_dims.shape == node.x.shape:
+        return reduced_dims
+    return op.Expand(reduced_dims, op.integers(*node.x.shape))
 
 
 @gradient("ReduceSum", versions=(1, 11, 13))

@@ -16,6 +16,7 @@ from onnx import helper
 from onnxstep.axes import matmul_along_axis
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
+from onnxstep.graphs.nodes import node_attributes
 from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _ROI, _SCALES = 1, 2
@@ -85,11 +86,8 @@ def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
 def _attributes_along_one_axis(node: Node) -> dict[str, Any]:
     # The derivative of the fill value, extrapolation_value, is 0.
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
-    return {
-        entry.name: helper.get_attribute_value(entry)
-        for entry in node.proto.attribute
-        if entry.name not in left_out
-    }
+    attributes = node_attributes(node.proto)
+    return {name: value for name, value in attributes.items() if name not in left_out}
 
 
 def _scale_by_axis(node: Node) -> dict[int, float]:

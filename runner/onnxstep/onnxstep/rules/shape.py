@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad
+from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad, split_at
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.errors import ModelError
 from onnxstep.reductions import reduced
@@ -94,13 +94,13 @@ for _op_type, _versions in {
 
 
 @gradient("Concat", versions=(4, 11, 13))
-def concat(op: Builder, node: Node, dy: Value) -> Cotangents:
+def concat(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Cut the incoming gradient into one part for each operand."""
     axis = node.attribute("axis") % dy.rank
     lengths = [node.input(index).shape[axis] for index in range(len(node.inputs))]
     indices = [index for index in range(len(lengths)) if node.wants(index)]
     if len(indices) > 1:
-        return op.emit("Split", [dy, op.integers(*lengths)], {"axis": axis}, len(lengths))
+        return split_at(dy, lengths, axis)
     start, stop = sum(lengths[: indices[0]]), sum(lengths[: indices[0] + 1])
     return [None] * indices[0] + [cut_along(dy, axis, start, stop)]
 
@@ -153,15 +153,13 @@ def _first_indices_and_steps(node: Node) -> tuple[list[int], list[int]]:
     """First index and step of a Slice for each axis of x; indices count from the front."""
     lengths = node.x.shape
     starts_given = node.constant(1, "starts")
-    count = 0 if starts_given is None else starts_given.size
     axes, steps = node.constant(3, "axes"), node.constant(4, "steps")
     starts, strides = [0] * len(lengths), [1] * len(lengths)
-    for index in range(count):
+    for index, given in enumerate([] if starts_given is None else starts_given.tolist()):
         axis = index if axes is None else int(axes[index])
         step = 1 if steps is None else int(steps[index])
-        start = int(starts_given[index]) if starts_given is not None else 0
         length = lengths[axis]
-        start = start + length if start < 0 else start
+        start = given + length if given < 0 else given
         starts[axis] = min(max(start, 0), length - 1 if step < 0 else length)
         strides[axis] = step
     return starts, strides
