@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from graph_text import model_of_text, run
-from onnxstep import StepOptions, Term, evaluation_graph, training_step
+from onnxstep import StepOptions, Term, evaluation_graph, first_values, training_step
 from onnxstep.errors import ModelError
 from onnxstep.graphs.parameters import materialise
 
@@ -23,16 +23,12 @@ MAIN, SIDE = Term("softmax_cross_entropy", "logits"), Term("mse", "side", weight
 
 
 def moved(terms: list[Term], data: dict) -> dict:
-    """The loss of ``terms``, and the change of each parameter by a step with learning rate 1."""
+    """The loss of ``terms``, and each trained tensor's change by a step with learning rate 1."""
     model = model_of_text(TWO_HEADS)
     step = training_step(model, StepOptions(loss=terms))
-    weights = materialise(model)
-    feeds = {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights}
-    names = {info.name for info in step.model.graph.input}
-    got = run(step.model, {name: value for name, value in feeds.items() if name in names})
-    # A single term may leave a parameter untrained.
-    moves = {n: got[f"{n}.next"] - weights[n] for n in weights if f"{n}.next" in got}
-    return {"loss": got["loss"], **moves}
+    weights = first_values(step, model)
+    got = run(step.model, {"x": X, "learning_rate": np.array(1, np.float32), **data, **weights})
+    return {"loss": got["loss"], **{name: got[f"{name}.next"] - weights[name] for name in weights}}
 
 
 def test_the_terms_of_a_loss_add_up() -> None:
