@@ -185,20 +185,6 @@ def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Pat
     assert onnxstep(model, "-o", tmp_path / "step.txt").returncode == 2
 
 
-def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
-    """All parameters that --wrt does not name are frozen."""
-    model, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
-    text = (
-        "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, "
-        "float[3] b = {1,2,3}> { h = MatMul(x, w) logits = Add(h, b) }"
-    )
-    onnx.save(model_of_text(text), model)
-    process = onnxstep(model, "--wrt", "b", "-o", out, "--format", "json")
-    assert process.returncode == 0, process.stderr
-    report = json.loads(process.stdout)
-    assert [carried["input"] for carried in report["carried"]] == ["b"]
-
-
 def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
     """A scikit-learn classifier can be trained on its probabilities, despite its label output."""
     path = FAULTS / "sk_mlp.onnx"
