@@ -245,18 +245,16 @@ def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: 
         training_step(model_of_text(RECURRENT), StepOptions(output="logits", carry=carry))
 
 
-DEEP = """g (float[4,8] x) => (float[4,3] logits)
-    <float[8,16] body_a = {@a}, float[16,16] body_b = {@b}, float[16,3] head_w = {@c}>
-    { a = MatMul(x, body_a) b = Tanh(a) c = MatMul(b, body_b) d = Tanh(c)
-      logits = MatMul(d, head_w) }"""
-
-
 def deep() -> onnx.ModelProto:
     """A model with a body of two layers and a head."""
-    text = DEEP
-    for mark, count in (("@a", 128), ("@b", 256), ("@c", 48)):
-        text = text.replace(mark, ",".join(f"{x:.3f}" for x in RNG.uniform(-0.5, 0.5, count)))
-    return model_of_text(text)
+    shapes = {"body_a": (8, 16), "body_b": (16, 16), "head_w": (16, 3)}
+    return model_of_text(
+        "g (float[4,8] x) => (float[4,3] logits) { a = MatMul(x, body_a) b = Tanh(a) "
+        "c = MatMul(b, body_b) d = Tanh(c) logits = MatMul(d, head_w) }",
+        weights={
+            name: RNG.uniform(-0.5, 0.5, shape).astype(np.float32) for name, shape in shapes.items()
+        },
+    )
 
 
 def test_a_frozen_body_takes_no_backward_nodes() -> None:

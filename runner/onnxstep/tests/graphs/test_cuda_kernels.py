@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from graph_text import model_of_text
 from onnxstep.graphs import cuda_kernels
@@ -56,29 +55,16 @@ def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
     assert any(kernel.serves(13) for kernel in kernels)
 
 
-def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
+@pytest.mark.parametrize(("kind", "on_host"), [("float16", 0), ("bfloat16", 0), ("float", 1)])
+def test_operators_of_onnx_runtime_are_judged_by_its_schemas(kind: str, on_host: int) -> None:
     """GroupQueryAttention has CUDA kernels for fp16 and bf16, and none for float32."""
-    heads = helper.make_node(
-        "GroupQueryAttention",
-        ["q", "k", "v", "", "", "lengths", "total"],
-        ["y", "", ""],
-        domain="com.microsoft",
-        num_heads=1,
-        kv_num_heads=1,
+    inputs = ", ".join(f"{kind}[1,4,8] {name}" for name in "qkv")
+    model = model_of_text(
+        f"g ({inputs}, int32[1] lengths, int32[1] total) => ({kind}[1,4,8] y) {{ y = "
+        "com.microsoft.GroupQueryAttention <num_heads = 1, kv_num_heads = 1> "
+        "(q, k, v, , , lengths, total) }"
     )
-
-    def on_host(elem_type: int) -> int:
-        tensor = helper.make_tensor_value_info
-        sizes = {"q": [1, 4, 8], "k": [1, 4, 8], "v": [1, 4, 8]}
-        inputs = [tensor(name, elem_type, shape) for name, shape in sizes.items()]
-        inputs += [tensor(name, TensorProto.INT32, [1]) for name in ("lengths", "total")]
-        outputs = [tensor("y", elem_type, [1, 4, 8])]
-        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-        graph = helper.make_graph([heads], "g", inputs, outputs)
-        return len(check_kernels(helper.make_model(graph, opset_imports=opsets)).on_host)
-
-    types = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
-    assert [on_host(elem_type) for elem_type in types] == [0, 0, 1]
+    assert len(check_kernels(model).on_host) == on_host
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from graph_text import model_of_text, run, shape_of
 from onnxstep import vjp_graph
@@ -129,17 +129,10 @@ def test_what_onnx_wrote_down_before_is_corrected() -> None:
 
 def test_an_stft_is_one_sided_unless_it_says_otherwise() -> None:
     """An STFT without the attribute onesided is one-sided, unlike in onnx's shape inference."""
-    sizes = [numpy_helper.from_array(np.array(n), name) for name, n in (("s", 8), ("l", 16))]
-    model = helper.make_model(
-        helper.make_graph(
-            [helper.make_node("STFT", ["x", "s", "", "l"], ["y"])],
-            "stft",
-            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 128, 1])],
-            [helper.make_empty_tensor_value_info("y")],
-            sizes,
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
+    model = model_of_text(
+        "g (float[1,128,1] x) => (float[a,b,c,d] y) <int64 step = {8}, int64 length = {16}> "
+        "{ y = STFT(x, step, , length) }",
+        opset=17,
     )
     x = np.random.default_rng(0).random((1, 128, 1), dtype=np.float32)
     assert bound_shape(model) == run(model, {"x": x})["y"].shape == (1, 15, 9, 2)
