@@ -115,10 +115,8 @@ def _is_small(path: Path) -> bool:
 
 def _with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in model.graph.input[1:]:
-        tensor = value.type.tensor_type
-        weights = np.full(
-            shape_of(value), 0.5, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        )
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        weights = np.full(shape_of(value), 0.5, dtype)
         model.graph.initializer.append(numpy_helper.from_array(weights, value.name))
     return model
 

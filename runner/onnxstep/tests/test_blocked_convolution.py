@@ -97,29 +97,19 @@ def test_a_depthwise_step_in_blocks_is_the_plain_step(
     assert DOMAIN in domains_of_equal_step(model)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        convolution(16, 16, 4, 32, group=16),
-        convolution(16, 32, 4, 32, group=2),
-        convolution(1, 8, 4, 8, group=8),
-        convolution(16, 16, 4, BLOCK // 2),
-        convolution(16, 16, 4, 16, kernel=(1, 1)),
-        convolution(1, 8, 4, 16),
-        convolution(16, 16, 9, 16, kernel=(3,)),
-        convolution(16, 16, 6, 16, kernel=(2, 2, 2)),
-    ],
-    ids=[
-        "two maps of a channel",
-        "groups of many channels",
-        "channels that fill no block",
-        "maps that fill no block",
-        "one tap",
-        "fewer rows than bands",
-        "one axis",
-        "three axes",
-    ],
-)
+UNSUITED = {
+    "two maps of a channel": convolution(16, 16, 4, 32, group=16),
+    "groups of many channels": convolution(16, 32, 4, 32, group=2),
+    "channels that fill no block": convolution(1, 8, 4, 8, group=8),
+    "maps that fill no block": convolution(16, 16, 4, BLOCK // 2),
+    "one tap": convolution(16, 16, 4, 16, kernel=(1, 1)),
+    "fewer rows than bands": convolution(1, 8, 4, 16),
+    "one axis": convolution(16, 16, 9, 16, kernel=(3,)),
+    "three axes": convolution(16, 16, 6, 16, kernel=(2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("model", UNSUITED.values(), ids=UNSUITED)
 def test_what_does_not_fit_in_blocks_stays_plain(model: onnx.ModelProto) -> None:
     """Convolutions unsuited to the blocked layout stay in the plain layout, with equal results."""
     assert DOMAIN not in domains_of_equal_step(model)

@@ -69,10 +69,7 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
 
 @pytest.mark.parametrize(
     ("more", "inputs"),
-    [
-        (', activations = ["Sigmoid", "Relu", "Tanh"]', "b"),
-        ("", "b,lengths"),
-    ],
+    [(', activations = ["Sigmoid", "Relu", "Tanh"]', "b"), ("", "b,lengths")],
     ids=["other activations", "lengths"],
 )
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
