@@ -93,14 +93,9 @@ class RotaryEmbedding(Contributed):
         length, width = by_head.shape[2], rotary_embedding_dim or by_head.shape[3]
         rows = positions + np.arange(length) if positions.shape == (1,) else positions
         c, s = cos[rows][..., None, :, :], sin[rows][..., None, :, :]
-        halves = (
-            (slice(0, width, 2), slice(1, width, 2))
-            if interleaved
-            else (
-                slice(0, width // 2),
-                slice(width // 2, width),
-            )
-        )
+        halves = slice(0, width // 2), slice(width // 2, width)
+        if interleaved:
+            halves = slice(0, width, 2), slice(1, width, 2)
         a, b = (by_head[..., half] for half in halves)
         turned = by_head.copy()
         turned[..., halves[0]], turned[..., halves[1]] = a * c - b * s, a * s + b * c

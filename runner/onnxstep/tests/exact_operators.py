@@ -140,10 +140,4 @@ def _transposed_convolution(
     return y.reshape(batch, -1, *size)
 
 
-OPERATORS = [
-    BatchNormalization,
-    ConvTranspose,
-    Erf,
-    GlobalMaxPool,
-    LRN,
-]
+OPERATORS = [BatchNormalization, ConvTranspose, Erf, GlobalMaxPool, LRN]

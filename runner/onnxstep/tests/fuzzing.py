@@ -29,7 +29,7 @@ from onnx import defs, numpy_helper
 
 from gradient_cases import CASES
 from gradient_check import model_of
-from graph_text import model_of_text
+from graph_text import model_of_text, shape_of
 from onnxstep import StepOptions, training_step, vjp_graph
 from onnxstep.errors import Error
 from onnxstep.graphs.binding import symbolic_dimensions
@@ -115,9 +115,8 @@ def _is_small(path: Path) -> bool:
 
 def _with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in model.graph.input[1:]:
-        tensor = value.type.tensor_type
-        shape = [dim.dim_value for dim in tensor.shape.dim]
-        weights = np.full(shape, 0.5, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        weights = np.full(shape_of(value), 0.5, dtype)
         model.graph.initializer.append(numpy_helper.from_array(weights, value.name))
     return model
 
@@ -306,9 +305,8 @@ def run(first: int, count: int) -> collections.Counter[str]:
 @contextlib.contextmanager
 def _limit_time_and_memory(mutation_number: int) -> Iterator[None]:
     """End the process if the ``with`` block takes too long; raise if it takes too much memory."""
-    sys.stderr.write(
-        f"mutation {mutation_number}\n"
-    )  # the last line names the mutation that ended the process
+    # The last line names the mutation that ended the process.
+    sys.stderr.write(f"mutation {mutation_number}\n")
     faulthandler.dump_traceback_later(_SECONDS_A_FILE, exit=True)
     signal.setitimer(signal.ITIMER_PROF, _PROCESSOR_SECONDS_A_FILE)
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak

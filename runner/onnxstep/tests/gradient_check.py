@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
-from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from contrib_reference import CONTRIBUTED
 from exact_operators import OPERATORS
+from graph_text import Array, session
 from onnxstep import vjp_graph
 from recurrent_reference import RECURRENT
 
-Array = NDArray[Any]
 Feeds = Mapping[str, Array]
 # For a step h, central differences have an error of h² and a rounding error of about 1e-16 / h. A
 # step of 1e-5 keeps both near 1e-10 in float64.
@@ -38,9 +36,9 @@ class Case:
     operator's order ("" for an omitted input); by default, ``shapes`` come before ``fixed``.
     ``outputs`` is the number of outputs, or their names ("" for an omitted output).
 
-    ``exact_opset``, if given, replaces ``opset`` in float64. ``output_shape`` is for outputs whose
-    shape onnx cannot infer. ``reference_flaw`` says why onnx's reference evaluator cannot run the
-    gradient graph, ``runtime_flaw`` why ONNX Runtime cannot ("" if it can).
+    ``exact_opset``, if given, replaces ``opset`` in float64. ``reference_flaw`` says why onnx's
+    reference evaluator cannot run the gradient graph, ``runtime_flaw`` why ONNX Runtime cannot
+    ("" if it can).
     """
 
     op_type: str
@@ -55,7 +53,6 @@ class Case:
     name: str = ""
     reference_flaw: str = ""
     exact_opset: int | None = None
-    output_shape: tuple[int, ...] | None = None
     runtime_flaw: str = ""
     domain: str = ""
 
@@ -98,7 +95,7 @@ def model_of(
             helper.make_tensor_value_info(name, elem_type, list(shape))
             for name, shape in case.shapes.items()
         ],
-        [_declared(name, case.output_shape, elem_type) for name in outputs if name],
+        [helper.make_empty_tensor_value_info(name) for name in outputs if name],
         [_tensor(name, array, elem_type) for name, array in case.fixed.items()],
     )
     imports = {"": opset or case.opset} | ({case.domain: 1} if case.domain else {})
@@ -108,12 +105,6 @@ def model_of(
         ir_version=10,
     )
     return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-
-
-def _declared(name: str, shape: tuple[int, ...] | None, elem_type: int) -> onnx.ValueInfoProto:
-    if shape is None:
-        return helper.make_empty_tensor_value_info(name)
-    return helper.make_tensor_value_info(name, elem_type, shape)
 
 
 def _tensor(name: str, array: Array, elem_type: int) -> onnx.TensorProto:
@@ -174,17 +165,14 @@ def _run_float64(model: onnx.ModelProto, inputs: Feeds, feeds: Feeds) -> list[Ar
 
 
 def _float32_outputs_and_gradients(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
-    backward = vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes))
-    session = onnxruntime.InferenceSession(
-        backward.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    types = {entry.name: entry.type for entry in session.get_inputs()}
+    opened = session(vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes)))
+    types = {entry.name: entry.type for entry in opened.get_inputs()}
     typed = {
         name: x.astype(np.float32) if types[name] == "tensor(float)" else x
         for name, x in feeds.items()
         if name in types
     }
-    results = list(session.run(None, typed))
+    results = list(opened.run(None, typed))
     return results[: -len(case.shapes)], results[-len(case.shapes) :]
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
 
-from onnxstep import Carried, StepOptions, TrainingStep, training_step
+from graph_text import session
+from onnxstep import StepOptions, first_values, training_step
 from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY, Initial
-from onnxstep.graphs.parameters import data_inputs, materialise
+from onnxstep.graphs.parameters import data_inputs
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))
@@ -61,13 +61,11 @@ def weightless(name: str, batch_size: int) -> onnx.ModelProto:
     return model
 
 
-def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[TrainingStep, list[float]]:
-    """Train the model ``name`` on two random batches in turn; return the step and every loss."""
+def losses(name: str, batch_size: int, steps: int, rate: float) -> list[float]:
+    """Train the model ``name`` on two random batches in turn; return the loss of each step."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
-    session = onnxruntime.InferenceSession(
-        step.model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    opened = session(step.model)
     [image] = data_inputs(model)
     rng = np.random.default_rng(0)
     shape = (batch_size, *(size for size in image.shape[1:] if isinstance(size, int)))
@@ -78,20 +76,14 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> tuple[Trainin
         }
         for _ in range(_BATCHES)
     ]
-    values = materialise(model)
-    feeds = {c.input: values[c.input] if c.input in values else _zeros(c) for c in step.carried}
-    feeds[step.learning_rate] = np.array(rate, np.float32)
+    feeds = {**first_values(step, model), step.learning_rate: np.array(rate, np.float32)}
     losses_of_steps = []
     for index in range(steps):
         names = [step.loss, *(c.output for c in step.carried)]
-        got = session.run(names, {**feeds, **batches[index % _BATCHES]})
+        got = opened.run(names, {**feeds, **batches[index % _BATCHES]})
         feeds |= dict(zip((c.input for c in step.carried), got[1:], strict=True))
         losses_of_steps.append(float(got[0]))
-    return step, losses_of_steps
-
-
-def _zeros(carried: Carried) -> np.ndarray:
-    return np.zeros(carried.shape, helper.tensor_dtype_to_np_dtype(carried.elem_type))
+    return losses_of_steps
 
 
 def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:

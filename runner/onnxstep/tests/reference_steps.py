@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from graph_text import model_of_text
-from onnxstep import Accumulation, Carried, TrainingStep
-from onnxstep.graphs.parameters import materialise
+from graph_text import Array, model_of_text, shape_of
+from onnxstep import Accumulation, TrainingStep, first_values
 
-Array = NDArray[Any]
 # First opset in which every operator's schema has bfloat16.
 OPSET = 22
 _CLASSES = 4
@@ -48,22 +43,19 @@ def convolutional(opset: int = OPSET) -> onnx.ModelProto:
 
 def _model_with_weights(text: str, opset: int, **shapes: tuple[int, ...]) -> onnx.ModelProto:
     rng = np.random.default_rng(0)
-    stored = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
-    model = model_of_text(text.replace("x)", f"x, {stored})", 1), opset)
-    del model.graph.input[1:]
+    weights = {}
     for name, shape in shapes.items():
         fan_in = np.prod(shape) / (shape[0] if len(shape) == 4 else shape[-1])
         drawn = rng.standard_normal(shape) * np.sqrt(1 / fan_in)
         first = np.full(shape, float(name in ("scale", "variance")))
-        values = drawn if len(shape) > 1 else first
-        model.graph.initializer.append(numpy_helper.from_array(values.astype("f4"), name))
-    return model
+        weights[name] = (drawn if len(shape) > 1 else first).astype("f4")
+    return model_of_text(text, opset, weights=weights)
 
 
 def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]:
     """Yield batches without end: each example is the pattern of one of four classes plus noise."""
     rng = np.random.default_rng(seed)
-    shape = [size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim]
+    shape = shape_of(model.graph.input[0])
     patterns = rng.standard_normal((_CLASSES, *shape[1:]))
     while True:
         target = rng.integers(0, _CLASSES, shape[0])
@@ -80,8 +72,7 @@ class Stepping:
     def __init__(self, step: TrainingStep, model: onnx.ModelProto, rate: float = 0.05) -> None:
         self._step, self._rate = step, np.array(rate, np.float32)
         self._evaluator = ReferenceEvaluator(step.model)
-        drawn = materialise(model)
-        self.carried = {c.input: drawn.get(c.input, _filled(c)) for c in step.carried}
+        self.carried = first_values(step, model)
 
     def __call__(self, batch: Mapping[str, Array]) -> float:
         """Run a step on ``batch`` and return its loss."""
@@ -103,8 +94,3 @@ def run(evaluator: ReferenceEvaluator, feeds: Mapping[str, Array]) -> dict[str, 
     with np.errstate(all="ignore"):
         answers = evaluator.run(None, dict(feeds))
     return dict(zip(evaluator.output_names, map(np.asarray, answers), strict=True))
-
-
-def _filled(carried: Carried) -> Array:
-    dtype = helper.tensor_dtype_to_np_dtype(carried.elem_type)
-    return np.full(carried.shape, carried.fill, dtype)

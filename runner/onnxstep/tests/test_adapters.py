@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.parser
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from graph_text import run
+from graph_text import model_of_text, run
 from onnxstep import (
     ADAPTERS,
     StepOptions,
@@ -28,7 +27,7 @@ from onnxstep.graphs.parameters import few_bits_count, materialise, parameters
 Array = NDArray[Any]
 RANK, ALPHA, ROWS, BLOCK = 2, 3.0, 6, 16
 WEIGHTS = {"first.weight": (32, 16), "second.weight": (5, 16), "third.weight": (7, 5)}
-TEXT = """<ir_version: 10, opset_import: ["" : 21]> g (float[6,32] x) => (float[6,7] y) {
+TEXT = """g (float[6,32] x) => (float[6,7] y) {
     h = MatMul(x, "first.weight") r = Tanh(h)
     z = Gemm <transB = 1> (r, "second.weight")
     t = Transpose <perm = [1, 0]> ("third.weight") y = MatMul(z, t) }"""
@@ -40,11 +39,7 @@ def _numbers() -> dict[str, Array]:
 
 
 def _model() -> onnx.ModelProto:
-    model = onnx.parser.parse_model(TEXT)
-    model.graph.initializer.extend(
-        numpy_helper.from_array(array, name) for name, array in _numbers().items()
-    )
-    return model
+    return model_of_text(TEXT, weights=_numbers())
 
 
 def _data() -> dict[str, Array]:
@@ -118,48 +113,37 @@ def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message
         with_adapters(_model(), rank, patterns=patterns)
 
 
-def _codes_scales_and_weights() -> tuple[Array, Array, Array]:
-    rng = np.random.default_rng(2)
-    codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
-    scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
-    return codes, scales, (codes - np.float32(8)) * np.repeat(scales, BLOCK, axis=1)
+SECOND_PRODUCTS = {
+    "floats": "y = MatMul(h, w)",
+    "MatMulNBits": "y = com.microsoft.MatMulNBits <K = 32, N = 8, bits = 4, "
+    f"block_size = {BLOCK}> (h, w, s)",
+    "DequantizeLinear": f"d = DequantizeLinear <axis = 1, block_size = {BLOCK}> (w, s, zero) "
+    "t = Transpose <perm = [1, 0]> (d) y = MatMul(h, t)",
+}
 
 
 def _model_of_two_products(second_weight_form: str) -> onnx.ModelProto:
-    codes, scales, weights = _codes_scales_and_weights()
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 16, (8, 32)).astype(np.uint8)
+    scales = rng.uniform(0.01, 0.1, (8, 32 // BLOCK)).astype(np.float32)
+    floats = (codes - np.float32(8)) * np.repeat(scales, BLOCK, axis=1)
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).reshape(8, 32 // BLOCK, BLOCK // 2)
-    sizes = {"K": 32, "N": 8, "bits": 4, "block_size": BLOCK}
-    node = helper.make_node
-    nodes, tensors = {
-        "MatMulNBits": (
-            [node("MatMulNBits", ["h", "w", "s"], ["y"], domain="com.microsoft", **sizes)],
-            {"w": packed, "s": scales},
-        ),
-        "DequantizeLinear": (
-            [
-                node("DequantizeLinear", ["w", "s", "zero"], ["d"], axis=1, block_size=BLOCK),
-                node("Transpose", ["d"], ["t"], perm=[1, 0]),
-                node("MatMul", ["h", "t"], ["y"]),
-            ],
-            {"s": scales},
-        ),
-        "floats": ([node("MatMul", ["h", "w"], ["y"])], {"w": weights.T.copy()}),
+    four_bits = helper.tensor_dtype_to_np_dtype(TensorProto.UINT4)
+    weights = {
+        "floats": {"w": floats.T.copy()},
+        "MatMulNBits": {"w": packed, "s": scales},
+        "DequantizeLinear": {
+            "w": codes.astype(four_bits),
+            "s": scales,
+            "zero": np.full(scales.shape, 8).astype(four_bits),
+        },
     }[second_weight_form]
     square = np.random.default_rng(3).standard_normal((32, 32)).astype(np.float32)
-    stored = [numpy_helper.from_array(a, n) for n, a in {**tensors, "square": square}.items()]
-    if second_weight_form == "DequantizeLinear":
-        four = TensorProto.UINT4
-        stored.append(helper.make_tensor("w", four, codes.shape, codes.ravel().tolist()))
-        stored.append(helper.make_tensor("zero", four, scales.shape, [8] * scales.size))
-    graph = helper.make_graph(
-        [node("MatMul", ["x", "square"], ["p"]), node("Tanh", ["p"], ["h"]), *nodes],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [ROWS, 32])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [ROWS, 8])],
-        stored,
+    return model_of_text(
+        f"g (float[{ROWS},32] x) => (float[{ROWS},8] y) "
+        f"{{ p = MatMul(x, square) h = Tanh(p) {SECOND_PRODUCTS[second_weight_form]} }}",
+        weights={"square": square, **weights},
     )
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])

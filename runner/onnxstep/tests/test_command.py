@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,14 +37,22 @@ def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def printed(*arguments: object) -> str:
+    """The standard output of the command `onnxstep`, which must succeed."""
+    process = onnxstep(*arguments)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def reported(*arguments: object) -> dict[str, Any]:
+    """The report of the command `onnxstep` in JSON."""
+    return json.loads(printed(*arguments, "--format", "json"))
+
+
 def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: Path) -> None:
     """ONNX Runtime trains with only the written step and initial values, and the loss falls."""
     out = tmp_path / "step.onnx"
-    process = onnxstep(
-        model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out, "--format", "json"
-    )
-    assert process.returncode == 0, process.stderr
-    report = json.loads(process.stdout)
+    report = reported(model, "--dim", "batch=8", "--optimizer", "momentum", "-o", out)
     rng = np.random.default_rng(0)
     feeds = dict(np.load(tmp_path / "step.initial.npz"))
     np.testing.assert_array_equal(feeds["w"].ravel()[:3], [1, 2, 3])
@@ -62,11 +71,9 @@ def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
     """With --lora-rank only adapters are trained; an unknown --lora-targets is an error."""
     out = tmp_path / "step.onnx"
     lora = ("--lora-rank", 2, "--lora-targets", "w*", "--lora-alpha", 4)
-    process = onnxstep(model, "--dim", "batch=8", *lora, "-o", out, "--format", "json")
-    assert process.returncode == 0, process.stderr
-    account = json.loads(process.stdout)
-    assert account["trained"] == ["w.lora_A", "w.lora_B"]
-    assert account["not_trained"] == {"w": "frozen"}
+    report = reported(model, "--dim", "batch=8", *lora, "-o", out)
+    assert report["trained"] == ["w.lora_A", "w.lora_B"]
+    assert report["not_trained"] == {"w": "frozen"}
     missing = onnxstep(model, "--dim", "batch=8", *lora[:2], "--lora-targets", "v", "-o", out)
     assert missing.returncode == 1
     assert missing.stderr.startswith("lora target 'v' is unknown; choices are w")
@@ -75,8 +82,7 @@ def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
 def test_a_step_in_half_precision_begins_with_its_scale(model: Path, tmp_path: Path) -> None:
     """The initial values written for an fp16 step are fp32 and include the loss scale."""
     out = tmp_path / "step.onnx"
-    process = onnxstep(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
-    assert process.returncode == 0, process.stderr
+    printed(model, "--dim", "batch=8", "--precision", "fp16", "-o", out)
     first = np.load(tmp_path / "step.initial.npz")
     assert first["loss_scale"] == 65536
     assert {first[name].dtype for name in first.files} == {np.dtype(np.float32)}
@@ -103,29 +109,30 @@ def test_bf16_is_written_for_gpus_alone(model: Path, tmp_path: Path) -> None:
 def test_nodes_without_a_cuda_kernel_are_counted(tmp_path: Path) -> None:
     """Only the report of a step for CUDA counts the nodes without a CUDA kernel."""
     source, out = tmp_path / "m.onnx", tmp_path / "step.onnx"
-    text = "g (float[9,4] x) => (float[9,4] y) <float[4] w = {1, 1, 1, 1}> { s = Mul(x, w) "
-    onnx.save(model_of_text(text + "i = Cast <to = 6> (x) b = BitwiseAnd(i, i) "
-                            "f = Cast <to = 1> (b) y = Add(s, f) }"), source)  # fmt: skip
+    text = (
+        "g (float[9,4] x) => (float[9,4] y) <float[4] w = {1, 1, 1, 1}> { s = Mul(x, w) "
+        "i = Cast <to = 6> (x) b = BitwiseAnd(i, i) f = Cast <to = 1> (b) y = Add(s, f) }"
+    )
+    onnx.save(model_of_text(text), source)
     arguments = (source, "--loss", "mse", "-o", out)
-    assert "kernels" not in onnxstep(*arguments).stdout
-    text = onnxstep(*arguments, "--provider", "cuda").stdout
+    assert "kernels" not in printed(*arguments)
+    text = printed(*arguments, "--provider", "cuda")
     assert "have no CUDA kernel and would run on the CPU" in text
     assert "432 bytes each: 1 BitwiseAnd(int32, int32)" in text
-    report = json.loads(onnxstep(*arguments, "--provider", "cuda", "--format", "json").stdout)
+    report = reported(*arguments, "--provider", "cuda")
     assert [node["size_bytes"] for node in report["cuda_kernels"]["on_host"]] == [432]
 
 
 def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
     """A deep model's step with --rematerialise sqrt has more nodes and smaller activations."""
-    deep, weights = tmp_path / "deep.onnx", "float[4,4] w = {" + ", ".join(["0.1"] * 16) + "}"
+    deep, weights = tmp_path / "deep.onnx", {"w": np.full((4, 4), 0.1, np.float32)}
     layers = " ".join(f"p{i} = MatMul(h{i}, w) h{i + 1} = Tanh(p{i})" for i in range(24))
-    text = f"g (float[batch,4] h0) => (float[batch,4] y) <{weights}> {{ {layers} y = Neg(h24) }}"
-    onnx.save(model_of_text(text), deep)
+    text = f"g (float[batch,4] h0) => (float[batch,4] y) {{ {layers} y = Neg(h24) }}"
+    onnx.save(model_of_text(text, weights=weights), deep)
     steps = []
     for kind in ("none", "sqrt"):
         out = tmp_path / f"{kind}.onnx"
-        process = onnxstep(deep, "--dim", "batch=256", "--rematerialise", kind, "-o", out)
-        assert process.returncode == 0, process.stderr
+        printed(deep, "--dim", "batch=256", "--rematerialise", kind, "-o", out)
         steps.append(onnx.load(out))
     plain, again = steps
     assert len(again.graph.node) > len(plain.graph.node)
@@ -134,36 +141,31 @@ def test_segments_are_computed_again_for_less_memory(tmp_path: Path) -> None:
 
 def test_words_for_people(model: Path, tmp_path: Path) -> None:
     """The report counts elements of parameters and optimizer state, and names the .npz file."""
-    process = onnxstep(
-        model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx"
-    )
-    assert process.returncode == 0
-    assert "12 numbers in 1 tensors" in process.stdout
-    assert "24 numbers in 2 tensors" in process.stdout
-    assert "s.initial.npz" in process.stdout
+    text = printed(model, "--dim", "batch=8", "--optimizer", "adadelta", "-o", tmp_path / "s.onnx")
+    assert "12 numbers in 1 tensors" in text
+    assert "24 numbers in 2 tensors" in text
+    assert "s.initial.npz" in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        ([], 1, "batch"),
-        (["--dim", "batch"], 1, "name=value"),
-        (["--dim", "batch=many"], 1, "expected a size"),
-        (["--dim", "batch=8", "--dim", "batch=9"], 1, "'batch' twice"),
-        (["--dim", "batch=8", "--wrt", "v*"], 1, "--wrt 'v*' is unknown"),
-        (["--dim", "batch=8", "--train", "v"], 1, "--train 'v' is unknown"),
-        (["--dim", "batch=8", "--carry", "x=logits"], 1, "expected equal shapes"),
-        (["--dim", "bach=8"], 1, "did you mean 'batch'"),
-        (["--dim", "batch=8", "--optimizer", "sdg"], 1, "did you mean 'sgd'"),
-        (["--dim", "batch=8", "--freeze", "w"], 1, "no trainable parameter"),
+        ([], "batch"),
+        (["--dim", "batch"], "name=value"),
+        (["--dim", "batch=many"], "expected a size"),
+        (["--dim", "batch=8", "--dim", "batch=9"], "'batch' twice"),
+        (["--dim", "batch=8", "--wrt", "v*"], "--wrt 'v*' is unknown"),
+        (["--dim", "batch=8", "--train", "v"], "--train 'v' is unknown"),
+        (["--dim", "batch=8", "--carry", "x=logits"], "expected equal shapes"),
+        (["--dim", "batch=8", "--optimizer", "sdg"], "did you mean 'sgd'"),
     ],
 )
 def test_mistakes_are_one_line(
-    model: Path, tmp_path: Path, arguments: list[str], code: int, message: str
+    model: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    """A wrong argument gives exit code ``code`` and one line of text, and no file is written."""
+    """A wrong argument gives exit code 1 and one line of text, and no file is written."""
     process = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
-    assert process.returncode == code
+    assert process.returncode == 1
     assert message in process.stderr
     assert len(process.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "step.onnx").exists()
@@ -185,41 +187,21 @@ def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Pat
     assert onnxstep(model, "-o", tmp_path / "step.txt").returncode == 2
 
 
-def test_wrt_trains_what_it_names_alone(tmp_path: Path) -> None:
-    """All parameters that --wrt does not name are frozen."""
-    model, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
-    text = (
-        "g (float[8,4] x) => (float[8,3] logits) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, "
-        "float[3] b = {1,2,3}> { h = MatMul(x, w) logits = Add(h, b) }"
-    )
-    onnx.save(model_of_text(text), model)
-    process = onnxstep(model, "--wrt", "b", "-o", out, "--format", "json")
-    assert process.returncode == 0, process.stderr
-    report = json.loads(process.stdout)
-    assert [carried["input"] for carried in report["carried"]] == ["b"]
-
-
 def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
     """A scikit-learn classifier can be trained on its probabilities, despite its label output."""
     path = FAULTS / "sk_mlp.onnx"
     arguments = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
-    process = onnxstep(path, *arguments, "-o", tmp_path / "step.onnx")
-    assert process.returncode == 0, process.stderr
+    printed(path, *arguments, "-o", tmp_path / "step.onnx")
 
 
 def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
     """The report lists a buffer as not trained, with the reason, unless --train names it."""
-    arguments = (
-        FAULTS / "buffer_trained_False.onnx",
-        "--loss",
-        "mse",
-        "-o",
-        tmp_path / "step.onnx",
-    )
-    printed = onnxstep(*arguments).stdout
-    assert "parameters   20 numbers in 2 tensors\n    l.weight, l.bias\n" in printed
-    assert "not trained  16 numbers in 1 tensors\n    mask: the exporter says BUFFER\n" in printed
-    report = json.loads(onnxstep(*arguments, "--train", "mask", "--format", "json").stdout)
+    source = FAULTS / "buffer_trained_False.onnx"
+    arguments = (source, "--loss", "mse", "-o", tmp_path / "step.onnx")
+    text = printed(*arguments)
+    assert "parameters   20 numbers in 2 tensors\n    l.weight, l.bias\n" in text
+    assert "not trained  16 numbers in 1 tensors\n    mask: the exporter says BUFFER\n" in text
+    report = reported(*arguments, "--train", "mask")
     assert [carried["input"] for carried in report["carried"]] == ["l.weight", "l.bias", "mask"]
     assert report["not_trained"] == {}
 

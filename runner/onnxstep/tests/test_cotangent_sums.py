@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
-from graph_text import model_of_text, run
-from onnxstep import StepOptions, training_step
+from graph_text import Array, model_of_text, run
+from onnxstep import StepOptions, TrainingStep, first_values, training_step
 from onnxstep.builder import Provider
 from onnxstep.optimizers import Sgd
 
@@ -21,18 +22,22 @@ PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 def tied(read: int) -> onnx.ModelProto:
     """A model that looks up ``read`` ids in the embeddings v and w; w is also the last layer."""
-    model = model_of_text(
-        f"tied (int64[1,{read}] ids, float[{ROWS},{WIDTH}] w, float[{ROWS},{WIDTH}] v)"
-        f" => (float[1,{ROWS}] y) {{"
+    rng = np.random.default_rng(1)
+    return model_of_text(
+        f"tied (int64[1,{read}] ids) => (float[1,{ROWS}] y) {{"
         " rows = Gather(w, ids) more = Gather(v, ids) both = Add(rows, more)"
         " one = Constant<value_ints = [1]>() h = ReduceSum<keepdims = 0>(both, one)"
-        " t = Transpose(w) y = MatMul(h, t) }"
+        " t = Transpose(w) y = MatMul(h, t) }",
+        weights={name: rng.normal(size=(ROWS, WIDTH)).astype("f4") for name in ("w", "v")},
     )
-    rng = np.random.default_rng(1)
-    for name in ("w", "v"):
-        table = rng.normal(size=(ROWS, WIDTH)).astype("f4")
-        model.graph.initializer.append(numpy_helper.from_array(table, name))
-    return model
+
+
+def moved(step: TrainingStep, model: onnx.ModelProto, data: Mapping[str, Array]) -> Array:
+    """The change of ``step``'s first parameter by a step on ``data`` with learning rate 1."""
+    values = first_values(step, model)
+    got = run(step.model, {**values, **data, "learning_rate": np.array(1, np.float32)})
+    name = step.parameters[0]
+    return values[name] - got[f"{name}.next"]
 
 
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
@@ -44,13 +49,12 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     w, v = map(numpy_helper.to_array, model.graph.initializer)
     target = np.linspace(-1, 1, ROWS, dtype=np.float32)[None]
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
-    fed = {"ids": ids, "w": w, "v": v, "target": target, "learning_rate": np.array(1, np.float32)}
-    moved = run(step.model, {name: fed[name] for name in (i.name for i in step.model.graph.input)})
     h = (w[ids[0]] + v[ids[0]]).sum(axis=0)
     dy = 2 * (w @ h - target[0]) / ROWS
     expected = np.outer(dy, h)
     np.add.at(expected, ids[0], dy @ w)
-    np.testing.assert_allclose(w - moved["w.next"], expected, rtol=2e-3, atol=2e-5)
+    change = moved(step, model, {"ids": ids, "target": target})
+    np.testing.assert_allclose(change, expected, rtol=2e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -72,21 +76,14 @@ def test_columns_are_summed_by_a_product_on_the_cpu(
 ) -> None:
     """A bias's gradient is a sum over all axes but the last; a CPU step computes it by MatMul."""
     text = ",".join(map(str, shape))
-    model = model_of_text(
-        f"g (float[{text}] x, float[4] b) => (float[{text}] y) {{ y = Add(x, b) }}"
-    )
     bias = np.arange(4, dtype=np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(bias, "b"))
+    model = model_of_text(
+        f"g (float[{text}] x) => (float[{text}] y) {{ y = Add(x, b) }}", weights={"b": bias}
+    )
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    fed = {
-        "x": x,
-        "b": bias,
-        "target": np.zeros(shape, np.float32),
-        "learning_rate": np.array(1, "f4"),
-    }
-    moved = run(step.model, {name: fed[name] for name in (i.name for i in step.model.graph.input)})
+    change = moved(step, model, {"x": x, "target": np.zeros(shape, np.float32)})
     expected = (2 * (x + bias) / x.size).reshape(-1, 4).sum(axis=0)
-    np.testing.assert_allclose(bias - moved["b.next"], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(change, expected, rtol=1e-5, atol=1e-6)
     operators = Counter(node.op_type for node in step.model.graph.node)
     assert operators["MatMul"] == products

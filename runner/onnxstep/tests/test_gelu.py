@@ -6,34 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
-from cuda_steps import assert_alike_on_cuda
-from graph_text import model_of_text, run
-from onnxstep import StepOptions, training_step
+from graph_text import model_of_text, optimized_operators, run
 from onnxstep.passes.gelu import with_halving_last, with_single_nodes
-
-_CONSTANTS = "<float root = {1.4142135}, float one = {1}, float half = {0.5}>"
+from provider_steps import assert_alike_on_cuda, portable_and_special
 
 
 def gelu(last: str, source: str = "x") -> onnx.ModelProto:
     """GELU of ``source`` by erf; the nodes ``last`` compute y from s = 1 + erf(``source`` / √2)."""
+    constants = " ".join(
+        f"{name} = Constant <value = float {{{number}}}> ()"
+        for name, number in {"root": 1.4142135, "one": 1, "half": 0.5}.items()
+    )
     return model_of_text(
-        f"g (float[8] x, float[8] z) => (float[8] y) {_CONSTANTS} "
-        f"{{ d = Div({source}, root) e = Erf(d) s = Add(e, one) {last} }}"
+        "g (float[8] x, float[8] z) => (float[8] y) "
+        f"{{ {constants} d = Div({source}, root) e = Erf(d) s = Add(e, one) {last} }}"
     )
-
-
-def optimized(model: onnx.ModelProto, path: Path) -> set[str]:
-    """Operators of the graph after ONNX Runtime's optimization."""
-    options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(path)
-    onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return {node.op_type for node in onnx.load(path).graph.node}
 
 
 @pytest.mark.parametrize(
@@ -45,8 +35,8 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ordered = with_halving_last(model)
     fed = {"x": np.linspace(-4, 4, 8, dtype=np.float32), "z": np.zeros(8, np.float32)}
     np.testing.assert_array_equal(run(ordered, fed)["y"], run(model, fed)["y"])
-    assert "Gelu" in optimized(ordered, tmp_path / "ordered.onnx")
-    assert "Erf" in optimized(model, tmp_path / "exported.onnx")
+    assert "Gelu" in optimized_operators(ordered, tmp_path)
+    assert "Erf" in optimized_operators(model, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -69,19 +59,12 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
     """A CUDA step has ONNX Runtime's Gelu node, and the results of a step without a provider."""
     model = gelu(f"{last} y = Mul(g, z)")
-    graph = model.graph
-    numbers = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]
-    weights = numpy_helper.from_array(np.linspace(-4, 4, 8, dtype=np.float32), "x")
-    nodes = [*numbers, *graph.node]
-    del graph.initializer[:], graph.node[:], graph.input[0]
-    graph.node.extend(nodes)
-    graph.initializer.append(weights)
-    plain, cuda = (
-        training_step(model, StepOptions(loss="mse", provider=provider)).model
-        for provider in (None, "cuda")
-    )
+    del model.graph.input[0]
+    weights = np.linspace(-4, 4, 8, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "x"))
+    portable, cuda = portable_and_special(model, "cuda")
     assert "Gelu" in {node.op_type for node in cuda.graph.node}
-    assert_alike_on_cuda(plain, cuda)
+    assert_alike_on_cuda(portable, cuda)
 
 
 def test_a_gelu_whose_parts_are_read_stays() -> None:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, numpy_helper, parser
+from numpy.typing import ArrayLike
+from onnx import TensorProto, parser
 
 from gradient_cases import FAMILIES
 from gradient_check import Case, draw, model_of
-from graph_text import run
-from onnxstep import StepOptions, training_step, vjp_graph
+from graph_text import model_of_text, random_inputs, run, session
+from onnxstep import StepOptions, first_values, training_step, vjp_graph
 from onnxstep.graphs.loading import load_model_bytes
-from onnxstep.graphs.parameters import materialise
 
 _HALF = TensorProto.FLOAT16
 # Opset and nodes of a norm. The scale of the norm is fed, as in a weightless file, or computed.
@@ -34,6 +33,10 @@ def _loaded(opset: int, body: str, inputs: str, output: str) -> onnx.ModelProto:
     return load_model_bytes(parser.parse_model(text).SerializeToString())
 
 
+def _halves(**numbers: ArrayLike) -> dict[str, np.ndarray]:
+    return {name: np.asarray(values, np.float16) for name, values in numbers.items()}
+
+
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
     """With an fp16 norm or ReLU6, the gradient graph has the model's output and fp16 gradients."""
@@ -42,9 +45,9 @@ def test_a_norm_is_differentiated(form: str) -> None:
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")
     rng = np.random.default_rng(2)
     shapes = {"x": (4, 8), "s": (8,), "w": (8, 3), "y_cotangent": (4, 3)}
-    feeds = {name: rng.standard_normal(shape).astype(np.float16) for name, shape in shapes.items()}
+    feeds = _halves(**{name: rng.standard_normal(shape) for name, shape in shapes.items()})
     values = run(vjp_graph(model, ["w"]), feeds)
-    [runtime_value] = _runtime(model, {name: feeds[name] for name in "xsw"})
+    [runtime_value] = _runtime(model, feeds)
     np.testing.assert_allclose(values["y"], runtime_value, rtol=5e-3, atol=5e-3)
     assert values["w_gradient"].dtype == np.float16
 
@@ -57,23 +60,15 @@ def test_squares_of_large_numbers_do_not_overflow() -> None:
         "float16[1,4] x, float16[4] s",
         "float16[1,4] y",
     )
-    feeds = {
-        "x": np.full((1, 4), 1000, np.float16),
-        "s": np.ones(4, np.float16),
-        "y_cotangent": np.ones((1, 4), np.float16),
-    }
+    feeds = _halves(x=np.full((1, 4), 1000), s=np.ones(4), y_cotangent=np.ones((1, 4)))
     np.testing.assert_allclose(run(vjp_graph(model, ["x"]), feeds)["y"], 1.0, rtol=1e-3)
 
 
 def test_rows_of_a_half_table_are_added_up() -> None:
     """The gradient of an fp16 embedding row that is read twice is the sum over both reads."""
     model = _loaded(17, "y = Gather (e, i)", "float16[5,2] e, int64[3] i", "float16[3,2] y")
-    feeds = {
-        "e": np.zeros((5, 2), np.float16),
-        "i": np.array([4, 1, 4]),
-        "y_cotangent": np.array([[1, 2], [3, 4], [5, 6]], np.float16),
-    }
-    gradient = run(vjp_graph(model, ["e"]), feeds)["e_gradient"]
+    feeds = _halves(e=np.zeros((5, 2)), y_cotangent=[[1, 2], [3, 4], [5, 6]])
+    gradient = run(vjp_graph(model, ["e"]), {**feeds, "i": np.array([4, 1, 4])})["e_gradient"]
     np.testing.assert_array_equal(gradient, [[0, 0], [3, 4], [0, 0], [0, 0], [6, 8]])
     assert gradient.dtype == np.float16
 
@@ -81,22 +76,19 @@ def test_rows_of_a_half_table_are_added_up() -> None:
 @pytest.mark.parametrize("settings", [{"precision": "fp16"}, {"clip_norm": 1.0}, {}])
 def test_a_half_file_is_trained(settings: dict[str, object]) -> None:
     """A step decreases the value of an fp16 parameter, which stays in fp16."""
-    tensor = numpy_helper.from_array(np.full((3, 4), 0.5, np.float16), "w")
-    model = parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 17]> '
-        "g (float16[2,3] x) => (float16[2,4] y) { y = MatMul (x, w) }"
+    model = model_of_text(
+        "g (float16[2,3] x) => (float16[2,4] y) { y = MatMul (x, w) }",
+        opset=17,
+        weights=_halves(w=np.full((3, 4), 0.5)),
     )
-    model.graph.initializer.append(tensor)
     step = training_step(model, StepOptions(loss="mse", **settings))  # type: ignore[arg-type]
-    # The scale is so small that the scaled loss stays within half's range.
-    initial = {c.input: 64.0 if c.input == "loss_scale" else c.fill for c in step.carried}
-    feeds = {c.input: np.full(c.shape, initial[c.input], np.float32) for c in step.carried}
-    feeds |= {"x": np.ones((2, 3), np.float16), "target": np.zeros((2, 4), np.float16)}
-    before = materialise(model)["w"]
-    feeds |= {"w": before, step.learning_rate: np.array(0.1, np.float32)}
+    feeds = first_values(step, model) | _halves(x=np.ones((2, 3)), target=np.zeros((2, 4)))
+    feeds[step.learning_rate] = np.array(0.1, np.float32)
+    if "loss_scale" in feeds:  # The scaled loss has to stay within half's range.
+        feeds["loss_scale"] = np.array(64, np.float32)
     after = run(step.model, feeds)["w.next"]
     assert after.dtype == np.float16
-    assert (after < before).all()
+    assert (after < feeds["w"]).all()
 
 
 @pytest.mark.slow
@@ -112,15 +104,11 @@ def _half_gradients_agree(case: Case) -> bool | None:
     """Whether fp16 and float32 gradients agree; None if ONNX Runtime cannot run the fp16 case."""
     model, feeds = model_of(case, _HALF), draw(case, 7)
     try:
-        _runtime(model, {name: x.astype(np.float16) for name, x in feeds.items()})
+        _runtime(model, _halves(**feeds))
     except Exception:  # the runtime raises several classes
         return None
-    rng = np.random.default_rng(8)
     graphs = [vjp_graph(model_of(case, kind), list(case.shapes)) for kind in (_HALF, 1)]
-    drawn = {
-        info.name: rng.standard_normal([dim.dim_value for dim in info.type.tensor_type.shape.dim])
-        for info in graphs[0].graph.input
-    } | feeds
+    drawn = random_inputs(graphs[0]) | feeds
     half, single = (_gradients(graph, drawn, len(case.shapes)) for graph in graphs)
     return all(
         np.linalg.norm(a - b) <= _TOLERANCE * max(np.linalg.norm(b), 1e-3)
@@ -140,6 +128,6 @@ def _gradients(
 
 
 def _runtime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    names = {entry.name for entry in session.get_inputs()}
-    return list(session.run(None, {name: x for name, x in feeds.items() if name in names}))
+    opened = session(model)
+    names = {entry.name for entry in opened.get_inputs()}
+    return list(opened.run(None, {name: x for name, x in feeds.items() if name in names}))

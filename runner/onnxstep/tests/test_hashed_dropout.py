@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from graph_text import model_of_text, run
+from graph_text import model_of_text, run, session
 from onnxstep import StepOptions, first_values, training_step
 from onnxstep.builder import Provider
 from onnxstep.forward import close_model, open_model
@@ -47,13 +46,11 @@ def masks_of(
     outputs = [*forward.outputs, *afters]
     graph = close_model(forward, [*forward.inputs, *befores], outputs, "masks")
     assert all(node.op_type != "Dropout" for node in graph.graph.node)
-    session = onnxruntime.InferenceSession(
-        graph.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    opened = session(graph)
     x = np.ones(shape, np.float32)
     for number in range(runs):
         count = {before.name: np.array(number, np.float32) for before in befores}
-        results = session.run(None, {"x": x, **count})
+        results = opened.run(None, {"x": x, **count})
         assert results[2:] == [number + 1] * len(counts)
         outputs = np.stack(results[:2])
         np.testing.assert_allclose(outputs[outputs != 0], 1 / (1 - ratio), rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 
@@ -42,14 +43,11 @@ def _root(name: str, makers: dict[str, onnx.NodeProto]) -> str:
 
 def layers(middle: str) -> onnx.ModelProto:
     """The products p = x w1 and y = h w2; ``middle`` has the nodes that compute h from p."""
-    units = ", ".join(["1"] * WIDTH)
-    weights = ", ".join(["0.1"] * WIDTH * WIDTH)
+    square, units = np.full((WIDTH, WIDTH), 0.1, np.float32), np.ones(WIDTH, np.float32)
     return model_of_text(
-        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) <float half = {{0.5}}, "
-        f"float[{WIDTH}] s = {{{units}}}, float[{WIDTH}] b = {{{units}}}, "
-        f"float[{WIDTH}] m = {{{units}}}, float[{WIDTH}] v = {{{units}}}, "
-        f"float[{WIDTH},{WIDTH}] w1 = {{{weights}}}, float[{WIDTH},{WIDTH}] w2 = {{{weights}}}> "
-        f"{{ p = MatMul(x, w1) {middle} y = MatMul(h, w2) }}"
+        f"g (float[{ROWS},{WIDTH}] x) => (float[{ROWS},{WIDTH}] y) <float half = {{0.5}}> "
+        f"{{ p = MatMul(x, w1) {middle} y = MatMul(h, w2) }}",
+        weights={**dict.fromkeys("sbmv", units), "w1": square, "w2": square},
     )
 
 

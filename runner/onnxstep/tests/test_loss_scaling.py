@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,26 +12,23 @@ from onnx import TensorProto, helper
 from graph_text import run
 from onnxstep import LossScaling, StepOptions, training_step
 from onnxstep.builder import Builder
+from onnxstep.forward import Forward, close_model
 from onnxstep.mixed_precision import all_finite
 from reference_steps import Stepping, batches, perceptron
 
 # This scale makes the first fp16 gradients overflow; after a few halvings they do not.
 TOO_LARGE = LossScaling(initial=2.0**24)
+HALF: dict[str, Any] = {"optimizer": "adam", "precision": "fp16"}
 
 
-def stepping(scaling: LossScaling | None, optimizer: str = "adam", **settings: object) -> Stepping:
-    """The perceptron's training step in fp16, started from the perceptron's initial weights."""
-    options = {"precision": "fp16", "loss_scaling": scaling, **settings}
-    return Stepping(
-        training_step(perceptron(), StepOptions(optimizer=optimizer, **options)),
-        perceptron(),
-        0.002,
-    )  # type: ignore[arg-type]
+def stepping(rate: float = 0.002, **options: Any) -> Stepping:
+    """The perceptron's training step with ``options``, started from its initial weights."""
+    return Stepping(training_step(perceptron(), StepOptions(**options)), perceptron(), rate)
 
 
 def test_an_overflow_is_skipped() -> None:
     """After an overflow, weights, moments and step count keep every bit, and the scale halves."""
-    step = stepping(TOO_LARGE)
+    step = stepping(**HALF, loss_scaling=TOO_LARGE)
     before = dict(step.carried)
     loss = step(next(batches(perceptron())))
     assert np.isfinite(loss)
@@ -44,12 +42,9 @@ def test_an_overflow_is_skipped() -> None:
 
 def test_training_goes_on_after_overflows() -> None:
     """A few of 60 steps skip the update, and the other losses are within 2 % of fp32 losses."""
-    step, data = stepping(TOO_LARGE), itertools.islice(batches(perceptron()), 60)
-    exact = Stepping(
-        training_step(perceptron(), StepOptions(optimizer="adam")), perceptron(), 0.002
-    )
+    step, exact = stepping(**HALF, loss_scaling=TOO_LARGE), stepping(optimizer="adam")
     skipped, differences = 0, []
-    for batch in data:
+    for batch in itertools.islice(batches(perceptron()), 60):
         scale = float(step.carried["loss_scale"])
         loss = step(batch)
         if step.carried["loss_scale"] < scale:
@@ -63,7 +58,7 @@ def test_training_goes_on_after_overflows() -> None:
 
 def test_good_steps_let_the_scale_grow() -> None:
     """After three steps with finite gradients, the scale doubles and ``good_steps`` is 0 again."""
-    step = stepping(LossScaling(initial=8.0, growth_interval=3))
+    step = stepping(**HALF, loss_scaling=LossScaling(initial=8.0, growth_interval=3))
     scales = []
     for batch in itertools.islice(batches(perceptron()), 7):
         step(batch)
@@ -75,12 +70,7 @@ def test_good_steps_let_the_scale_grow() -> None:
 
 def test_the_scale_never_becomes_infinite() -> None:
     """A loss scale of 2^127 does not grow after a finite gradient, since 2^128 exceeds float32."""
-    scaling = LossScaling(initial=2.0**127, growth_interval=1)
-    step = Stepping(
-        training_step(perceptron(), StepOptions(precision="fp32", loss_scaling=scaling)),
-        perceptron(),
-        0.0,
-    )
+    step = stepping(rate=0.0, loss_scaling=LossScaling(initial=2.0**127, growth_interval=1))
     batch = next(batches(perceptron()))
     step.carried |= {name: np.zeros_like(step.carried[name]) for name in ("w", "b", "v", "c")}
     step({"x": np.zeros_like(batch["x"]), "target": batch["target"]})
@@ -90,10 +80,8 @@ def test_the_scale_never_becomes_infinite() -> None:
 
 def test_a_power_of_two_changes_nothing_in_fp32() -> None:
     """Steps in fp32 with and without a loss scale agree in every bit."""
-    scaling = LossScaling(initial=1024.0)
-    scaled = training_step(perceptron(), StepOptions(optimizer="momentum", loss_scaling=scaling))
-    plain = training_step(perceptron(), StepOptions(optimizer="momentum"))
-    with_scale, without_scale = Stepping(scaled, perceptron()), Stepping(plain, perceptron())
+    with_scale = stepping(optimizer="momentum", loss_scaling=LossScaling(initial=1024.0))
+    without_scale = stepping(optimizer="momentum")
     for batch in itertools.islice(batches(perceptron()), 3):
         assert with_scale(batch) == without_scale(batch)
     for name, value in without_scale.carried.items():
@@ -137,14 +125,7 @@ def test_one_bad_number_is_found(number: float, finite: bool) -> None:
         "b": op.input("b", (), TensorProto.FLOAT),
     }
     answer = all_finite(op, gradients)
-    graph = helper.make_graph(
-        op.nodes,
-        "g",
-        [helper.make_tensor_value_info("a", 1, [2, 3]), helper.make_tensor_value_info("b", 1, [])],
-        [helper.make_tensor_value_info(answer.name, TensorProto.BOOL, [])],
-        op.initializers,
-    )
-    model = helper.make_model(graph, opset_imports=op.opset_imports, ir_version=8)
+    model = close_model(Forward(op, (), (), {}), list(gradients.values()), [answer], "finite")
     a = np.ones((2, 3), np.float32)
     a[1, 2] = number
     assert run(model, {"a": a, "b": np.array(2, np.float32)})[answer.name] == finite

@@ -12,7 +12,6 @@ from onnx import TensorProto, helper
 
 from graph_text import model_of_text
 from onnxstep import StepOptions, TrainingStep, training_step
-from onnxstep.errors import ModelError
 from onnxstep.graphs.tensors import declared_values
 from onnxstep.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
 from onnxstep.reductions import reduced
@@ -127,17 +126,6 @@ def test_accumulated_gradients_equal_the_whole_batch() -> None:
     whole(batch)
     for name in ("w", "b", "v", "c", "loss_scale"):
         np.testing.assert_allclose(first.carried[name], whole.carried[name], rtol=1e-3, atol=1e-4)
-
-
-def test_branches_are_refused() -> None:
-    """An fp16 step of a model with an If is refused, since nested graphs are not rewritten."""
-    model = model_of_text(
-        "g (float[2,2] x, bool c) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> { h = MatMul(x, w) "
-        "y = If (c) <then_branch = t () => (float[2,2] a) { a = Relu(h) }, "
-        "else_branch = e () => (float[2,2] b) { b = Neg(h) }> }"
-    )
-    with pytest.raises(ModelError, match="without branches and loops, got 'If'"):
-        training_step(model, StepOptions(loss="mse", precision="fp16"))
 
 
 @pytest.fixture(name="op")

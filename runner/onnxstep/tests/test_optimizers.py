@@ -103,33 +103,24 @@ def graph_of(optimizer: Optimizer) -> tuple[onnx.ModelProto, list[Transition]]:
     return close_model(Forward(op, (), (), {}), inputs, outputs, "update"), moves
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "formula"),
-    [
-        (Sgd(weight_decay=0.1), sgd),
-        (Momentum(0.9), momentum),
-        (Momentum(0.9, nesterov=True, weight_decay=0.1), nesterov),
-        (RmsProp(0.95, 1e-6), rmsprop),
-        (RmsProp(0.95, 1e-3, momentum=0.9, weight_decay=0.1), rmsprop_momentum),
-        (Adagrad(), adagrad),
-        (Adagrad(initial_accumulator=1.0), adagrad),
-        (Adadelta(0.95, 1e-6), adadelta),
-        (Adam(weight_decay=0.1), adam),
-        (Adam(weight_decay=0.1, decoupled=True), adamw),
-    ],
-    ids=[
-        "sgd",
-        "momentum",
-        "nesterov",
-        "rmsprop",
-        "rmsprop with momentum",
-        "adagrad",
-        "adagrad from one",
-        "adadelta",
-        "adam",
-        "adamw",
-    ],
-)
+CASES = {
+    "sgd": (Sgd(weight_decay=0.1), sgd),
+    "momentum": (Momentum(0.9), momentum),
+    "nesterov": (Momentum(0.9, nesterov=True, weight_decay=0.1), nesterov),
+    "rmsprop": (RmsProp(0.95, 1e-6), rmsprop),
+    "rmsprop with momentum": (
+        RmsProp(0.95, 1e-3, momentum=0.9, weight_decay=0.1),
+        rmsprop_momentum,
+    ),
+    "adagrad": (Adagrad(), adagrad),
+    "adagrad from one": (Adagrad(initial_accumulator=1.0), adagrad),
+    "adadelta": (Adadelta(0.95, 1e-6), adadelta),
+    "adam": (Adam(weight_decay=0.1), adam),
+    "adamw": (Adam(weight_decay=0.1, decoupled=True), adamw),
+}
+
+
+@pytest.mark.parametrize(("optimizer", "formula"), CASES.values(), ids=CASES)
 def test_an_optimizer_follows_its_formula(optimizer: Optimizer, formula: Callable) -> None:
     """After 100 random gradients, the parameter equals that of ``formula`` within rounding."""
     rng = np.random.default_rng(3)

@@ -15,8 +15,10 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from graph_text import shape_of
 from onnxstep import vjp_graph
 from oracle.evaluators import reference
+from oracle.judge import errors
 from oracle.slope import NotSmoothError, Slopes, slopes
 
 Shape = tuple[int, ...]
@@ -133,16 +135,7 @@ def normalization(graph: Drawn, x: str) -> None:
         graph.add(op_type, [x], shape, axis=graph.number(-1, len(shape) - 1))
 
 
-GROWTHS = [
-    unary,
-    binary,
-    quotient,
-    reduction,
-    product,
-    reshape,
-    rearrangement,
-    normalization,
-]
+GROWTHS = [unary, binary, quotient, reduction, product, reshape, rearrangement, normalization]
 
 
 def _broadcast(a: Shape, b: Shape) -> bool:
@@ -204,18 +197,9 @@ def _slopes_or_reject(model: onnx.ModelProto, inputs: dict[str, np.ndarray], see
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
     """The gradients of a random graph agree with finite differences along a random direction."""
     rng = np.random.default_rng(seed)
-    inputs = {
-        value.name: rng.uniform(-1.5, 1.5, [d.dim_value for d in value.type.tensor_type.shape.dim])
-        for value in model.graph.input
-    }
+    inputs = {value.name: rng.uniform(-1.5, 1.5, shape_of(value)) for value in model.graph.input}
     assume(_moderate(model, inputs))
     measured = _slopes_or_reject(model, inputs, seed)
     backward = reference(vjp_graph(model, list(inputs)))
     got = backward({**inputs, **{f"{k}_cotangent": u for k, u in measured.cotangents.items()}})
-    for name, slope in measured.by_input.items():
-        gradient = got[f"{name}_gradient"]
-        assert gradient.shape == inputs[name].shape
-        terms = gradient * slope.direction
-        scale = max(slope.scale, float(np.linalg.norm(terms)))
-        error = abs(float(np.sum(terms)) - slope.value)
-        assert error <= _TOLERANCE * scale + slope.noise, f"{name} is off by {error / scale:.1e}"
+    assert list(errors(got, measured.by_input, _TOLERANCE, floor=0)) == []

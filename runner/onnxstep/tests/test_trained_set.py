@@ -9,9 +9,8 @@ import pytest
 
 from exports import merged
 from graph_text import model_of_text, run
-from onnxstep import LeftOut, StepOptions, evaluation_graph, training_step
+from onnxstep import LeftOut, StepOptions, evaluation_graph, first_values, training_step
 from onnxstep.errors import ModelWarning
-from onnxstep.graphs.parameters import materialise
 
 MODEL = """g (float[8,2] x) => (float[8,2] y, float[8,2] z)
     <float[2,2] w = {0.12345678, 0.2, 0.3, 0.4}, float[2] b = {0, 0}, float[2] other = {0.5, 0.6},
@@ -50,7 +49,7 @@ def test_layers_that_were_merged_learn_apart() -> None:
     assert len(step.parameters) == 6
     rng = np.random.default_rng(3)
     data = {name: rng.standard_normal((8, 4)).astype(np.float32) for name in ("x", "target")}
-    first = materialise(model)
+    first = first_values(step, model)
     got = run(step.model, {**data, "learning_rate": np.array(0.5, np.float32), **first})
     assert abs(got["1.norm.weight.next"] - got["0.norm.weight.next"]).max() > 0.01
     after = {name: got[f"{name}.next"] for name in first}

@@ -12,18 +12,22 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from graph_text import model_of_text, run
-from onnxstep import StepOptions, TrainingStep, evaluation_graph, training_step
+from graph_text import Array, model_of_text, run, session
+from onnxstep import (
+    StepOptions,
+    TrainingStep,
+    evaluation_graph,
+    first_values,
+    training_step,
+)
 from onnxstep.errors import ModelError
 from onnxstep.graphs.parameters import materialise, parameters, state
 from onnxstep.passes.recompute import Rematerialisation
+from provider_steps import assert_alike, portable_and_special
 
-Array = NDArray[Any]
 FAULTS = Path(__file__).parent / "faults"
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parent / "golden" / "batch_normalization.json").read_text("utf-8")
@@ -53,11 +57,11 @@ NETWORK = """g (TYPE[6,2,5,5] x) => (TYPE[6,3] y) {
     s = Relu(m)
     y = Gemm<transB = 1>(s, dense2_weight, dense2_bias)
 }"""
-TRAINING_FORM = (
-    ("<epsilon", "<training_mode = 1, epsilon"),
-    ("BatchNormalization(", "BatchNormalization<training_mode = 1>("),
-    ("    n =", "    n, mean1, var1 ="),
-    ("    m =", "    m, mean2, var2 ="),
+TRAINING_NETWORK = (
+    NETWORK.replace("<epsilon", "<training_mode = 1, epsilon")
+    .replace("BatchNormalization(", "BatchNormalization<training_mode = 1>(")
+    .replace("    n =", "    n, mean1, var1 =")
+    .replace("    m =", "    m, mean2, var2 =")
 )
 
 
@@ -71,44 +75,46 @@ def drawn() -> tuple[dict[str, Array], Array, Array]:
 def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
     """The model of ``text`` in ``dtype``, whose weights are the values that ``drawn`` returns."""
     kind = {np.float32: "float", np.float64: "double"}[dtype]
-    header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
-    model = onnx.parser.parse_model(header + text.replace("TYPE", kind))
-    model.graph.initializer.extend(
-        onnx.numpy_helper.from_array(value.astype(dtype), name)
-        for name, value in drawn()[0].items()
-    )
-    return model
+    weights = {name: value.astype(dtype) for name, value in drawn()[0].items()}
+    return model_of_text(text.replace("TYPE", kind), opset, weights=weights)
+
+
+def batch(dtype: type = np.float32) -> dict[str, Array]:
+    """The data and labels that ``drawn`` returns, by input name."""
+    _, x, target = drawn()
+    return {"x": x.astype(dtype), "target": target}
 
 
 def trained(
-    step: TrainingStep, model: onnx.ModelProto, dtype: type, evaluate: Callable[..., list[Array]]
+    step: TrainingStep,
+    model: onnx.ModelProto,
+    data: Mapping[str, Array],
+    steps: int = len(GOLDEN["losses"]),
+    rate: float = GOLDEN["rate"],
+    evaluate: Callable[..., list[Array]] | None = None,
 ) -> tuple[list[float], dict[str, Array]]:
-    """Run a step for each reference loss; return the losses and final carried tensors."""
-    _, x, target = drawn()
-    rate = np.array(GOLDEN["rate"], np.float32)
-    feeds = {"x": x.astype(dtype), "target": target, "learning_rate": rate}
-    carried = {c.input: materialise(model)[c.input] for c in step.carried}
+    """Run a step ``steps`` times on ``data``; return the losses and the final carried tensors.
+
+    ``evaluate`` runs the step's graph, by default on ONNX Runtime.
+    """
+    evaluate = evaluate or session(step.model).run
+    feeds = {**data, "learning_rate": np.array(rate, np.float32)}
+    carried = first_values(step, model)
     names = ["loss", *(c.output for c in step.carried)]
     losses = []
-    for _ in GOLDEN["losses"]:
+    for _ in range(steps):
         loss, *after = evaluate(names, {**feeds, **carried})
         losses.append(float(loss))
         carried = dict(zip(carried, after, strict=True))
     return losses, carried
 
 
-def session(model: onnx.ModelProto) -> Callable[..., list[Array]]:
-    """The ``run`` method of an ONNX Runtime session of the model."""
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    ).run
-
-
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
     """Losses and statistics in float64 equal PyTorch's, although the learning rate is float32."""
     model = network(np.float64)
     step = training_step(model)
-    losses, after = trained(step, model, np.float64, ReferenceEvaluator(step.model).run)
+    evaluator = ReferenceEvaluator(step.model)
+    losses, after = trained(step, model, batch(np.float64), evaluate=evaluator.run)
     np.testing.assert_allclose(losses, GOLDEN["losses"], rtol=1e-6)
     for name in RUNNING:
         np.testing.assert_allclose(after[name], GOLDEN["running"][name], rtol=1e-6)
@@ -119,40 +125,31 @@ def test_twenty_steps_on_the_runtime_are_pytorchs(opset: int) -> None:
     """Float32 losses of training and evaluation equal PyTorch's for three operator versions."""
     model = network(opset=opset)
     step = training_step(model)
-    losses, after = trained(step, model, np.float32, session(step.model))
+    losses, after = trained(step, model, batch())
     np.testing.assert_allclose(losses, GOLDEN["losses"], rtol=1e-4)
     for name in RUNNING:
         np.testing.assert_allclose(after[name], GOLDEN["running"][name], rtol=1e-3)
-    _, x, target = drawn()
     graph = evaluation_graph(model)
     names = {value.name for value in graph.graph.input}
     weights = {name: value for name, value in after.items() if name in names}
-    evaluated = run(graph, {"x": x.astype(np.float32), "target": target, **weights})
+    evaluated = run(graph, {**batch(), **weights})
     np.testing.assert_allclose(evaluated["loss"], GOLDEN["evaluated"], rtol=1e-4)
 
 
 def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
     """Files with BatchNormalization in training or inference form give equal losses."""
-    text = NETWORK
-    for inference, training in TRAINING_FORM:
-        text = text.replace(inference, training)
-    _, x, target = drawn()
-    feeds: Mapping[str, Array] = {"x": x.astype(np.float32), "target": target}
     results = []
-    for model in (network(), network(text=text)):
-        step = training_step(model)
-        losses, _ = trained(step, model, np.float32, session(step.model))
-        evaluated = run(evaluation_graph(model), {**feeds, **materialise(model)})
+    for model in (network(), network(text=TRAINING_NETWORK)):
+        losses, _ = trained(training_step(model), model, batch())
+        evaluated = run(evaluation_graph(model), {**batch(), **materialise(model)})
         results.append([*losses, float(evaluated["loss"])])
     assert results[0] == results[1]
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
     """A running mean among a model's outputs becomes state of a step, and evaluation omits it."""
-    text = NETWORK
-    for inference, training in TRAINING_FORM:
-        text = text.replace(inference, training)
-    model = network(text=text.replace("(TYPE[6,3] y)", "(TYPE[6,3] y, TYPE[3] mean1)"))
+    text = TRAINING_NETWORK.replace("(TYPE[6,3] y)", "(TYPE[6,3] y, TYPE[3] mean1)")
+    model = network(text=text)
     plain = [info.name for info in evaluation_graph(network()).graph.output]
     assert [info.name for info in evaluation_graph(model, output="y").graph.output] == plain
     step = training_step(model, StepOptions(output="y", precision="bf16"))
@@ -199,10 +196,9 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
     step = training_step(model)
     assert step.state == ("m", "v")
     x = np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
-    carried = {name: materialise(model)[name] for name in ("s", "b", "m", "v")}
     rate = np.array(0.1, np.float32)
     feeds = {"x": x, "target": np.zeros(4, np.int64), "learning_rate": rate}
-    got = run(step.model, {**feeds, **carried})
+    got = run(step.model, {**feeds, **first_values(step, model)})
     # The output of the first use has mean 0 and, by the biased estimate, variance 1.
     np.testing.assert_allclose(got["m.next"], 0.09 * x.mean(0), rtol=1e-4, atol=1e-6)
     expected = 0.81 + 0.09 * x.var(0, ddof=1) + 0.1 * 4 / 3
@@ -213,38 +209,34 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     """Statistics that the graph computes are not state, and training uses batch statistics."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
-    step = training_step(
-        model_of_text(f"g (float[4,3] x) => (float[4,3] y) {text}"), StepOptions(loss="mse")
-    )
+    model = model_of_text(f"g (float[4,3] x) => (float[4,3] y) {text}")
+    step = training_step(model, StepOptions(loss="mse"))
     assert step.state == ()
     x = np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
-    weights = {"s": np.ones(3, np.float32), "b": np.zeros(3, np.float32)}
     rate = np.array(0.1, np.float32)
-    feeds = {"x": x, "target": np.zeros((4, 3), np.float32), "learning_rate": rate, **weights}
-    fed = {name: feeds[name] for name in (i.name for i in step.model.graph.input) if name in feeds}
-    got = run(step.model, fed)
+    feeds = {"x": x, "target": np.zeros((4, 3), np.float32), "learning_rate": rate}
+    got = run(step.model, {**feeds, **first_values(step, model)})
     np.testing.assert_allclose(got["loss"], 1.0, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("change", "demand"),
+    ("changes", "demand"),
     [
-        (("float[4,3]", "float[1,3]"), "two or more values in each channel"),
+        ({"float[4,3]": "float[1,3]"}, "two or more values in each channel"),
         (
-            ("float[4,3] x", "float[4,3] x, float[3] w"),
+            {"float[4,3] x": "float[4,3] x, float[3] w", "h, s, b, m, v": "h, s, b, m, w"},
             "'w' is fed as data",
         ),
-        (
-            ("(x, s, b, m, v)", "(x, s, m, m, v)"),
-            "'m' is fed as data, or other nodes",
-        ),
+        ({"(x, s, b, m, v)": "(x, s, m, m, v)"}, "'m' is fed as data, or other nodes"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(change: tuple[str, str], demand: str) -> None:
+def test_what_cannot_be_trained_is_refused(changes: dict[str, str], demand: str) -> None:
     """Channels with one value, and statistics that are fed or read by other nodes, are refused."""
-    text = SHARED.replace("h, s, b, m, v", "h, s, b, m, w" if "w" in change[1] else "h, s, b, m, v")
+    text = SHARED
+    for before, after in changes.items():
+        text = text.replace(before, after)
     with pytest.raises(ModelError, match=demand):
-        training_step(model_of_text(text.replace(*change)))
+        training_step(model_of_text(text))
 
 
 @pytest.mark.parametrize("exporter", ["dyn", "tr"])
@@ -258,13 +250,7 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
     assert step.state == ()
     x = np.random.default_rng(0).standard_normal((2, 3, 6, 6)).astype(np.float32)
     feeds = {step.inputs[0]: x, "target": np.array([0, 2])}
-    rate, carried = np.array(0.1, np.float32), materialise(model)
-    evaluate, names = session(step.model), ["loss", *(c.output for c in step.carried)]
-    losses = []
-    for _ in range(5):
-        loss, *after = evaluate(names, {**feeds, "learning_rate": rate, **carried})
-        losses.append(float(loss))
-        carried = {c.input: value for c, value in zip(step.carried, after, strict=True)}
+    losses, _ = trained(step, model, feeds, steps=5, rate=0.1)
     # PyTorch 2.13 with equal weights and data, SGD with learning rate 0.1.
     expected = [1.2452272, 0.0410627, 0.0289222, 0.0233458, 0.0198665]
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
@@ -278,19 +264,16 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
     model = network(text=text)
     step = training_step(model)
     assert "norm2_running_mean.batches" in step.state
-    values, x, target = drawn()
-    typed = {name: value.astype(np.float32) for name, value in values.items()}
-    feeds = {"target": target, "learning_rate": np.array(0, np.float32)}
-    carried = {c.input: typed.get(c.input, np.zeros(c.shape, np.float32)) for c in step.carried}
-    names = [c.output for c in step.carried]
-    batches = []
+    feeds = {"target": batch()["target"], "learning_rate": np.array(0, np.float32)}
+    unaveraged = network(text=text.replace("momentum = 1.0", "momentum = 0.0"))
+    last = training_step(unaveraged)
+    carried, batches = first_values(step, model), []
     for scale in (1, 2, 5):
-        data = {"x": (scale * x).astype(np.float32)}
-        last = training_step(network(text=text.replace("momentum = 1.0", "momentum = 0.0")))
-        results = run(last.model, {**feeds, **data, **typed})
+        data = {**feeds, "x": scale * batch()["x"]}
+        results = run(last.model, {**data, **first_values(last, unaveraged)})
         batches.append(results["norm2_running_var.next"])
-        after = session(step.model)(names, {**feeds, **data, **carried})
-        carried = dict(zip(carried, after, strict=True))
+        after = run(step.model, {**data, **carried})
+        carried = {c.input: after[c.output] for c in step.carried}
         np.testing.assert_allclose(
             carried["norm2_running_var"], np.mean(batches, axis=0), rtol=1e-4
         )
@@ -298,46 +281,35 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
     """Evaluation with batch statistics depends on running statistics only if they are frozen."""
-    values, x, labels = drawn()
     model = network()
-    feeds = {"x": x, "target": labels, **values}
+    values = materialise(model)
     far = {name: np.full_like(values[name], 50.0) for name in RUNNING}
 
     def loss(freeze: tuple[str, ...] = (), **changed: Array) -> float:
         graph = evaluation_graph(model, batch_statistics=True, freeze=freeze)
-        typed = {
-            name: value if name == "target" else value.astype(np.float32)
-            for name, value in {**feeds, **changed}.items()
-        }
-        return float(run(graph, typed)["loss"])
+        return float(run(graph, {**batch(), **values, **changed})["loss"])
 
     assert loss(**far) == loss()
     assert loss(("*_running_*",), **far) != loss(("*_running_*",))
 
 
-IMAGES = """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
-    a = Mul(x, gain)
-    n = BatchNormalization(a, scale, shift, running_mean, running_var)
-    y = Relu(n)
-}"""
-
-
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
     """A CPU step normalizes images by Conv nodes, with the results of a step without a provider."""
     rng = np.random.default_rng(3)
-    model = network(text=IMAGES)
-    del model.graph.initializer[:]
-    for name in ("scale", "shift", "running_mean", "running_var", "gain"):
-        shape = (16, 1, 1) if name == "gain" else (16,)
-        values = rng.uniform(0.5, 1.5, shape).astype(np.float32)
-        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
-    x, target = (rng.standard_normal((2, 16, 24, 24), dtype=np.float32) for _ in range(2))
-    results, kinds = [], []
-    for options in ({}, {"provider": "cpu", "blocked_convolutions": True}):
-        step = training_step(model, StepOptions(loss="mse", **options))
-        feeds = {"x": x + 3, "target": target, "learning_rate": np.array(1, np.float32)}
-        results.append(run(step.model, {**feeds, **materialise(model)}))
-        kinds.append({node.op_type for node in step.model.graph.node})
+    shapes = dict.fromkeys(("scale", "shift", "running_mean", "running_var"), (16,))
+    model = model_of_text(
+        """g (float[2,16,24,24] x) => (float[2,16,24,24] y) {
+            three = Constant<value = float {3}>() far = Add(x, three)
+            a = Mul(far, gain)
+            n = BatchNormalization(a, scale, shift, running_mean, running_var)
+            y = Relu(n)
+        }""",
+        weights={
+            name: rng.uniform(0.5, 1.5, shape).astype(np.float32)
+            for name, shape in {**shapes, "gain": (16, 1, 1)}.items()
+        },
+    )
+    portable, special = portable_and_special(model, "cpu", blocked_convolutions=True)
+    kinds = [{node.op_type for node in step.graph.node} for step in (portable, special)]
     assert "Conv" in kinds[1] - kinds[0]
-    for name, value in results[0].items():
-        np.testing.assert_allclose(results[1][name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    assert_alike(portable, special, tolerance=1e-4)

@@ -46,15 +46,12 @@ def _grouped_query_attention_case(
     angles = np.outer(np.arange(5), 0.5 ** np.arange(8))
     fixed: dict[str, Any] = {"lengths": np.full(2, 2, np.int32), "total": np.array(3, np.int32)}
     if past_length is not None:
-        fixed |= {
-            "past_k": np.zeros((2, 2, past_length, 16)),
-            "past_v": np.zeros((2, 2, past_length, 16)),
-        }
+        fixed |= {name: np.zeros((2, 2, past_length, 16)) for name in ("past_k", "past_v")}
     if options.get("do_rotary"):
         fixed |= {"cos": np.cos(angles), "sin": np.sin(angles)}
-    places = ["q", "k", "v", "past_k", "past_v", *("lengths", "total", "cos", "sin")]
-    heads = {"num_heads": 4, "kv_num_heads": 2, **options}
+    places = ["q", "k", "v", "past_k", "past_v", "lengths", "total", "cos", "sin"]
     places += ["positions", "added"]
+    heads = {"num_heads": 4, "kv_num_heads": 2, **options}
     return _contrib_case("GroupQueryAttention", name, shapes, heads, places, fixed=fixed, **fields)
 
 

@@ -56,13 +56,7 @@ CASES = [
         for opset in (13, 16, 21)
     ),
     *(
-        Case(
-            "GatherND",
-            {"x": shape},
-            fixed={"places": places},
-            name=name,
-            opset=opset,
-        )
+        Case("GatherND", {"x": shape}, fixed={"places": places}, name=name, opset=opset)
         for name, shape, places in [
             ("elements", (3, 4), TWICE),
             ("blocks", (3, 4, 2), TWICE),

@@ -47,6 +47,7 @@ CASES = [
             ("bhld, bhsd -> bhls", (2, 2, 3, 4), (2, 2, 5, 4)),
             ("ij,jk", (2, 3), (3, 4)),
             ("ba", (2, 3)),
+            ("iij", (3, 3, 2)),
             ("...ij,...jk->...ik", (2, 1, 2, 3), (2, 5, 3, 2)),
             ("i...,j...", (2, 3, 2), (4, 3, 2)),
             ("...i->...", (2, 3, 4)),
@@ -63,4 +64,11 @@ CASES = [
         )
     ),
     Case("Einsum", {"a": (2, 3), "b": (3, 4)}, {"equation": "ij,jk->ik"}, opset=13, name="opset13"),
+    Case(
+        "Einsum",
+        {"a": (2, 3)},
+        {"equation": "Ba"},
+        name="capital",
+        runtime_flaw="ONNX Runtime 1.31 refuses it",
+    ),
 ]

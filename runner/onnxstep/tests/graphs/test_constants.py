@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx.parser
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from exports import WEIGHTS, optimised, traced
 from graph_text import model_of_text
@@ -22,16 +21,11 @@ WEIGHT = np.array([[0.123456, -0.37], [0.71, 0.2345678]], np.float32)
 
 def model_with(nodes: str, **tensors: object) -> onnx.ModelProto:
     """A model with h = x w, followed by ``nodes``, which compute y from h and ``tensors``."""
-    model = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x, int64[n] tokens) '
-        f"=> (float[n,2] y) {{ h = MatMul(x, w) {nodes} }}"
+    floats = {name: np.asarray(value, np.float32) for name, value in tensors.items()}
+    return model_of_text(
+        f"g (float[n,2] x, int64[n] tokens) => (float[n,2] y) {{ h = MatMul(x, w) {nodes} }}",
+        weights={"w": WEIGHT, **floats, "zero": np.array(0), "two": np.array([2])},
     )
-    for name, value in {"w": WEIGHT, **tensors}.items():
-        array = np.asarray(value, np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(array, name))
-    for name, whole in {"zero": np.array(0), "two": np.array([2])}.items():
-        model.graph.initializer.append(numpy_helper.from_array(whole, name))
-    return model
 
 
 KNOTS = [[-1.0, -0.6, -0.2, 0.2, 0.6, 1.0]] * 2

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import onnx
-import onnxruntime
 import pytest
-from onnx import parser
 from onnx.helper import make_opsetid
 
+from graph_text import model_of_text, session, shape_of
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.inference import inferred_types
 from onnxstep.graphs.tensors import static_shape
 
-OPSETS = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>'
-BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
-{{
+BLOCK = """g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
+{
     p = com.microsoft.FusedMatMul <transB = 1> (x, w)
     a, keys, values = com.microsoft.MultiHeadAttention <num_heads = 2> (p, p, p, b)
     g = com.microsoft.Gelu (a)
@@ -24,19 +22,16 @@ BLOCK = f"""{OPSETS} g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) =
     last = Constant <value_ints = [8]> ()
     whole = Concat <axis = 0> (shape, last)
     y = Reshape (n1, whole)
-}}"""
+}"""
 
 
 def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
-    return {
-        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        for value in [*model.graph.value_info, *model.graph.output]
-    }
+    return {value.name: shape_of(value) for value in [*model.graph.value_info, *model.graph.output]}
 
 
 def test_shapes_pass_through_contributed_operators() -> None:
     """Binding infers shapes that depend on outputs of ONNX Runtime's own operators."""
-    shapes = _shapes(bind_dimensions(parser.parse_model(BLOCK), {"n": 3, "l": 5}))
+    shapes = _shapes(bind_dimensions(model_of_text(BLOCK), {"n": 3, "l": 5}))
     assert shapes["a"] == shapes["n1"] == shapes["total"] == shapes["y"] == [3, 5, 8]
     assert shapes["keys"] == shapes["values"] == [3, 2, 5, 4]
     assert shapes["m"] == [3, 5, 1]
@@ -59,11 +54,10 @@ def test_shapes_pass_through_contributed_operators() -> None:
 )
 def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
     """The inferred shape of an output equals the shape that ONNX Runtime infers."""
-    text = f"{OPSETS} g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}"
-    model = parser.parse_model(text)
+    model = model_of_text(f"g ({inputs}) => (float[r] y) {{ y = com.microsoft.{node} }}")
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    assert _shapes(bind_dimensions(model, {}))["y"] == session.get_outputs()[0].shape
+    [output] = session(model).get_outputs()
+    assert _shapes(bind_dimensions(model, {}))["y"] == output.shape
 
 
 @pytest.mark.parametrize(
@@ -72,18 +66,18 @@ def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
 )
 def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
     """An operator that is unknown, lacks an attribute or has unsuitable inputs is refused."""
-    text = (
-        f"{OPSETS} g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
+    model = model_of_text(
+        f"g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
     )
     with pytest.raises(ModelError, match=r"expected a shape known before the run"):
-        bind_dimensions(parser.parse_model(text), {})
+        bind_dimensions(model, {})
 
 
 def test_a_contradicting_declaration_does_not_count() -> None:
     """As in ONNX Runtime, the inferred shape replaces a wrong declared shape, with a warning."""
-    text = f"{OPSETS} g (float[2,3] a) => (float y) {{ y = com.microsoft.QuickGelu (a) }}"
+    model = model_of_text("g (float[2,3] a) => (float y) { y = com.microsoft.QuickGelu (a) }")
     with pytest.warns(ModelWarning, match=r"'y': declared as \(\), computed as \(2, 3\)"):
-        bound = bind_dimensions(parser.parse_model(text), {})
+        bound = bind_dimensions(model, {})
     assert static_shape(bound.graph.output[0].type) == (2, 3)
 
 

@@ -7,14 +7,12 @@ from collections import Counter
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
-from cuda_steps import assert_alike_on_cuda
 from graph_text import model_of_text
-from onnxstep import StepOptions, training_step
 from onnxstep.graphs import cuda_kernels
 from onnxstep.graphs.cuda_kernels import check_kernels
 from onnxstep.graphs.inference import infer_shapes
+from provider_steps import assert_alike_on_cuda, portable_and_special
 
 _CONVOLVED = "g (float[1,2,4,4] x, float[2,2,3,3] w) => (float[1,2,n,n] y) "
 
@@ -57,46 +55,30 @@ def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
     assert any(kernel.serves(13) for kernel in kernels)
 
 
-def test_operators_of_onnx_runtime_are_judged_by_its_schemas() -> None:
+@pytest.mark.parametrize(("kind", "on_host"), [("float16", 0), ("bfloat16", 0), ("float", 1)])
+def test_operators_of_onnx_runtime_are_judged_by_its_schemas(kind: str, on_host: int) -> None:
     """GroupQueryAttention has CUDA kernels for fp16 and bf16, and none for float32."""
-    heads = helper.make_node(
-        "GroupQueryAttention",
-        ["q", "k", "v", "", "", "lengths", "total"],
-        ["y", "", ""],
-        domain="com.microsoft",
-        num_heads=1,
-        kv_num_heads=1,
+    inputs = ", ".join(f"{kind}[1,4,8] {name}" for name in "qkv")
+    model = model_of_text(
+        f"g ({inputs}, int32[1] lengths, int32[1] total) => ({kind}[1,4,8] y) {{ y = "
+        "com.microsoft.GroupQueryAttention <num_heads = 1, kv_num_heads = 1> "
+        "(q, k, v, , , lengths, total) }"
     )
-
-    def on_host(elem_type: int) -> int:
-        tensor = helper.make_tensor_value_info
-        sizes = {"q": [1, 4, 8], "k": [1, 4, 8], "v": [1, 4, 8]}
-        inputs = [tensor(name, elem_type, shape) for name, shape in sizes.items()]
-        inputs += [tensor(name, TensorProto.INT32, [1]) for name in ("lengths", "total")]
-        outputs = [tensor("y", elem_type, [1, 4, 8])]
-        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-        graph = helper.make_graph([heads], "g", inputs, outputs)
-        return len(check_kernels(helper.make_model(graph, opset_imports=opsets)).on_host)
-
-    types = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
-    assert [on_host(elem_type) for elem_type in types] == [0, 0, 1]
+    assert len(check_kernels(model).on_host) == on_host
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
     """A model that applies a Conv to x times a parameter, so that a step needs the Conv's dX."""
     channels = 4 if group == 2 else kernel**2
-    model = model_of_text(
-        f"g (float[2,{channels},{size},{size}] x, float[{channels},1,1] s, "
-        f"float[6,{channels // group},{kernel},{kernel}] w) => (float[2,6,n,m] y) "
-        f"{{ a = Mul(x, s) y = Conv <group = {group}, {attributes}> (a, w) }}"
-    )
     rng = np.random.default_rng(1)
     shapes = {"s": (channels, 1, 1), "w": (6, channels // group, kernel, kernel)}
-    for name, shape in shapes.items():
-        values = rng.standard_normal(shape).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(values, name))
-    model.graph.output[0].type.tensor_type.ClearField("shape")
-    return infer_shapes(model, strict=True)
+    return model_of_text(
+        f"g (float[2,{channels},{size},{size}] x) => (float[2,6,n,m] y) "
+        f"{{ a = Mul(x, s) y = Conv <group = {group}, {attributes}> (a, w) }}",
+        weights={
+            name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,14 +95,11 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """The CUDA step has kernels for all nodes, the plain step has not; their results are equal."""
+    """The CUDA step has kernels for all nodes, unlike the portable step, and equal results."""
     model = convolution(size, kernel, attributes)
-    plain, cuda = (
-        training_step(model, StepOptions(loss="mse", provider=provider)).model
-        for provider in (None, "cuda")
-    )
-    assert check_kernels(plain).on_host
-    assert_alike_on_cuda(plain, cuda)
+    portable, cuda = portable_and_special(model, "cuda")
+    assert check_kernels(portable).on_host
+    assert_alike_on_cuda(portable, cuda)
 
 
 @pytest.mark.parametrize(
@@ -132,26 +111,21 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """The CUDA step has nine more Gemms than the plain step: one per element of 3 × 3 kernels."""
+    """The CUDA step has a Gemm more than the portable step for each element of 3 × 3 kernels."""
     model = convolution(8, 3, attributes, group=1)
-    plain, cuda = (
-        training_step(model, StepOptions(loss="mse", provider=provider)).model
-        for provider in (None, "cuda")
-    )
+    portable, cuda = portable_and_special(model, "cuda")
     products = Counter(node.op_type for node in cuda.graph.node)["Gemm"]
-    assert products - Counter(node.op_type for node in plain.graph.node)["Gemm"] == 9
-    assert_alike_on_cuda(plain, cuda)
+    assert products - Counter(node.op_type for node in portable.graph.node)["Gemm"] == 9
+    assert_alike_on_cuda(portable, cuda)
 
 
 def test_channels_are_summed_over_the_last_axes_first_on_cuda() -> None:
     """A step for CUDA sums over the last axes by a MatMul, since a single ReduceSum is slow."""
-    text = "g (float[2,3,4,5] x, float[3,1,1] b) => (float[2,3,4,5] y) { y = Add(x, b) }"
-    model = model_of_text(text)
-    model.graph.initializer.append(numpy_helper.from_array(np.ones((3, 1, 1), np.float32), "b"))
-    plain, cuda = (
-        training_step(model, StepOptions(loss="mse", provider=provider)).model
-        for provider in (None, "cuda")
+    model = model_of_text(
+        "g (float[2,3,4,5] x) => (float[2,3,4,5] y) { y = Add(x, b) }",
+        weights={"b": np.ones((3, 1, 1), np.float32)},
     )
-    products = [[n for n in step.graph.node if n.op_type == "MatMul"] for step in (plain, cuda)]
+    portable, cuda = portable_and_special(model, "cuda")
+    products = [[n for n in step.graph.node if n.op_type == "MatMul"] for step in (portable, cuda)]
     assert [len(nodes) for nodes in products] == [0, 1]
-    assert_alike_on_cuda(plain, cuda)
+    assert_alike_on_cuda(portable, cuda)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from graph_text import model_of_text, run
+from graph_text import model_of_text, run, shape_of
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.folding import MAX_FOLDED_ELEMENTS, fold_constants
 
@@ -27,7 +27,7 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
     assert operators(bound) == ["Reshape"]
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
     np.testing.assert_array_equal(run(bound, {"x": x})["y"], run(model, {"x": x})["y"])
-    assert [d.dim_value for d in bound.graph.output[0].type.tensor_type.shape.dim] == [8, 3]
+    assert shape_of(bound.graph.output[0]) == [8, 3]
 
 
 def test_a_constant_is_cast_like_an_input() -> None:

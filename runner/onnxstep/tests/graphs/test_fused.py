@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import parser
 
+from graph_text import model_of_text, random_inputs, run, session
 from onnxstep import vjp_graph
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
@@ -39,23 +39,15 @@ def _model(form: str) -> onnx.ModelProto:
     )
 
 
-def _outputs(model: onnx.ModelProto) -> list[np.ndarray]:
-    rng = np.random.default_rng(5)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    feeds = {
-        entry.name: rng.standard_normal(entry.shape).astype(np.float32)
-        for entry in session.get_inputs()
-    }
-    return list(session.run(None, feeds))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_parts_compute_what_the_fused_operator_does(form: str) -> None:
     """The rewritten nodes are valid ONNX and agree with the fused node to float32 rounding."""
     model = _model(form)
     unfused = unfuse(model)
-    for whole, parts in zip(_outputs(model), _outputs(unfused), strict=True):
-        np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)
+    feeds = random_inputs(model)
+    parts = run(unfused, feeds)
+    for name, whole in run(model, feeds).items():
+        np.testing.assert_allclose(parts[name], whole, rtol=1e-5, atol=1e-6)
     onnx.checker.check_model(unfused)
     bind_dimensions(unfused, {})
 
@@ -66,14 +58,12 @@ def test_a_fused_operator_is_loaded_and_differentiated(form: str) -> None:
     loaded = load_model_bytes(_model(form).SerializeToString())
     gradient = vjp_graph(loaded, ["x"])
     assert [value.name for value in gradient.graph.output][-1] == "x_gradient"
-    onnxruntime.InferenceSession(gradient.SerializeToString())
+    session(gradient)
 
 
 def test_a_model_without_fused_operators_stays_itself() -> None:
     """A model without fused operators is returned without copying it."""
-    plain = parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
-    )
+    plain = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     assert unfuse(plain) is plain
 
 

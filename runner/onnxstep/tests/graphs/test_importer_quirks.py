@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from graph_text import model_of_text
+from graph_text import model_of_text, shape_of
 from onnxstep import vjp_graph
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
@@ -53,7 +53,7 @@ def test_what_is_declared_of_constants_is_not_believed() -> None:
     scalar = onnx.helper.make_tensor_value_info("one", onnx.TensorProto.INT64, [])
     model.graph.value_info.append(scalar)
     bound = bind_dimensions(loaded(model), {"n": 3})
-    assert [dim.dim_value for dim in bound.graph.output[0].type.tensor_type.shape.dim] == [3, 1]
+    assert shape_of(bound.graph.output[0]) == [3, 1]
 
 
 @pytest.mark.parametrize("declared", ["element type", "nothing"])
@@ -65,9 +65,9 @@ def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
     else:
         model.graph.output[0].type.tensor_type.ClearField("shape")
     model.graph.value_info.add(name="a")
-    bound = bind_dimensions(loaded(model), {"n": 3})
-    kind = bound.graph.output[0].type.tensor_type
-    assert (kind.elem_type, [dim.dim_value for dim in kind.shape.dim]) == (1, [3, 2])
+    [output] = bind_dimensions(loaded(model), {"n": 3}).graph.output
+    assert output.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    assert shape_of(output) == [3, 2]
 
 
 def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
@@ -76,8 +76,8 @@ def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
         "g (float[n,2] x) => (float[n] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(z, x) }"
     )
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    shape = bind_dimensions(loaded(model), {"n": 3}).graph.output[0].type.tensor_type.shape
-    assert [dim.dim_value for dim in shape.dim] == [3, 2]
+    [output] = bind_dimensions(loaded(model), {"n": 3}).graph.output
+    assert shape_of(output) == [3, 2]
 
 
 def test_an_input_without_a_type_is_named() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx.parser
 import pytest
 
+from graph_text import model_of_text
 from onnxstep.errors import ModelError
 from onnxstep.graphs import loading
 from onnxstep.graphs.loading import external_files, load_model, load_model_bytes
@@ -19,18 +19,14 @@ FILES = {
     name: (MODELS / name).read_bytes()
     for name in ("cifar10_cnn.onnx", "mnist_mlp.onnx", "text_generator_keras.onnx")
 }
-TEXT = """
-<ir_version: 10, opset_import: ["" : 18]>
-scale (float[batch, 4] x) => (float[batch, 4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }
-"""
-WEIGHTS = np.array([1, 2, 3, 4], dtype=np.float32)
 
 
 def ordinary() -> onnx.ModelProto:
     """A model that multiplies its input by four stored weights."""
-    model = onnx.parser.parse_model(TEXT)
-    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(WEIGHTS, "w"))
-    return model
+    return model_of_text(
+        "scale (float[batch, 4] x) => (float[batch, 4] y) { y = Mul(x, w) }",
+        weights={"w": np.array([1, 2, 3, 4], np.float32)},
+    )
 
 
 def external(folder: Path, location: str, **entries: int) -> Path:

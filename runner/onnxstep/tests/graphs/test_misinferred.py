@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
-from graph_text import model_of_text, run
+from graph_text import model_of_text, run, shape_of
 from onnxstep import vjp_graph
 from onnxstep.graphs.binding import bind_dimensions
 
@@ -28,10 +28,10 @@ def pool(op_type: str, opset: int, lengths: list[int], **attributes: Any) -> onn
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
-def shape_of(model: onnx.ModelProto) -> tuple[int, ...]:
+def bound_shape(model: onnx.ModelProto) -> tuple[int, ...]:
     """The shape that ``bind_dimensions`` gives the model's single output."""
     [output] = bind_dimensions(model, {}).graph.output
-    return tuple(dim.dim_value for dim in output.type.tensor_type.shape.dim)
+    return tuple(shape_of(output))
 
 
 @pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
@@ -91,14 +91,13 @@ def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)
-        shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
-        x = np.random.default_rng(1).random(shape, dtype=np.float32)
+        x = np.random.default_rng(1).random(shape_of(model.graph.input[0]), dtype=np.float32)
         try:
             expected = run(model, {"x": x})["y"]
         except onnxruntime.capi.onnxruntime_pybind11_state.Fail:
             continue
         compared += 1
-        assert shape_of(model) == expected.shape, model
+        assert bound_shape(model) == expected.shape, model
         got = run(bind_dimensions(model, {}), {"x": x})["y"]
         np.testing.assert_allclose(got, expected, rtol=1e-5, err_msg=str(model))
     assert compared > 100
@@ -112,7 +111,7 @@ def test_padding_by_rule_goes_before_padding_in_numbers(op_type: str, padding: s
     model = pool(op_type, 18, [8], auto_pad=padding, **window)
     x = np.random.default_rng(0).random((1, 2, 8), dtype=np.float32)
     expected = run(model, {"x": x})["y"]
-    assert shape_of(model) == expected.shape
+    assert bound_shape(model) == expected.shape
     np.testing.assert_allclose(run(bind_dimensions(model, {}), {"x": x})["y"], expected, rtol=1e-6)
 
 
@@ -125,22 +124,15 @@ def test_what_onnx_wrote_down_before_is_corrected() -> None:
         )
     )
     assert model.graph.value_info[0].type.tensor_type.shape.dim[2].dim_value == 5
-    assert shape_of(model) == (1, 2, 4)
+    assert bound_shape(model) == (1, 2, 4)
 
 
 def test_an_stft_is_one_sided_unless_it_says_otherwise() -> None:
     """An STFT without the attribute onesided is one-sided, unlike in onnx's shape inference."""
-    sizes = [numpy_helper.from_array(np.array(n), name) for name, n in (("s", 8), ("l", 16))]
-    model = helper.make_model(
-        helper.make_graph(
-            [helper.make_node("STFT", ["x", "s", "", "l"], ["y"])],
-            "stft",
-            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 128, 1])],
-            [helper.make_empty_tensor_value_info("y")],
-            sizes,
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
+    model = model_of_text(
+        "g (float[1,128,1] x) => (float[a,b,c,d] y) <int64 step = {8}, int64 length = {16}> "
+        "{ y = STFT(x, step, , length) }",
+        opset=17,
     )
     x = np.random.default_rng(0).random((1, 128, 1), dtype=np.float32)
-    assert shape_of(model) == run(model, {"x": x})["y"].shape == (1, 15, 9, 2)
+    assert bound_shape(model) == run(model, {"x": x})["y"].shape == (1, 15, 9, 2)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.parser
 import pytest
 
 from exports import merged
+from graph_text import model_of_text
 from onnxstep.errors import CapabilityError, ModelError
 from onnxstep.graphs import parameters as module
 from onnxstep.graphs.initial import METADATA_KEY, Initial
@@ -28,7 +28,6 @@ from onnxstep.graphs.parameters import (
 
 MODELS = Path(__file__).parents[4] / "models"
 FLOAT = onnx.TensorProto.FLOAT
-HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 WEIGHTLESS = (
     "g (float[n, 4] x, float[4] b, float[4] a) => (float[n, 4] y) { s = Mul(x, a) y = Add(s, b) }"
 )
@@ -44,7 +43,7 @@ B = {"distribution": "constant", "scale": 0, "seed": 2}
 
 def listing(text: str, listed: Any) -> onnx.ModelProto:
     """Parse ``text`` as a model, and write the list of parameters ``listed`` into its metadata."""
-    model = onnx.parser.parse_model(HEADER + text)
+    model = model_of_text(text)
     onnx.helper.set_model_props(model, {METADATA_KEY: json.dumps(listed)})
     return model
 
@@ -65,7 +64,7 @@ def test_data_inputs_are_the_rest() -> None:
 
 def test_ordinary_file_trains_its_float_initializers() -> None:
     """Stored floats are parameters, even if they are also inputs, and stored integers are not."""
-    model = onnx.parser.parse_model(HEADER + ORDINARY)
+    model = model_of_text(ORDINARY)
     assert parameters(model) == (Parameter("a", (4,), FLOAT, None),)
     assert data_inputs(model) == (DataInput("x", ("n", 4), FLOAT),)
     assert parameter_count(model) == 4
@@ -107,7 +106,7 @@ def test_parameter_is_a_float() -> None:
 
 def test_input_is_a_tensor() -> None:
     """An input that is a sequence is refused."""
-    model = onnx.parser.parse_model(HEADER + ORDINARY)
+    model = model_of_text(ORDINARY)
     model.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = FLOAT
     with pytest.raises(ModelError, match="input 'x': expected a tensor"):
         data_inputs(model)
@@ -156,7 +155,7 @@ def test_constants_become_parameters_by_pattern() -> None:
         "g (float[4] x) => (float[4] y) <float[4] w = {0.12345678, 2, 3, 4}, float step = {0.7}> "
         "{ s = Mul(x, w) y = Mul(s, step) }"
     )
-    model = onnx.parser.parse_model(HEADER + text)
+    model = model_of_text(text)
     assert [parameter.name for parameter in parameters(model)] == ["w"]
     chosen = with_parameters("wrt", model, ["s*", "w"])
     assert [parameter.name for parameter in parameters(chosen)] == ["w", "step"]

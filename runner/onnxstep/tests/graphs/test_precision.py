@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from graph_text import Array, model_of_text
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.parameters import materialise
@@ -19,26 +20,11 @@ from onnxstep.graphs.precision import in_half_precision
 FP16, BF16, FP32 = TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
 
 
-def model(
-    nodes: list[onnx.NodeProto],
-    inputs: dict[str, list[int]],
-    outputs: dict[str, list[int]],
-    stored: dict[str, Any] | None = None,
-    opset: int = 18,
+def bound(
+    text: str, opset: int = 18, weights: Mapping[str, Array] | None = None
 ) -> onnx.ModelProto:
-    """A model with fixed shapes; inputs and outputs are fp32, but an input named i is int64."""
-    graph = helper.make_graph(
-        nodes,
-        "tiny",
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else FP32, shape)
-            for name, shape in inputs.items()
-        ],
-        [helper.make_tensor_value_info(name, FP32, shape) for name, shape in outputs.items()],
-        [numpy_helper.from_array(values, name) for name, values in (stored or {}).items()],
-    )
-    opsets = [helper.make_opsetid("", opset)]
-    return bind_dimensions(helper.make_model(graph, opset_imports=opsets, ir_version=8), {})
+    """The model of ``text``, with a static shape for every tensor."""
+    return bind_dimensions(model_of_text(text, opset, weights=weights), {})
 
 
 def types(graph: onnx.ModelProto) -> dict[str, int]:
@@ -57,20 +43,11 @@ def produced(graph: onnx.ModelProto, operator: str) -> list[int]:
 def perceptron() -> onnx.ModelProto:
     """A perceptron with two layers of stored weights and a softmax."""
     rng = np.random.default_rng(0)
-    return model(
-        [
-            helper.make_node("Gemm", ["x", "w", "b"], ["hidden"]),
-            helper.make_node("Relu", ["hidden"], ["active"]),
-            helper.make_node("MatMul", ["active", "v"], ["logits"]),
-            helper.make_node("Softmax", ["logits"], ["y"]),
-        ],
-        {"x": [3, 8]},
-        {"y": [3, 4]},
-        {
-            "w": rng.standard_normal((8, 16)).astype("f4"),
-            "b": rng.standard_normal(16).astype("f4"),
-            "v": rng.standard_normal((16, 4)).astype("f4"),
-        },
+    shapes = {"w": (8, 16), "b": (16,), "v": (16, 4)}
+    return bound(
+        "g (float[3,8] x) => (float[3,4] y) { hidden = Gemm(x, w, b) active = Relu(hidden) "
+        "logits = MatMul(active, v) y = Softmax(logits) }",
+        weights={name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()},
     )
 
 
@@ -104,9 +81,7 @@ def test_half_computes_nearly_the_same(perceptron: onnx.ModelProto) -> None:
 @pytest.mark.parametrize("half", [FP16, BF16])
 def test_listed_parameters_are_drawn_in_half(half: int) -> None:
     """Parameters listed in the metadata become ``half``, with initial values rounded from fp32."""
-    plain = model(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 4], "w": [4, 3]}, {"y": [2, 3]}
-    )
+    plain = bound("g (float[2,4] x, float[4,3] w) => (float[2,3] y) { y = MatMul(x, w) }")
     listed = {"w": {"distribution": "uniform", "scale": 0.5, "seed": 3}}
     helper.set_model_props(plain, {"epochcost.parameters": json.dumps(listed)})
     got = in_half_precision(plain, half)
@@ -117,14 +92,9 @@ def test_listed_parameters_are_drawn_in_half(half: int) -> None:
 
 def test_wide_arithmetic_stays_in_fp32() -> None:
     """A norm is computed in fp32 between casts, as the sum of its squares may exceed 65504."""
-    plain = model(
-        [
-            helper.make_node("Relu", ["x"], ["r"]),
-            helper.make_node("ReduceL2", ["r"], ["n"], keepdims=1),
-            helper.make_node("Abs", ["n"], ["y"]),
-        ],
-        {"x": [1, 64]},
-        {"y": [1, 1]},
+    plain = bound(
+        "g (float[1,64] x) => (float[1,1] y) "
+        "{ r = Relu(x) n = ReduceL2 <keepdims = 1> (r) y = Abs(n) }"
     )
     got = in_half_precision(plain, FP16)
     assert produced(got, "ReduceL2") == [FP32]
@@ -133,38 +103,38 @@ def test_wide_arithmetic_stays_in_fp32() -> None:
     assert ReferenceEvaluator(got).run(None, {"x": x})[0] == pytest.approx(800)
 
 
-def test_an_operator_that_knows_no_bfloat16_stays_in_fp32() -> None:
+@pytest.mark.parametrize(("opset", "expected"), [(18, FP32), (22, BF16)])
+def test_an_operator_that_knows_no_bfloat16_stays_in_fp32(opset: int, expected: int) -> None:
     """Conv supports bfloat16 at opset 22, and stays fp32 at opset 18."""
-    stored = {"w": np.ones((2, 1, 3, 3), "f4")}
-    for opset, expected in ((18, FP32), (22, BF16)):
-        nodes = [helper.make_node("Conv", ["x", "w"], ["y"]), helper.make_node("Abs", ["y"], ["z"])]
-        plain = model(nodes, {"x": [1, 1, 5, 5]}, {"z": [1, 2, 3, 3]}, stored, opset)
-        got = in_half_precision(plain, BF16)
-        assert produced(got, "Conv") == [expected]
-        assert produced(got, "Abs") == [BF16]
+    plain = bound(
+        "g (float[1,1,5,5] x) => (float[1,2,3,3] z) { y = Conv(x, w) z = Abs(y) }",
+        opset,
+        {"w": np.ones((2, 1, 3, 3), "f4")},
+    )
+    got = in_half_precision(plain, BF16)
+    assert produced(got, "Conv") == [expected]
+    assert produced(got, "Abs") == [BF16]
 
 
 def test_scales_that_must_be_fp32_stay() -> None:
     """Resize's scales stay fp32, as ONNX requires for every data type."""
-    nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")]
-    stored = {"scales": np.array([1, 1, 2, 2], "f4")}
-    got = in_half_precision(model(nodes, {"x": [1, 1, 2, 2]}, {"y": [1, 1, 4, 4]}, stored), FP16)
+    plain = bound(
+        "g (float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] scales = {1, 1, 2, 2}> "
+        '{ y = Resize <mode = "nearest"> (x, , scales) }'
+    )
+    got = in_half_precision(plain, FP16)
     assert [tensor.data_type for tensor in got.graph.initializer] == [FP32]
 
 
 def test_constants_and_casts_become_half() -> None:
     """Float constants and casts to float become fp16, and integers stay."""
-    value = numpy_helper.from_array(np.array([2], "f4"))
-    shape = numpy_helper.from_array(np.array([2], "i8"))
-    nodes = [
-        helper.make_node("Constant", [], ["two"], value_float=2.0),
-        helper.make_node("Constant", [], ["shape"], value=shape),
-        helper.make_node("ConstantOfShape", ["shape"], ["twos"], value=value),
-        helper.make_node("Cast", ["i"], ["f"], to=FP32),
-        helper.make_node("Mul", ["f", "two"], ["p"]),
-        helper.make_node("Add", ["p", "twos"], ["y"]),
-    ]
-    got = in_half_precision(model(nodes, {"i": [2]}, {"y": [2]}), FP16)
+    plain = bound(
+        "g (int64[2] i) => (float[2] y) { two = Constant <value_float = 2.0> () "
+        "shape = Constant <value = int64[1] {2}> () "
+        "twos = ConstantOfShape <value = float[1] {2}> (shape) "
+        "f = Cast <to = 1> (i) p = Mul(f, two) y = Add(p, twos) }"
+    )
+    got = in_half_precision(plain, FP16)
     assert types(got)["i"] == TensorProto.INT64
     assert produced(got, "Mul") == produced(got, "Add") == [FP16]
     result = ReferenceEvaluator(got).run(None, {"i": np.array([3, 4])})[0]
@@ -174,9 +144,7 @@ def test_constants_and_casts_become_half() -> None:
 def test_numbers_beyond_the_range_become_the_largest() -> None:
     """In a mask, -3.4e38 becomes -65504, the lowest fp16 number, and -infinity stays."""
     mask = np.array([np.finfo("f4").min, -np.inf, 1], "f4")
-    plain = model(
-        [helper.make_node("Add", ["x", "mask"], ["y"])], {"x": [3]}, {"y": [3]}, {"mask": mask}
-    )
+    plain = bound("g (float[3] x) => (float[3] y) { y = Add(x, mask) }", weights={"mask": mask})
     (stored,) = in_half_precision(plain, FP16).graph.initializer
     np.testing.assert_array_equal(
         numpy_helper.to_array(stored), np.array([-65504, -np.inf, 1], "f2")
@@ -185,16 +153,10 @@ def test_numbers_beyond_the_range_become_the_largest() -> None:
 
 def test_a_graph_with_branches_is_refused_by_name() -> None:
     """A graph with a branch is refused, because nested graphs would stay fp32."""
-    branch = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["inner"])],
-        "branch",
-        [],
-        [helper.make_tensor_value_info("inner", FP32, [2])],
+    plain = bound(
+        "g (float[2] x, bool c) => (float[2] y) { "
+        "y = If(c) <then_branch = t () => (float[2] u) { u = Relu(x) }, "
+        "else_branch = e () => (float[2] v) { v = Abs(x) }> }"
     )
-    plain = model([helper.make_node("Abs", ["x"], ["z"])], {"x": [2]}, {"z": [2]})
-    plain.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
-    node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
-    plain.graph.node.append(node)
-    plain.graph.output.append(helper.make_tensor_value_info("y", FP32, [2]))
     with pytest.raises(ModelError, match="branches and loops, got 'If'"):
         in_half_precision(plain, FP16)

@@ -12,6 +12,7 @@ import time
 import onnx
 import pytest
 
+from graph_text import model_of_text
 from onnxstep.errors import ModelError
 from onnxstep.graphs import trial_run
 from onnxstep.graphs.loading import load_model_bytes
@@ -96,8 +97,6 @@ def test_a_graph_that_onnx_never_finishes_is_refused(monkeypatch: pytest.MonkeyP
     """The loader refuses a file on which onnx's shape inference does not end."""
     monkeypatch.setattr(trial_run, "CPU_SECONDS", 1)
     monkeypatch.setattr(onnx.shape_inference, "infer_shapes", lambda *_, **__: _spin())
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
-    )
+    model = model_of_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     with pytest.raises(ModelError, match="onnx's check of this graph does not end"):
         load_model_bytes(model.SerializeToString())

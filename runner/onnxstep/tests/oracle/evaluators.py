@@ -12,11 +12,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from exact_operators import (
-    LRN,
-    Erf,
-    GlobalMaxPool,
-)
+from exact_operators import LRN, Erf, GlobalMaxPool
 from oracle.pooling import AveragePool
 from oracle.precision import in_type
 from oracle.suite import Array
@@ -46,13 +42,7 @@ class Gelu(OpRun):
         return (0.5 * x * (1 + inner),)
 
 
-_EXACT = [
-    LRN,
-    AveragePool,
-    Erf,
-    Gelu,
-    GlobalMaxPool,
-]
+_EXACT = [LRN, AveragePool, Erf, Gelu, GlobalMaxPool]
 
 
 def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import parser
 
+from graph_text import model_of_text, run
 from onnxstep import vjp_graph
 from onnxstep.errors import ModelError
 
-INPUTS = "float[3,2,2] x, float[1,8,2] w, float[1,8,2] r"
-
 
 def _lstm(attributes: str, outputs: str = "float[3,1,2,2] y", names: str = "y") -> onnx.ModelProto:
-    return parser.parse_model(
-        f'<ir_version: 10, opset_import: ["" : 21]> g ({INPUTS}) => ({outputs}) '
+    return model_of_text(
+        f"g (float[3,2,2] x, float[1,8,2] w, float[1,8,2] r) => ({outputs}) "
         f"{{ {names} = LSTM <hidden_size = 2{attributes}> (x, w, r) }}"
     )
 
@@ -38,8 +33,7 @@ def test_rare_options_are_refused(option: str) -> None:
 
 def test_a_projected_state_is_refused() -> None:
     """The error for an LSTM with a projected hidden state mentions PyTorch's proj_size."""
-    model = parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> '
+    model = model_of_text(
         "g (float[3,2,2] x, float[1,8,2] w, float[1,8,1] r) => (float[3,1,2,2] y) "
         "{ y = LSTM <hidden_size = 2> (x, w, r) }"
     )
@@ -49,8 +43,7 @@ def test_a_projected_state_is_refused() -> None:
 
 def test_a_reset_before_the_product_is_refused() -> None:
     """A GRU without linear_before_reset is refused."""
-    model = parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> '
+    model = model_of_text(
         "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r) => (float[3,1,2,2] y) "
         "{ y = GRU <hidden_size = 2> (x, w, r) }"
     )
@@ -72,11 +65,7 @@ def test_a_loss_of_one_final_state_alone(state: str) -> None:
         "y_h_cotangent": np.zeros((1, 2, 2), np.float32),
         "y_c_cotangent": np.zeros((1, 2, 2), np.float32),
     }
-    for single, whole_value in zip(_run(alone, feeds), _run(whole, zeros | feeds), strict=True):
-        np.testing.assert_allclose(single, whole_value, rtol=1e-6, atol=1e-7)
-
-
-def _run(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
-    backward = vjp_graph(model, ["x", "w", "r"])
-    session = onnxruntime.InferenceSession(backward.SerializeToString())
-    return list(session.run([f"{name}_gradient" for name in ("x", "w", "r")], feeds))
+    got = run(vjp_graph(alone, ["x", "w", "r"]), feeds)
+    expected = run(vjp_graph(whole, ["x", "w", "r"]), zeros | feeds)
+    for name in ("x_gradient", "w_gradient", "r_gradient"):
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-6, atol=1e-7)

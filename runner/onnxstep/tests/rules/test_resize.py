@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from numpy.typing import NDArray
 
-from graph_text import model_of_text
+from graph_text import Array, model_of_text, random_inputs, session
 from onnxstep import StepOptions, training_step, vjp_graph
 from onnxstep.errors import ModelError
 from onnxstep.graphs.parameters import materialise
@@ -28,17 +27,12 @@ LEVELS = [
 def run_at(
     level: onnxruntime.GraphOptimizationLevel,
     model: onnx.ModelProto,
-    fixed: dict[str, NDArray[Any]],
-) -> list[NDArray[Any]]:
+    fixed: Mapping[str, Array],
+) -> list[Array]:
     """All outputs of ``model`` at optimization ``level``; inputs not in ``fixed`` are random."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    rng = np.random.default_rng(0)
-    drawn = {i.name: rng.random(i.shape, dtype=np.float32) for i in session.get_inputs()}
-    return list(session.run(None, {**drawn, **fixed}))
+    return list(session(model, options).run(None, {**random_inputs(model), **fixed}))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -68,19 +62,15 @@ def test_what_breaks_when_transposed_is_kept_from_it(
     attributes: str, channels: int, inputs_kind: str
 ) -> None:
     """A Resize between two Transposes has equal gradients with and without optimization."""
-    lead = (
-        ""
-        if "axes" in attributes
-        else {"scales": "1, 1, ", "sizes": f"2, {channels}, "}[inputs_kind]
-    )
-    count = 2 if "axes" in attributes else 4
-    stored = {"scales": f"float[{count}] s = {{{lead}0.6, 1.5}}"}
-    stored["sizes"] = f"int64[{count}] s = {{{lead}3, 9}}"
-    inputs = {"scales": "(b, , s)", "sizes": "(b, , , s)"}[inputs_kind]
+    inputs, factors = {
+        "scales": ("(b, , s)", np.array([1, 1, 0.6, 1.5], np.float32)),
+        "sizes": ("(b, , , s)", np.array([2, channels, 3, 9])),
+    }[inputs_kind]
     model = model_of_text(
-        f"g (float[2,5,6,{channels}] x) => (float[2,3,9,{channels}] y) <{stored[inputs_kind]}> "
+        f"g (float[2,5,6,{channels}] x) => (float[2,3,9,{channels}] y) "
         f"{{ a = Relu(x) b = Transpose <perm = [0, 3, 1, 2]> (a) c = Resize <{attributes}> "
-        f"{inputs} d = Transpose <perm = [0, 2, 3, 1]> (c) y = Relu(d) }}"
+        f"{inputs} d = Transpose <perm = [0, 2, 3, 1]> (c) y = Relu(d) }}",
+        weights={"s": factors[2:] if "axes" in attributes else factors},
     )
     backward = vjp_graph(model, ["x"])
     expected = run_at(PLAIN, backward, {})

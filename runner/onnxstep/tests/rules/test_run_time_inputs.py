@@ -35,10 +35,18 @@ def test_no_gradient_of_scales_is_zero_in_silence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "input_name"), [("ReduceSum (x, a)", "axes"), ("Slice (x, a, a)", "starts")]
+    ("call", "output", "input_name"),
+    [
+        ("ReduceSum (x, a)", "float[1,3] y", "axes"),
+        ("ReduceMax <keepdims = 0> (x, a)", "float[3] y", "axes"),
+        ("Slice (x, a, a)", "float[1,3] y", "starts"),
+        ("Pad (x, p)", "float[4,3] y", "pads"),
+    ],
 )
-def test_axes_and_bounds_fed_at_run_time_are_refused(call: str, input_name: str) -> None:
-    """If axes or bounds are fed, the error states the node and the input."""
-    model = model_of_text(f"g (float[3,3] x, int64[1] a) => (float[1,3] y) {{ y = {call} }}")
+def test_what_is_fed_at_run_time_is_refused(call: str, output: str, input_name: str) -> None:
+    """If axes, bounds or pads are fed, the error states the node and the input."""
+    model = model_of_text(
+        f"g (float[3,3] x, int64[1] a, int64[4] p) => ({output}) {{ y = {call} }}"
+    )
     with pytest.raises(ModelError, match=rf"node 'y' .*: expected {input_name} as a constant"):
         vjp_graph(model, ["x"])

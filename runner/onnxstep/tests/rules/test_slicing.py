@@ -66,21 +66,11 @@ def test_a_part_that_the_loss_does_not_depend_on(parts: str) -> None:
     np.testing.assert_array_equal(got["x_gradient"], expected)
 
 
-@pytest.mark.parametrize(
-    ("graph", "demand"),
-    [
-        (
-            "g (float[4] x, int64[2] pads) => (float[7] y) { y = Pad(x, pads) }",
-            r"node 'y' \(Pad\): expected pads as a constant",
-        ),
-        (
-            "g (float[4] x) => (float[5] y) <int64[2] pads = {-1, 2}> "
-            '{ y = Pad <mode = "reflect"> (x, pads) }',
-            r"node 'y' \(Pad\): negative pads",
-        ),
-    ],
-)
-def test_what_is_refused(graph: str, demand: str) -> None:
-    """The error for pads that are fed, or that are negative in reflect mode, names the node."""
-    with pytest.raises(ModelError, match=demand):
-        vjp_graph(model_of_text(graph), ["x"])
+def test_negative_pads_of_reflections_are_refused() -> None:
+    """The error for pads that are negative in reflect mode names the node."""
+    model = model_of_text(
+        "g (float[4] x) => (float[5] y) <int64[2] pads = {-1, 2}> "
+        '{ y = Pad <mode = "reflect"> (x, pads) }'
+    )
+    with pytest.raises(ModelError, match=r"node 'y' \(Pad\): negative pads"):
+        vjp_graph(model, ["x"])
