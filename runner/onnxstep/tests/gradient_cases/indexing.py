@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradient_check import Array, Case, ints
+from gradient_check import Case, ints
+from graph_text import Array
 
 REPEATED = ints(2, 0, 2, -1)
 GRID = np.array([[1, 0, 1], [-1, 1, 1]])

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradient_check import Array, Case, ints
+from gradient_check import Case, ints
+from graph_text import Array
 
 # (name, attributes, axes) from opset 18 on, where axes are an input.
 FORMS: list[tuple[str, dict[str, Any], dict[str, Array]]] = [

@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from exact_operators import LRN, Erf, GlobalMaxPool
+from graph_text import session
 from oracle.pooling import AveragePool
 from oracle.precision import in_type
 from oracle.suite import Array
@@ -89,18 +90,16 @@ def silent() -> onnxruntime.SessionOptions:
 
 def _session(model: onnx.ModelProto, elem_type: int) -> Run:
     try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), silent(), providers=["CPUExecutionProvider"]
-        )
+        opened = session(model, silent())
     except Exception as error:
         raise CannotRunError(str(error)) from error
-    names = [value.name for value in session.get_outputs()]
+    names = [value.name for value in opened.get_outputs()]
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
 
     def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
         typed = {name: np.asarray(x, dtype) for name, x in feeds.items()}
         try:
-            return dict(zip(names, session.run(names, typed), strict=True))
+            return dict(zip(names, opened.run(names, typed), strict=True))
         except Exception as error:
             raise CannotRunError(str(error)) from error
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import onnxruntime
-
+from graph_text import session
 from oracle.evaluators import RUNTIME_OPSET, silent
 from oracle.judge import Answer, Verdict
 from oracle.posed import opset_of, stamped
@@ -26,9 +25,7 @@ def _loads(case: SuiteCase) -> bool:
     model = stamped(case.model, min(opset_of(case.model), RUNTIME_OPSET))
     model.ir_version = 10
     try:
-        onnxruntime.InferenceSession(
-            model.SerializeToString(), silent(), providers=["CPUExecutionProvider"]
-        )
+        session(model, silent())
     except Exception:  # ONNX Runtime's exceptions share no base class
         return False
     return True

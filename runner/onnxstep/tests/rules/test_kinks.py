@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from gradient_check import Array, Case, model_of
-from graph_text import session, shape_of
+from gradient_check import Case, model_of
+from graph_text import Array, session, shape_of
 from onnxstep import vjp_graph
 
 INF = float("inf")
