@@ -129,9 +129,9 @@ class SoftmaxCrossEntropy:
     def _classes_and_weight_shares(
         self, op: Builder, output: Value, target: Value
     ) -> tuple[Value, Value, Value]:
-        """For each position: its class, its weight / W and 1 / W, where W is the sum of weights.
+        """Three tensors: the class of each position, its weight / W, and 1 / W.
 
-        All three are 0 for an ignored position.
+        W is the sum of the weights of all positions. An ignored position has 0 in all three.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

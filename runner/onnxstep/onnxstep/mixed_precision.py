@@ -135,7 +135,7 @@ class Scale:
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
-        """Emit the scale and the count of consecutive finite steps for the next step.
+        """Emit the loss scale and the count of consecutive finite steps, each before and after.
 
         ``finite`` is a bool scalar that says whether this step's gradients are finite.
         """

@@ -81,7 +81,7 @@ def _layers_per_merged_tensor(
 
 
 def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes with the most frequent operator; none for Gather, which reads embeddings."""
+    """The nodes with the most frequent operator; none if it is Gather, which reads embeddings."""
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]

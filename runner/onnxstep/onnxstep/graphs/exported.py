@@ -72,9 +72,9 @@ def _sort_origins(
 ) -> Folded:
     """Sort the names from which a tensor was computed into parameters, buffers and operators.
 
-    A name with a dot, or a single origin, is a parameter, or a buffer if it ends like
-    ``attn_mask``. All other names and ``tensor_name`` itself are operators. Names in
-    ``node_outputs`` and names like ``val_3`` are ignored.
+    Names in ``node_outputs`` and names like ``val_3`` are ignored. Of the others, a name with a dot
+    is a parameter, or a buffer if it ends like ``attn_mask``. So is the name in ``origins`` if
+    there is only one. All other names and ``tensor_name`` itself are operators.
     """
     steps = {
         step

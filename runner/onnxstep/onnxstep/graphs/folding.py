@@ -196,7 +196,7 @@ class _TypesAndConstants:
         }
 
     def nodes_of_branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
-        """Returns None if the condition of the If is not constant."""
+        """The nodes of the branch that an If takes; None if its condition is not constant."""
         condition = self.arrays.get(node.input[0])
         if condition is None or condition.size != 1:
             return None
