@@ -49,7 +49,7 @@ def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
     ids=["of another value", "read twice", "not halved"],
 )
 def test_other_products_stay(model: onnx.ModelProto) -> None:
-    """Products that are no GELU are not changed, nor is a GELU whose ½ (1 + erf …) is used twice."""
+    """Products that are no GELU stay, and so does a GELU whose ½ (1 + erf …) is used twice."""
     assert with_halving_last(model) == model
 
 
