@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +50,6 @@ class Cell:
         """The machine and the execution provider on which the cell must be measured."""
         return self.hardware, self.trial.provider
 
-    @property
-    def file_pattern(self) -> str:
-        """A pattern that the names of the cell's result files match, and few other names."""
-        return f"*-{self.id[:ID_DIGITS]}-*.json"
-
 
 def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
     """The cells of a plan for the machine ``hardware``: first the trials, then the sweeps."""
@@ -68,11 +64,20 @@ class Intake:
     """Finds results of cells in a project, and adds valid files from the measuring machines."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
-        self.results, self._catalogue = results, catalogue
+        self.results = results
+        self._catalogue = catalogue
+        # By machine and first digits of the trial's or the sweep's id, which end the file's name.
+        self._paths: defaultdict[tuple[str, str], set[Path]] = defaultdict(set)
+        self._note(path for pattern in _ALL for path in results.glob(pattern))
+
+    def _note(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            machine = path.relative_to(self.results).parts[0]
+            self._paths[machine, path.stem.split("-")[-2:][0]].add(path)
 
     def result_of(self, cell: Cell) -> Result | BatchLimit | None:
         """The complete result of a cell from any host; None if there is none."""
-        for path in (self.results / cell.hardware).rglob(cell.file_pattern):
+        for path in self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ()):
             try:
                 if cell.swept:
                     return read_record(BatchLimit, path.read_bytes())
@@ -91,7 +96,7 @@ class Intake:
         """
         patterns = _ALL
         if cell is not None and not cell.swept:
-            patterns = (f"*/{cell.file_pattern}", "*/ceilings/*.json")
+            patterns = (f"*/*-{cell.id[:ID_DIGITS]}-*.json", "*/ceilings/*.json")
         new = {
             path: place
             for pattern in patterns
@@ -104,6 +109,7 @@ class Intake:
             if path not in faults:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(place, path.read_bytes())
+                self._note([place])
         return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
 
     def _faults_by_path(self, staged: Path, new_files: Iterable[Path]) -> dict[Path, str]:
