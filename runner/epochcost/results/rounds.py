@@ -7,9 +7,9 @@ rounds. ``Round`` has the details of each round. All pages take mean, interval a
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain, compress, islice
 from typing import TypeVar
 
@@ -174,8 +174,9 @@ def _times_of_chosen_rounds(
     )
 
 
-# Cached, since a summary takes a millisecond and many pages show it.
-_summarise = lru_cache(maxsize=4096)(summarise)
+# Summaries by the id() of a measurement, removed together with it. A summary takes milliseconds,
+# and many pages show it.
+_summaries: dict[int, Summary] = {}
 
 
 def summary_of(result: Result) -> Summary:
@@ -185,11 +186,15 @@ def summary_of(result: Result) -> Summary:
     idle machine would have been faster.
     """
     measurement = result.measurement
-    summary = _summarise(measurement.samples_seconds, measurement.samples_by_round)
-    watched, cpus = measurement.conditions, watched_cpus(measurement, result.environment)
-    if watched is None or not is_disturbed(watched, cpus):
-        return summary
-    return _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
+    summary = _summaries.get(id(measurement))
+    if summary is None:
+        summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
+        watched, cpus = measurement.conditions, watched_cpus(measurement, result.environment)
+        if watched is not None and is_disturbed(watched, cpus):
+            summary = _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
+        _summaries[id(measurement)] = summary
+        weakref.finalize(measurement, _summaries.pop, id(measurement)).atexit = False
+    return summary
 
 
 def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:
