@@ -75,7 +75,8 @@ def _lookup_table_parameter_count(graph: onnx.ModelProto) -> int:
 
 
 def _example_count(fed: Sequence[DataInput]) -> int:
-    return int(next((data.shape[0] for data in fed if data.shape), 1))
+    # An exporter may write an unknown batch size as 0.
+    return max(1, int(next((data.shape[0] for data in fed if data.shape), 1)))
 
 
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
