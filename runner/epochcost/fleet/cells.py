@@ -67,6 +67,7 @@ class Intake:
         self.results = results
         self._catalogue = catalogue
         # By machine and first digits of the trial's or the sweep's id, which end the file's name.
+        # Searching a folder for each of ten thousand cells would take seconds.
         self._paths: defaultdict[tuple[str, str], set[Path]] = defaultdict(set)
         self._note(path for pattern in _ALL for path in results.glob(pattern))
 

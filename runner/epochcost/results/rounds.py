@@ -175,7 +175,7 @@ def _times_of_chosen_rounds(
 
 
 # Summaries by the id() of a measurement, removed together with it. A summary takes milliseconds,
-# and many pages show it.
+# and many pages show it; a cache by samples would hash them each time, and keep them in memory.
 _summaries: dict[int, Summary] = {}
 
 
