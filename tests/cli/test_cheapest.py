@@ -192,7 +192,7 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
         (("--deadline", "soon"), "duration: expected a number of seconds"),
         (
             ("--mode", "inference"),
-            "found none in docs/data/results and none in specs/published: mea",
+            "found none in the results and none in specs/published: mea",
         ),
         (("--count", "many"), "count: expected a decimal number, got 'many'"),
         (("--count", "0"), "count: expected a number above 0, such as 10M, got '0'"),

@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page
 from browsed_site import LIGHT, PHONE, Look, Site, overflow, wait_until
 from epochcost.analysis.answers import Demand, cheapest_answer
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.times import times_of
 from epochcost.cost.break_even import monthly_owned
 from epochcost.cost.compare import NO_LIMITS
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
@@ -251,7 +252,8 @@ def test_a_batch_costs_what_the_command_line_says(site: Site) -> None:
     root = site.folder.parent
     inputs = read_inputs(load_catalogue(root), [root / "docs/data/results"], root / "docs")
     demand = Demand("net", "inference", NO_LIMITS, "onnxruntime", examples=Decimal(10**7))
-    cheapest = cheapest_answer(inputs, demand).ordered[0]
+    times = times_of(inputs, ["net"])
+    cheapest = cheapest_answer(inputs.catalogue, times, demand).ordered[0]
     cells = page.locator("tbody td")
     assert number(cells, 1) == pytest.approx(float(cheapest.cost.mean))
     assert number(cells, 2) == pytest.approx(float(cheapest.seconds))

@@ -13,9 +13,9 @@ from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import Goal, Observation, Stack, observe
+from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
-from epochcost.analysis.predicted import NoTime, predict_times
+from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import (
     Offer,
     Offers,
@@ -25,6 +25,7 @@ from epochcost.analysis.rows import (
     offers,
     price_rows,
 )
+from epochcost.analysis.times import Times, times_of
 from epochcost.cost import Candidate
 from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batch
 from epochcost.cost.money import exact_arithmetic
@@ -33,6 +34,7 @@ from epochcost.errors import InputError
 from epochcost.predict.design import Precision
 from epochcost.predict.process import Vector
 from epochcost.specs.api import MILLION
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.statistics import first_by
 from epochcost.units import plain
@@ -45,36 +47,6 @@ _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
         "epoch": ("epoch", "epoch"),
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Times of workloads (measured, published or else predicted), and machines without a time."""
-
-    observations: tuple[Observation, ...]
-    without: tuple[NoTime, ...]
-
-
-def times_of(
-    inputs: Inputs, workloads: Collection[str], precision: Precision | None = None
-) -> Times:
-    """Find times of ``workloads`` (ids) in ``precision``.
-
-    If ``precision`` is None, measured and published times of any precision count, and predictions
-    are in each machine's usual precision. Raises InputError for a table of published rates that
-    cannot be read.
-    """
-    timed = [
-        work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
-    ]
-    models = inputs.catalogue.models
-    demanded = [models[name] for name in workloads if name in models]
-    predicted = predict_times(inputs, demanded, precision)
-    machines = {observed.machine.hardware for observed in timed}
-    return Times(
-        (*timed, *predicted.missing_from(timed)),
-        tuple(no_time for no_time in predicted.without if no_time.id not in machines),
-    )
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
@@ -250,15 +222,13 @@ def name_of(candidate: Candidate[Offer]) -> str:
     return f"{row.observed.machine.name}, batch {row.observed.batch_size}, {row.plan}"
 
 
-def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
+def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> CheapestAnswer:
     """Choose the cheapest or fastest candidate; if none meets the limits, raise InputError.
 
-    The message names the candidate that is nearest to the limits.
+    ``times`` are those of the demand's model and precision. The message names the candidate that is
+    nearest to the limits.
     """
-    catalogue = inputs.catalogue
-    if demand.model not in catalogue.published:
-        catalogue.model(demand.model)
-    (best, *slower_stacks), without = _offers_by_stack(inputs, demand)
+    best, *slower_stacks = _offers_by_stack(catalogue, times, demand)
     choice = _choice(demand, best)
     sized = [(candidate.key.row.observed.batch_size, candidate) for candidate in best.candidates]
     return CheapestAnswer(
@@ -266,36 +236,36 @@ def cheapest_answer(inputs: Inputs, demand: Demand) -> CheapestAnswer:
         best,
         choice,
         cheapest_batch(sized, accuracies(catalogue, demand.model)),
-        without,
+        times.without,
         tuple(stack.candidates[0] for stack in slower_stacks if stack.candidates),
     )
 
 
-def _offers_by_stack(
-    inputs: Inputs, demand: Demand
-) -> tuple[tuple[Offers, ...], tuple[NoTime, ...]]:
-    """Priced times for ``demand`` by software stack, and the reasons for missing times.
+def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:
+    """Priced times for ``demand`` by software stack.
 
     The first stack is the one that ``demand`` names, by default the one with the best evidence.
     Raises InputError if the first stack has no time.
     """
     goal, work = _MODES[demand.mode]
-    times = times_of(inputs, [demand.model], demand.precision)
-    stacks = by_stack(price_rows(inputs.catalogue, times.observations), goal)
+    model = catalogue.models.get(demand.model)
+    stacks = by_stack(price_rows(catalogue, times.observations), goal)
     ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)
     if ordered and demand.software in (None, ordered[0][0].observed.stack):
-        times_over = demand.millions(inputs.catalogue.models.get(demand.model))
-        return tuple(offers(rows, goal, times_over) for rows in ordered), times.without
+        times_over = demand.millions(model)
+        return tuple(offers(rows, goal, times_over) for rows in ordered)
     terms = " in ".join(filter(None, (demand.software, demand.precision)))
     if terms:
         raise InputError(
             f"{demand.model}: expected a time of a {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
-    folders = ", ".join(map(str, inputs.folders))
+    remedy = f"measure it with `epochcost run --model {demand.model}`"
+    if model is not None and model.decoder is not None:
+        remedy = "`epochcost tokens` prices its tokens, and `epochcost finetune` its training"
     raise InputError(
-        f"{demand.model}: expected a time of a {work}, found none in {folders} and none in "
-        f"specs/published: measure it with `epochcost run --model {demand.model}`"
+        f"{demand.model}: expected a time of a {work}, found none in the results and none in "
+        f"specs/published: {remedy}"
     )
 
 

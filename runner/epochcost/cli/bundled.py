@@ -7,6 +7,7 @@ Commands that write need a project.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from epochcost.specs.loader import BUNDLED, FOLDER, load_catalogue
 
 if TYPE_CHECKING:
     from epochcost.analysis.inputs import Inputs
+    from epochcost.analysis.times import Times
+    from epochcost.predict.design import Precision
 
 
 def project_to_read() -> Path:
@@ -70,9 +73,31 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
     catalogue = catalogue or catalogue_to_read()
-    cache = optional_cache_folder("answers")
-    folder = project_to_read() / results if results == RESULTS else results
-    inputs = read_inputs(catalogue, [folder], catalogue.root / DOCS, cache)
-    for problem in inputs.problems:
-        say(problem, err=True)
+    inputs = read_inputs(catalogue, [_results_to_read(results)], *_docs_and_cache(catalogue))
+    _print_problems(inputs.problems)
     return inputs
+
+
+def times_to_read(
+    catalogue: Catalogue, results: Path, workload: str, precision: Precision | None
+) -> Times:
+    """Times of a workload; see ``inputs_to_read`` for files, and ``cached_times`` for errors."""
+    from epochcost.analysis.times import cached_times  # noqa: PLC0415
+
+    folder = _results_to_read(results)
+    times = cached_times(catalogue, folder, *_docs_and_cache(catalogue), workload, precision)
+    _print_problems(times.problems)
+    return times
+
+
+def _results_to_read(results: Path) -> Path:
+    return project_to_read() / results if results == RESULTS else results
+
+
+def _docs_and_cache(catalogue: Catalogue) -> tuple[Path, Path | None]:
+    return catalogue.root / DOCS, optional_cache_folder("answers")
+
+
+def _print_problems(problems: Iterable[str]) -> None:
+    for problem in problems:
+        say(problem, err=True)

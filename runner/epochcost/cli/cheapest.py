@@ -22,7 +22,7 @@ from epochcost.analysis.answers import (
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
 from epochcost.analysis.rows import Offer, Row
-from epochcost.cli.bundled import inputs_to_read
+from epochcost.cli.bundled import catalogue_to_read, times_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
 from epochcost.cli.terminal import (
     RESULTS,
@@ -115,7 +115,9 @@ def cheapest(
     examples = Decimal(MILLION) if count is None else parse_count(count, "count")
     limits = limits_of(deadline, budget)
     demand = Demand(model, mode, limits, software, precision, examples, tokens)
-    answer = cheapest_answer(inputs_to_read(results), demand)
+    catalogue = catalogue_to_read()
+    times = times_to_read(catalogue, results, model, precision)
+    answer = cheapest_answer(catalogue, times, demand)
     if form == "json":
         print_json(_answer_fields(answer))
     else:

@@ -33,7 +33,7 @@ KeptArray = Annotated[
     PlainValidator(lambda text: np.frombuffer(b64decode(text))),
     PlainSerializer(lambda array: b64encode(array.tobytes()).decode()),
 ]
-# With more values than this, the oldest half is deleted; a value takes at most a megabyte.
+# With more values than this, the oldest half is deleted; most values take less than a megabyte.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])
 # The folder of onnxstep, found from a module, since a namespace package has no file.
