@@ -194,7 +194,7 @@ def test_hostile_comments() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_a_hundred_thousand_hostile_comments() -> None:
-    """100,000 other hostile comments are refused or shown as text."""
-    assert run(200, 100_000).total() == 100_000
+@pytest.mark.timeout(1200)
+def test_ten_thousand_hostile_comments() -> None:
+    """10,000 other hostile comments are refused or shown as text."""
+    assert run(200, 10_000).total() == 10_000

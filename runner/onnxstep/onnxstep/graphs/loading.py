@@ -196,7 +196,7 @@ def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
     files: dict[str, int] = {}
     for tensor in stored_tensors(model):
         if uses_external_data(tensor):
-            location = _location(tensor)
+            location = _external_entries(tensor).get("location", "")
             if location not in files:
                 files[location] = _file_inside_folder(folder, location, tensor.name).stat().st_size
             _require_data_within_file(tensor, location, files[location])
@@ -204,7 +204,7 @@ def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
 
 
 def _require_data_within_file(tensor: onnx.TensorProto, location: str, file_bytes: int) -> None:
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+    entries = _external_entries(tensor)
     ends = [entries.get(key, "0") for key in ("offset", "length")]
     if all(map(str.isdecimal, ends)) and sum(map(int, ends)) > file_bytes:
         raise ModelError(
@@ -213,15 +213,16 @@ def _require_data_within_file(tensor: onnx.TensorProto, location: str, file_byte
         )
 
 
-def _location(tensor: onnx.TensorProto) -> str:
-    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+def _external_entries(tensor: onnx.TensorProto) -> dict[str, str]:
+    # Of entries with the same key, onnx reads the last.
+    return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _load_tensor_data(tensor: onnx.TensorProto, folder: Path, limit_bytes: int) -> int:
     """Returns the number of bytes read."""
     try:
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        file = _file_inside_folder(folder, _location(tensor), tensor.name)
+        entries = _external_entries(tensor)
+        file = _file_inside_folder(folder, entries.get("location", ""), tensor.name)
         demanded_bytes = int(entries.get("length", file.stat().st_size))
         if demanded_bytes > limit_bytes:
             raise ModelError(

@@ -170,6 +170,19 @@ def test_external_data_stays_in_the_folder(tmp_path: Path, location: str) -> Non
     assert "inside the model's folder" in refused(external(folder, location))
 
 
+def test_the_last_of_two_locations_is_checked(tmp_path: Path) -> None:
+    """Of two locations of a tensor, the last is checked, since onnx reads that file."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for place in (tmp_path, folder):
+        (place / "w.bin").write_bytes(bytes(16))
+    path = external(folder, "w.bin")
+    model = onnx.load(path, load_external_data=False)
+    model.graph.initializer[0].external_data.add(key="location", value="../w.bin")
+    path.write_bytes(model.SerializeToString())
+    assert "inside the model's folder" in refused(path)
+
+
 @pytest.mark.parametrize("linked", ["file", "folder"])
 def test_external_data_through_a_link_is_refused(tmp_path: Path, linked: str) -> None:
     """External data is refused if its file, or a folder above the file, is a symbolic link."""
