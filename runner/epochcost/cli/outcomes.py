@@ -37,7 +37,7 @@ def show_outcomes(
 ) -> None:
     """Print a row for each trial, reasons to doubt the results, and how the sweeps ended.
 
-    ``patient`` says whether the run had extra time, so that the advice to add time is left out.
+    If ``patient``, the run had extra time, and the advice to add time is left out.
     """
     measured = _measured(outcomes)
     print_table(

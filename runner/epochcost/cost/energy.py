@@ -40,7 +40,7 @@ class Power:
 
     @classmethod
     def declared(cls, watts: Decimal, of: str) -> Power:
-        """Power that a spec or a plan declares for ``of``, a machine or some of its parts."""
+        """Power that a spec or a plan declares; ``of`` names the machine or parts that use it."""
         return cls(watts, f"from declared power: {plain(watts)} W of {of}")
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:

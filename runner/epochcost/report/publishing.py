@@ -1,7 +1,8 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
 A file of the docs folder is published only if its kind or name is allowed, never through a symbolic
-link. Pages run only the site's own scripts, and the theme's inline scripts by hash. A build that
+link. Browsers run only the site's own scripts, and those inline scripts of the theme whose hash
+each page lists. A build that
 fails leaves the earlier site unchanged.
 """
 

@@ -89,7 +89,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Use JSON Schema's names of bounds, and drop redundant inclusive bounds."""
+    """Use JSON Schema's names of bounds; of two lower (or upper) bounds, keep the exclusive one."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)

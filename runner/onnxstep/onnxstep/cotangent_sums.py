@@ -1,4 +1,4 @@
-"""Sums of cotangents: over broadcast axes, over a value's readers, and over the rows of a table.
+"""Sums of cotangents: over broadcast axes, over the nodes that read a value, and by row of a table.
 
 A cotangent is the gradient of the loss with respect to a value. If a node looks up some rows of a
 table, the table's cotangent is zero in all other rows. ScatterND sums the gradients of the rows, so

@@ -260,7 +260,7 @@ class Directions:
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
-        """Inputs of the direction ``index`` of a node without sequence lengths."""
+        """Inputs of the direction ``index``; the node has no input of sequence lengths."""
         w, r = (_slice_at(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)

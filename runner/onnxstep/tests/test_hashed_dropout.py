@@ -1,4 +1,4 @@
-"""Dropout's hashed masks look random, and the gradient uses the mask of the forward pass."""
+"""Masks of Dropout from a hash look random; the gradient uses the mask of the forward pass."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def names_of(catalogue: Catalogue) -> Names:
-    """Look-up tables of a project's devices, decoder dimensions and processors."""
+    """A project's devices, processors and decoders, by the names that published rows use."""
     return Names(
         Devices(catalogue.devices.values()),
         catalogue_forms(catalogue),

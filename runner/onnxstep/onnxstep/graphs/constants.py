@@ -1,8 +1,9 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
 PyTorch's dynamo exporter says which these are. In other files, this module finds tensors that are
-never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors on which
-only shapes or angles depend, and factors or summands whose numbers a person probably typed.
+never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors from which
+only shapes or angles of sines are computed, and factors or summands whose numbers a person probably
+typed.
 """
 
 from __future__ import annotations

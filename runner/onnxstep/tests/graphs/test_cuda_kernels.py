@@ -95,7 +95,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """The CUDA step has kernels for all nodes, unlike the portable step, and equal results."""
+    """CUDA has kernels for the special step only, which computes the same as the portable step."""
     model = convolution(size, kernel, attributes)
     portable, cuda = portable_and_special(model, "cuda")
     assert check_kernels(portable).on_host
