@@ -125,9 +125,8 @@ class Range(Spec):
 class Price(PricedSpec):
     """The price of a machine under a plan, valid from a date on.
 
-    A rented plan has an ``amount`` per hour or a ``commitment``, to which its ``components`` are
-    added. If it has neither, the components are the whole price. An owned machine has the table
-    ``owned``.
+    The price of a rented plan is an ``amount`` per hour or a ``commitment``, plus the
+    ``components``. A plan may also have components only. An owned machine has the table ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
