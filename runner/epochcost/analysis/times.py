@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from epochcost.analysis.inputs import RATIOS_FILE, Inputs, read_inputs
 from epochcost.analysis.observations import Observation, observe
 from epochcost.analysis.predicted import NoTime, predict_times
+from epochcost.plan.variant import PINNED_RUNTIME
 from epochcost.predict.design import Precision
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
@@ -86,7 +87,7 @@ def cached_times(
     content = None if cache is None else _content_of_files(catalogue, results, docs)
     if content is None:
         return compute()
-    return _KEPT.value(cache, (content, workload, precision), compute)
+    return _KEPT.value(cache, (content, PINNED_RUNTIME, workload, precision), compute)
 
 
 def _content_of_files(catalogue: Catalogue, results: Path, docs: Path) -> str | None:
