@@ -3,7 +3,9 @@
   "use strict";
 
   const { cell, duration, element, fold, loaded, money, noted, rounded, small } = window.epochcostShown;
-  const { bill, candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
+  const { AS_FAST, bill, candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
+
+  const MOST_TOKENS = 1e7;
 
   /* The period of a total. */
   function run(question) { return question.job === "batch" ? "batch" : "training"; }
@@ -91,10 +93,11 @@
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
+    const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * utilisation(question, way.plan, mean.usage.seconds), 3)} hours a week in all` : "";
     const ends = spread(way.low.total, way.high.total, value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
       `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
-      `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}.${parallel}`);
+      `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}${weekly}.${parallel}`);
     return words;
   }
 
@@ -103,7 +106,7 @@
     const { job, runs, every, limit, budget, page } = question, number = value => rounded(value, 15);
     const noun = job === "batch" && question.tokens ? "document" : "example";
     const sizes = [[question.examples, noun], [question.tokens, "token"], [job === "train" ? question.epochs : 0, "epoch"]];
-    const size = sizes.filter(([count, name]) => count > (name === noun ? 1 : 0)).map(
+    const size = sizes.filter(([count, name]) => count > (name === noun && job !== "batch" ? 1 : 0)).map(
       ([count, name]) => `${number(count)} ${name}${count === 1 ? "" : "s"}${name === noun && question.dataset ? ` of ${question.dataset}` : ""}`
     ).join(" × ");
     const parts = job === "serve" ? [`${number(question.rate)} requests a second, ${number(question.hours)} hours a day`] : [size];
@@ -134,10 +137,10 @@
     return (rented || "") + left + (tokens ? " We list no prices of APIs that embed or classify." : "");
   }
 
-  /* The parts of a price that its source does not state, and the cheapest way at a confirmed price. */
+  /* The parts of a price that its source does not confirm, and the cheapest way at a confirmed price. */
   function unconfirmed({ plan, misses }, ways) {
     const sure = ways.find(way => !way.apart && !way.plan.unconfirmed && way.misses === misses);
-    return plan.unconfirmed && `The source of this price, read on ${plan.as_of}, does not state its ${plan.unconfirmed}: ask the provider before you rent.` +
+    return plan.unconfirmed && `The source of this price, read on ${plan.as_of}, does not confirm its ${plan.unconfirmed}: ask the provider before you rent.` +
       (sure ? ` The cheapest at a confirmed price: ${amount(sure.mean.total, sure)} on ${sure.timing.name}, price of ${sure.plan.as_of}.` : "");
   }
 
@@ -155,7 +158,8 @@
   }
 
   /* What is known of the model's longest text. */
-  function lengths({ cut, doubtful, tokens, usual }) {
+  function lengths({ cut, doubtful, longest, tokens, usual }) {
+    if (longest) { return ` Texts of up to ${rounded(longest, 9)} tokens are priced here; for longer ones, memory decides: use \`epochcost finetune --tokens\`.`; }
     if (cut) { return ` The model reads only the first ${rounded(tokens, 9)} tokens of a text.`; }
     return doubtful ? ` The times are of texts of ${rounded(usual, 9)} tokens: whether the model accepts longer ones is not checked.` : "";
   }
@@ -168,13 +172,13 @@
   }
 
   /* What the bill of an owned machine counts. */
-  function counted(form, question, { plan }) {
-    const made = small(""), used = utilisation(question, plan), share = `${rounded(168 * used, 3)} hours`;
+  function counted(form, question, { plan, mean }) {
+    const made = small(""), used = plan.own ? utilisation(question, plan, mean.usage?.seconds) : 0, share = `${rounded(168 * used, 3)} hours`;
     const href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
     if (plan.own) {
       made.append(question.job === "serve" && used === question.day ?
         ` Counted: the whole machine, in use ${share} a week (` :
-        ` Counted: the job's hours, at ${share} of use a week, not the whole machine (`,
+        ` Counted: the job's hours, and its share of the hours without use, if the machine is in use ${share} a week in all (`,
       element("a", "owned machines", { href }), "). ", `We assume that it is kept for ${rounded(plan.share.inputs["owned.years"], 3)} years and ` +
       `draws ${rounded(plan.share.inputs["owned.power_watts"], 3)} W in use${plan.share.inputs.vcpus ? " per vCPU" : ""}; the bill counts the energy of idle hours too.`);
     }
@@ -184,7 +188,7 @@
   /* The cheapest of the fastest ways that fit, unless it is the cheapest of all. */
   function fastest(ways, best) {
     const fitting = ways.filter(way => !way.apart && way.misses === best.misses);
-    const least = Math.min(...fitting.map(way => way.mean.seconds)), fast = fitting.filter(way => way.mean.seconds < 1.05 * least);
+    const least = Math.min(...fitting.map(way => way.mean.seconds)), fast = fitting.filter(way => way.mean.seconds < AS_FAST * least);
     const way = fast.reduce((first, other) => other.mean.total < first.mean.total ? other : first);
     return way === best ? "" :
       ` Fastest: ${duration(way.mean.seconds)} on ${way.timing.name}, for ${amount(way.mean.each, way)}.`;
@@ -264,7 +268,8 @@
     const ways = stacks.find(list => list.some(way => way.mine)) || stacks.find(list => list.some(way => !way.apart)) || stacks[0] || [];
     const two = question.a && question.b, listed = two ? ways : ways.filter(way => !way.apart);
     const apart = two ? [] : ways.filter(way => way.apart);
-    const costAt = use => candidates({ ...question, assumed: { ...question.assumed, "owned.utilisation": use } }, data, shared, ways[0].timing.stack)
+    /* The cost of one run at any use, as if no other run followed. */
+    const costAt = use => candidates({ ...question, every: "once", assumed: { ...question.assumed, "owned.utilisation": use } }, data, shared, ways[0].timing.stack)
       .find(way => way.mine).mean.total;
     odds.weigh(listed, data.draws, { seconds: question.limit, total: question.budget }, two);
     form.elements.budget.labels[0].firstChild.textContent = `Budget ($ ${per(question)}) `;
@@ -307,6 +312,7 @@
       weekly: plan && 168 * plan.share.inputs["owned.utilisation"]
     };
     Object.entries(usual).forEach(([name, value]) => { form.elements[name].placeholder = value ?? ""; });
+    form.elements.tokens.max = data.longest || MOST_TOKENS;
     form.querySelectorAll("[data-ec-job]").forEach(label => {
       label.hidden = !label.dataset.ecJob.split(" ").includes(job) || Boolean(lacks[label.control?.name]);
     });

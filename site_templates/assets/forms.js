@@ -28,7 +28,7 @@
   /* Say below a field which numbers it expects, if it ignores its value. */
   function explain(field, wrong) {
     const [least, most] = [field.min, field.max].map(end => Number(end).toLocaleString("en", { maximumSignificantDigits: 9 }));
-    const text = `Ignored: enter a number from ${least} to ${most}.`;
+    const text = field.type === "number" ? `Ignored: enter a number from ${least} to ${most}.` : "Ignored: not in this list.";
     field.parentElement.querySelector("[role=alert]")?.remove();
     if (wrong) { field.after(window.epochcostShown.element("small", text, { role: "alert" })); }
   }
@@ -52,7 +52,7 @@
       if (field.type !== "number" || NUMBER.test(text)) { field.value = text; }
       if (field.value !== text || !sound(field)) {
         field.value = before;
-        if (field.type === "number") { explain(field, true); }
+        if (field.type === "number" || field.options?.length > 1) { explain(field, true); } // other lists are still empty
       }
     });
   }
@@ -68,6 +68,7 @@
     }
     recall(form, state);
     await answer(state);
+    fields(form).filter(field => !sound(field)).forEach(field => explain(field, true));
     form.addEventListener("input", again);
     form.addEventListener("change", event => event.target.reportValidity());
     form.addEventListener("submit", event => event.preventDefault());

@@ -112,8 +112,8 @@
   function sureness({ wins, regret, kept, misses }) {
     if (wins === undefined || misses) { return ""; }
     const among = Object.keys(kept).length ? "machines within the limits" : "machines";
-    const lost = wins < 1 && regret !== undefined ? `; in the others, it costs ${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than the cheapest` : "";
-    return `It costs least of all ${among} in ${scenarios(wins)} scenarios${lost}. `;
+    const lost = regret > 0.005 * (1 - wins) ? `; in the others, it costs ${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than the cheapest` : "";
+    return `It costs least of all ${among} with this kind of software in ${scenarios(wins)} scenarios${lost}. `;
   }
 
   /* How often a way meets the limits; empty for a time without a range. */

@@ -66,7 +66,7 @@
   function questionOf(form) {
     const number = (name, otherwise) => window.epochcostForms.number(form, name, otherwise ?? Number(form.elements[name].defaultValue));
     return {
-      rate: number("requests"), prompt: number("prompt"), output: number("answer"), count: number("count", 0),
+      context: Number(form.dataset.ecContext), rate: number("requests"), prompt: number("prompt"), output: number("answer"), count: number("count", 0),
       cached: number("cached", 0) / 100, first: number("first", Infinity) / 1000, token: number("token", Infinity) / 1000
     };
   }
@@ -104,7 +104,7 @@
       return ` ${turned.decoder.name} costs ${high < rival.mean ? "less than" : "about as much as"} the cheapest API if each ` +
         `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${rounded(100 * busiest, 2)} % busy: ${amount(mean)} a million tokens${ends}.`;
     }
-    return ` The cheapest API costs less than any machine that is at most ${rounded(100 * busiest, 2)} % busy.`;
+    return ` The cheapest API costs less than any machine with a list price that is at most ${rounded(100 * busiest, 2)} % busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */
@@ -120,6 +120,10 @@
   /* Paragraphs: the cheapest offer, the cheapest one of the other kind, and where both cost the same. */
   function verdict(data, offered, question, { most_busy: busiest, shapes }) {
     const words = element("p", "", { className: "ec-verdict" }), listed = cheapest(offered), [first] = listed;
+    if (tokens(question) > question.context) {
+      words.append(`The model takes at most ${rounded(question.context, 9)} tokens, prompt and answer together; yours have ${rounded(tokens(question), 9)}.`);
+      return [words];
+    }
     if (!first) {
       const within = isFinite(question.first + question.token) ? "within these bounds " : "";
       words.append(`No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
@@ -200,7 +204,7 @@
   }
 
   function show(form, data, shared) {
-    const question = questionOf(form), offered = offers(data, question, shared);
+    const question = questionOf(form), offered = tokens(question) > question.context ? [] : offers(data, question, shared);
     form.nextElementSibling.replaceChildren(...verdict(data, offered, question, shared), ...lists(form, cheapest(offered), question, shared));
     window.epochcostTables.begin();
   }

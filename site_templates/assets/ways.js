@@ -16,6 +16,8 @@
   "use strict";
 
   const HOUR = 3600, MILLION = 1e6;
+  // Nobody pays more for a time that is shorter by less; as in ranking.py.
+  const AS_FAST = 1.05;
   const { answers, run } = window.epochcostBill;
 
   /* The list of times that a job uses. */
@@ -60,6 +62,7 @@
       cut: long > tokens,
       doubtful: !data.most_tokens && tokens > data.tokens, // whether the model reads texts of this length
       usual: data.tokens,
+      longest: data.longest, // texts that the times hold for, if not all
       page: data.page, // of the model
       compared: data.compared || "explanation/predictions.html", // the page that compares predictions with the truth
       dataset: job.value === "train" && examples === own ? data.dataset : null,
@@ -68,6 +71,7 @@
       hours: number("hours", 24),
       month: number("hours", 24) * days * HOUR,
       day: number("hours", 24) / 24,
+      always: monthHours * HOUR, // seconds of a month
       limit: job.value === "serve" ? number("within", Infinity) / 1000 : number("deadline", Infinity) * HOUR,
       budget: number("budget", Infinity),
       failed: number("failed", 0) / 100,
@@ -94,7 +98,8 @@
     const once = question.every === "once", runs = once || question.job === "batch" ? 1 : Math.max(1, question.times);
     const work = question.work / (question.job === "batch" ? timing.batch : 1);
     const usage = { seconds: seconds * work, vcpus: timing.vcpus, runs };
-    const billed = bill(programOf(question, plan), usage, question.assumed);
+    const assumed = plan.own ? { ...question.assumed, "owned.utilisation": utilisation(question, plan, usage.seconds) } : question.assumed;
+    const billed = bill(programOf(question, plan), usage, assumed);
     const lines = billed.lines.map(({ label, amount }) => ({ label, amount: amount / runs }));
     const elapsed = billed.elapsed_seconds / runs;
     const job = answers(programs.training, {
@@ -104,10 +109,13 @@
     return { ...job, total: job.total * question.period, lines, usage, seconds: elapsed, machines: once ? 1 : job.machines };
   }
 
-  /* The share of its life in which an owned machine is used: at least the hours in which it serves. */
-  function utilisation({ job, day, assumed }, plan) {
+  /* The share of its life in which an owned machine is used: at least the hours of the question's own
+     work. A run takes ``seconds``; one run alone says nothing about the use in other months. */
+  function utilisation({ job, day, every, times, failed, always, assumed }, plan, seconds) {
     const stated = assumed["owned.utilisation"] ?? plan.share.inputs["owned.utilisation"];
-    return job === "serve" ? Math.max(stated, day) : stated;
+    if (job === "serve") { return Math.max(stated, day); }
+    const machines = every === "once" ? 0 : times * seconds / (1 - failed) / always;
+    return Math.max(stated, machines / Math.ceil(machines) || 0);
   }
 
   /* Enough machines to keep each below the allowed load, for a month. */
@@ -152,10 +160,12 @@
       way.mean.total - other.mean.total || way.mean.seconds - other.mean.seconds;
   }
 
-  /* Machines that miss the deadline come last, the fastest first. */
-  function closer(way, other) {
+  /* Machines that miss the deadline come last: those about as fast as the fastest, the cheapest first, then the others. */
+  function closest(ways) {
     const rank = ({ apart, misses }) => 3 * Boolean(apart) + ["", "over budget", "too slow"].indexOf(misses);
-    return rank(way) - rank(other) || (way.misses === "too slow" && way.mean.seconds - other.mean.seconds) || better(way, other);
+    const least = Math.min(...ways.filter(way => !way.apart).map(way => way.mean.seconds));
+    const slow = ({ misses, mean }) => misses === "too slow" && mean.seconds >= AS_FAST * least ? mean.seconds : 0;
+    return ways.sort((way, other) => rank(way) - rank(other) || slow(way) - slow(other) || better(way, other));
   }
 
   /* Each machine's cheapest way that fits, and its cheapest way that cannot win; best first. */
@@ -171,8 +181,8 @@
       const key = way.timing.name + (way.apart ? " apart" : "");
       if (!best.has(key)) { best.set(key, way); }
     });
-    return Array.from(best.values()).sort(closer);
+    return closest(Array.from(best.values()));
   }
 
-  window.epochcostWays = { bill, candidates, interruptions, question, timed, utilisation };
+  window.epochcostWays = { AS_FAST, bill, candidates, interruptions, question, timed, utilisation };
 })();

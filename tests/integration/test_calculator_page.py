@@ -129,7 +129,7 @@ def test_the_verdict_names_unconfirmed_values_of_the_price(site: Site) -> None:
     plans = (site.folder / _PLANS).read_text("utf-8")
     doubted = plans.replace('"unconfirmed":""', '"unconfirmed":"date and billing"')
     page = ask_with(site, _PLANS, doubted, "?model=net")
-    assert "does not state its date and billing: ask the provider" in text_of(page)
+    assert "does not confirm its date and billing: ask the provider" in text_of(page)
 
 
 def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
@@ -211,9 +211,28 @@ def test_an_owned_server_is_in_use_for_at_least_its_hours(site: Site) -> None:
     half = text_of(ask(site, f"{asked}&hours=12&weekly=33"))
     assert "Counted: the whole machine, in use 84 hours a week" in half
     part = text_of(ask(site, f"{asked}&hours=6&weekly=84"))
-    assert (
-        "the job's hours, at 84 hours of use a week, not the whole machine (owned machines)" in part
-    )
+    assert "if the machine is in use 84 hours a week in all (owned machines)" in part
+
+
+def test_an_owned_machine_is_in_use_while_it_trains(site: Site) -> None:
+    """Many trainings a day on own machines use each of them for more hours than the reader says."""
+    asked = "?model=net&software=onnxruntime&own=local&every=day&weekly=1"
+    one, many = (text_of(ask(site, f"{asked}&runs={runs}")) for runs in (1, 1_000_000))
+    hours = [
+        re.search(r"if it is in use ([\d.]+) hours a week in all\.", text) for text in (one, many)
+    ]
+    assert all(hours)
+    rare, often = (float(found[1]) for found in hours if found)
+    assert rare < 84 < often <= 168
+    machines = re.search(r"It takes (\d+) machines in parallel", many)
+    assert machines
+    assert int(machines[1]) > 1
+
+
+def test_what_a_list_lacks_is_named(site: Site) -> None:
+    """A model or a machine that the address names but no list has is refused beside the list."""
+    page = ask(site, "?model=nosuch&own=nosuch")
+    assert page.locator("[role=alert]").all_inner_texts() == ["Ignored: not in this list."] * 2
 
 
 def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:

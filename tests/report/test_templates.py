@@ -55,5 +55,5 @@ def test_a_doubted_price_is_explained(confirmed: str, above: str, sentences: lis
     )
     price = SimpleNamespace(unconfirmed_words="date", as_of=dt.date(2026, 11, 1))
     text = template.render(price=price, confirmed=confirmed, above=above, page=None, root="")
-    phrases = {"doubt": "does not state its date", "a box": "at a confirmed price: a box."}
+    phrases = {"doubt": "does not confirm its date", "a box": "at a confirmed price: a box."}
     assert [name for name, phrase in phrases.items() if phrase in text] == sentences

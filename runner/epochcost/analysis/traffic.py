@@ -29,8 +29,9 @@ from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.results.kept import Keep
 from epochcost.statistics import group_by
 
-# Powers of two, which capacities try; prompts that determine a quadratic.
+# Powers of two, which capacities try.
 SEQUENCES = tuple(2**power for power in range(9))
+# Prompts that determine a quadratic; they are shorter if the model's context is.
 _PROMPTS = (1000, 4000, 16000)
 # With room for two such requests, the wait for each other's prompt can be separated.
 _TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
@@ -71,16 +72,19 @@ def predicted_timings(
     market: TokenMarket, name: str, precision: Precision
 ) -> Iterator[DeviceTiming]:
     """Yield the timings of a decoder, unless its spec lacks dimensions that the forecast needs."""
-    model = ServedModel.of(name, market.inputs.catalogue.decoder(name), precision)
+    decoder = market.inputs.catalogue.decoder(name)
+    model = ServedModel.of(name, decoder, precision)
     if model is None or not market.forecasts_tokens:
         return
     layouts, _ = fitting(model, market.places[0], ENGINES, _TWO)
     groups = [*group_by(layouts, _timing_key).values()]
-    questions = [[*_timing_questions(model, group[0])] for group in groups]
+    scale = min(1, decoder.context / _PROMPTS[-1])
+    prompts = [int(scale * prompt) for prompt in _PROMPTS]
+    questions = [[*_timing_questions(model, group[0], prompts)] for group in groups]
     key = market.evidence, questions
     forecasts = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, questions)])
     for group, phases in zip(groups, forecasts, strict=True):
-        yield _timing_from_answers(group, *phases)
+        yield _timing_from_answers(group, prompts, *phases)
 
 
 def _forecast(
@@ -101,31 +105,36 @@ def _timing_key(layout: Layout) -> tuple[object, ...]:
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 
 
-def _timing_questions(model: ServedModel, layout: Layout) -> Iterator[ServingQuestion]:
+def _timing_questions(
+    model: ServedModel, layout: Layout, prompts: Sequence[int]
+) -> Iterator[ServingQuestion]:
     """Yield the questions whose answers ``_timing_from_answers`` expects, in its order."""
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)
-    yield from (replace(first, prompt=prompt) for prompt in (_PROMPTS[0], _PROMPTS[-1]))
+    yield from (replace(first, prompt=prompt) for prompt in (prompts[0], prompts[-1]))
     yield from (replace(token, sequences=sequences) for sequences in SEQUENCES)
-    yield from (replace(token, prompt=prompt) for prompt in _PROMPTS)
-    yield from (replace(waiting, prompt=prompt) for prompt in _PROMPTS)
-    yield from (replace(each, prompt=_PROMPTS[0], sequences=2) for each in (token, waiting))
+    yield from (replace(token, prompt=prompt) for prompt in prompts)
+    yield from (replace(waiting, prompt=prompt) for prompt in prompts)
+    yield from (replace(each, prompt=prompts[0], sequences=2) for each in (token, waiting))
 
 
 def _timing_from_answers(
-    layouts: Sequence[Layout], answer_seconds: Sequence[float], spread: tuple[float, ...]
+    layouts: Sequence[Layout],
+    prompts: Sequence[int],
+    answer_seconds: Sequence[float],
+    spread: tuple[float, ...],
 ) -> DeviceTiming:
     parts = iter(answer_seconds)
     first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
     waited = waiting - alone
     once = max(2 * waited[0] - (two[1] - two[0]), 0.0)
-    read = np.polynomial.Polynomial.fit(_PROMPTS, waited - once, 2).convert().coef
+    read = np.polynomial.Polynomial.fit(prompts, waited - once, 2).convert().coef
     slope = (first[1] - first[0]) / (waited[-1] - waited[0])
     return DeviceTiming(
         layouts=tuple(layouts),
         step=tuple(step),
-        cached=(alone[-1] - alone[0]) / (_PROMPTS[-1] - _PROMPTS[0]),
+        cached=(alone[-1] - alone[0]) / (prompts[-1] - prompts[0]),
         read=tuple(read),
         once=once,
         first=(first[0] - slope * (waited[0] - once), slope),

@@ -14,7 +14,7 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.units import FRESH, SECONDS_PER_HOUR
 
-_MOST_ELSEWHERE, _MOST_CHIPS = 8, 12
+_MOST_ELSEWHERE = 8
 _OLDEST = 3 * FRESH
 _FIRST_WITH_TENSOR_CORES = 7
 
@@ -96,22 +96,21 @@ def _accelerator_names(hardware: Hardware) -> set[str]:
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """For each of the commonest GPUs, the machine with the cheapest GPU hour; dearest GPU first.
+    """For each GPU, the machine with the cheapest GPU hour; dearest GPU first.
 
-    Only GPUs with tensor cores are listed. Machines with a single GPU are preferred. Prices that
-    are more than half a year older than the newest price are left out.
+    Only GPUs with tensor cores are listed. Of a GPU's machines, those with the fewest GPUs count.
+    Prices that are more than half a year older than the newest price are left out.
     """
-    by_chip: dict[str, list[Listed]] = {}
+    by_chip: dict[str, Listed] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
-    for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices > 1):
+    for machine in sorted(by_gpu_hour(machines), key=lambda machine: machine.devices):
         # A core of a TPU has no compute capability.
         chips = machine.hardware.accelerators
         capabilities = [float(chip.compute_capability or 0) for chip in chips]
         gpus = min(capabilities, default=0) >= _FIRST_WITH_TENSOR_CORES
         if gpus and machine.as_of and newest - machine.as_of <= _OLDEST:
-            by_chip.setdefault(machine.hardware.accelerators[0].name, []).append(machine)
-    common = sorted(by_chip.values(), key=len, reverse=True)[:_MOST_CHIPS]
-    return by_gpu_hour([group[0] for group in common])[::-1]
+            by_chip.setdefault(machine.hardware.accelerators[0].name, machine)
+    return by_gpu_hour([*by_chip.values()])[::-1]
 
 
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:

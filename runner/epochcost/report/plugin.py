@@ -7,7 +7,8 @@ this module loads neither onnxruntime nor torch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -47,9 +48,14 @@ NAME = "epochcost"
 # `--strict` counts warnings of loggers under "mkdocs" only.
 log = get_plugin_logger(__name__)
 _LAST = -100
-# The search ranks these below pages that answer a question: why we decided, results of benchmarks.
-_RECORDS = ("decisions/", "changelog", "explanation/performance", "sources/")
-_BOOST_OF_RECORDS = 0.1
+# Weights in the search by the beginning of an address. Pages that answer a question stand above
+# explanations, and these above decisions and results of benchmarks.
+_SEARCH_BOOSTS = {
+    ("decisions/", "changelog", "explanation/performance", "sources/"): 0.1,
+    ("explanation/", "reference/"): 0.5,
+    ("prices.md", "spot.md", "rent-or-buy.md", "predictions.md", "accuracy.md"): 2.0,
+}
+_BOOST_OF_CONTAINED_TITLES = 2.0
 
 
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
@@ -179,9 +185,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links in raw HTML, which MkDocs ignores; rank some folders lower in search."""
-        if page.file.src_uri.startswith(_RECORDS):
-            page.meta.setdefault("search", {"boost": _BOOST_OF_RECORDS})
+        """Resolve links in raw HTML, which MkDocs ignores; weight some pages in the search."""
+        boost = _search_boost(page.file.src_uri, self._site.sections.values())
+        page.meta.setdefault("search", {"boost": boost})
         return resolve_links(html, partial(_relative_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
@@ -289,6 +295,19 @@ def _relative_address(files: Files, page: File, uri: str) -> str:
         log.warning(f"{page.src_uri}: a link leads to {uri}: no such file")
         return uri
     return file.url_relative_to(page)
+
+
+def _search_boost(uri: str, sections: Iterable[Mapping[str, str]]) -> float:
+    """The weight of a page in the search; ``sections`` has the titles of pages by address."""
+    for beginnings, boost in _SEARCH_BOOSTS.items():
+        if uri.startswith(beginnings):
+            return boost
+    titles = {address: title for section in sections for address, title in section.items()}
+    # "ResNet-50" stands above "ResNet-50, fine-tuning all layers".
+    own = titles.pop(uri, None)
+    words = re.compile(rf"\b{re.escape(own)}\b", re.IGNORECASE) if own else None
+    contained = words is not None and any(map(words.search, titles.values()))
+    return _BOOST_OF_CONTAINED_TITLES if contained else 1.0
 
 
 def _excluded(file: File) -> bool:

@@ -148,10 +148,14 @@ def place_words(price: Price) -> str:
     return ", ".join(filter(None, (*price.provider_and_plan, price.region)))
 
 
-def plan_note(price: Price) -> str:
-    """Describe a price: provider, plan, hourly amount unless owned, date and unconfirmed values."""
+def plan_note(price: Price, *, through_month: bool = False) -> str:
+    """Describe a price: provider, plan, hourly amount unless owned, date and unconfirmed values.
+
+    ``through_month``: the amount is that of a machine that runs all month.
+    """
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
-    hour = [] if price.owned else [f"{hour_about(price)} an hour"]
+    about = month_hour_words if through_month else hour_about
+    hour = [] if price.owned else [f"{about(price)} an hour"]
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
 
 

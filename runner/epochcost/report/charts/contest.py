@@ -29,8 +29,6 @@ _SIDES: Mapping[str, Mapping[str, Any]] = {
     "right": {"align": "left", "dx": 9, "dy": -6},
     "below": {"align": "left", "dx": 7, "dy": 17},
 }
-# So many of the cheapest machines get a name, besides the frontier, where there is room.
-_MOST_NAMED = 6
 _BEST = "datum.on_frontier == 'yes'"
 
 
@@ -110,12 +108,11 @@ def cost_against_time(contest: Contest, *, identifier: str, job: str) -> CostTim
         for contender in contest.competing
     }
     answers = (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier)
-    measured = (contest.measured,) if contest.measured else ()
-    first = (*answers, *measured, *contest.competing[:_MOST_NAMED])
+    named = (*answers, contest.measured) if contest.measured else answers
     data = ChartData((*points.values(),), contest.cheapest.cost.currency)
     if data.distinct("time", "cost") < LEAST_POINTS:
         return None
-    sides = _sides_of_names(data, [points[id(contender)] for contender in first])
+    sides = _sides_of_names(data, [points[id(contender)] for contender in named])
     rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
     data = ChartData((*rows,), data.currency)
     return CostTime(

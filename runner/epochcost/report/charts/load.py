@@ -160,7 +160,8 @@ def cost_by_load(
         title=finding(drawn, turn),
         description=(
             f"{requests}. Machines have list prices and are rented whether busy or not; their "
-            "number grows with the load. Machines that are cheapest at no load are left out, and "
+            "number grows with the load. Machines that are the cheapest at none of the loads are "
+            "left out, and "
             + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
         ),
         data=ChartData(tuple(_line_points(drawn)), currency),

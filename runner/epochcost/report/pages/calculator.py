@@ -41,6 +41,9 @@ _DrawnRows = dict[int, dict[_Drawn, int]]
 _TUNING_STACK: Stack = "published"
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
+# Texts of a fine-tuning may be this many times as long as those of the published answer: the time
+# is then proportional to the length within 10 %. For longer texts, memory decides, too.
+_LONGEST_TIMES = 4
 _JOBS = {"training": "train", "inference": "serve"}
 _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
 # Common questions: text, model, and query of the calculator's address (calculator.js).
@@ -205,6 +208,7 @@ def _fine_tuning_json(answer: FinetuneAnswer, machine_defaults: Mapping[str, Jso
         "epochs": epochs,
         "examples": examples,
         "tokens": tokens,
+        "longest": _LONGEST_TIMES * tokens,
         "compared": "how-to/price-fine-tuning.html",
         "page": f"models/{answer.demand.model}.html",
         "draws": {seed: list(places) for seed, places in drawn.items()},

@@ -178,7 +178,7 @@ def _unconfirmed_price_note(contest: Contest) -> str:
     if not parts:
         return ""
     idle = ", never idle" if contest.goal == "tokens" else ""
-    doubt = f" “Unconfirmed”: the price's source does not state its {parts}; ask the provider."
+    doubt = f" “Unconfirmed”: the price's source does not confirm its {parts}; ask the provider."
     if sure is None or contest.is_short:
         return doubt
     least = f"{sure.amount} on {sure.name}{idle}, price of {sure.price.as_of}"
@@ -200,7 +200,11 @@ def _answer_cards(contest: Contest) -> Iterator[Card]:
 
 def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str) -> Iterator[Card]:
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
-    cheaper = f"The API costs less than any machine up to {share(MOST_BUSY)} busy" if api else ""
+    cheaper = ""
+    if api is not None:
+        always = api.per_million < cheapest_never_idle.cost.mean
+        busy = "even if never idle" if always else f"up to {share(MOST_BUSY)} busy"
+        cheaper = f"The API costs less than any machine with a list price, {busy}"
     load = wording.per_second_words(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"
     if turn is not None:
@@ -234,7 +238,8 @@ def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str)
 def _million(title: str, contender: Contender, software: str) -> Card:
     card = _card(title, contender)
     cost, between = wording.cost_words(contender.cost), _between(contender.cost)
-    return replace(card, cost=cost, time=_UNIT, software=software, between=between)
+    plan = one_line(wording.plan_note(contender.price, through_month=True))
+    return replace(card, cost=cost, time=_UNIT, plan=plan, software=software, between=between)
 
 
 def _card(title: str, contender: Contender) -> Card:

@@ -19,7 +19,7 @@ def pages(report: Report) -> Iterator[Page]:
     tables = report.catalogue.tables_of("examples")
     yield Page(
         uri=URI,
-        title="How good the predictions are",
+        title="How accurate the predictions are",
         template="trust.md.jinja",
         description="Errors of predicted times, where the truth is known.",
         context={
