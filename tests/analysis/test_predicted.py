@@ -109,6 +109,19 @@ def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
     assert "lambda-1x-h100-sxm5" in timed
 
 
+def test_a_batch_that_does_not_fit_is_trained_in_equal_parts(predictions: Predictions) -> None:
+    """GPT-2's 480 sequences take equal parts on eight H100, each part at least a sequence a GPU."""
+    batches = {
+        row.machine.hardware: row.batch_size
+        for row in predictions.observations
+        if (row.workload.id, row.mode, row.stack) == ("gpt2", "training", "published")
+    }
+    assert batches["p6-b200.48xlarge"] == 480
+    assert batches["p5.48xlarge"] == 240
+    assert all(480 % batch == 0 for batch in batches.values())
+    assert batches["p5.48xlarge"] > batches["g4dn.xlarge"] >= 1
+
+
 def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
     """The interval for ResNet-50 on a T4 contains the known 400 images a second."""
     step = of(predictions, "resnet50", "g4dn.xlarge", "training", "published").step

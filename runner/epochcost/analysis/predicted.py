@@ -131,9 +131,10 @@ def predict_times(
 
     By default, ``precision`` is each machine's usual one. Times are predicted for ONNX Runtime. On
     GPUs, they are also predicted for the framework of the published benchmark whose graph is most
-    similar to the model's. The batch is the largest in the spec that fits. On CPUs, inference is
-    also predicted for the smallest batch. Without tables of published rates, nothing is predicted.
-    Raises InputError for a table that cannot be read.
+    similar to the model's. The batch is the largest in the spec that fits, or the largest of
+    equal parts of a training's batch. On CPUs, inference is also predicted for the smallest batch.
+    Without tables of published rates, nothing is predicted. Raises InputError for a table that
+    cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -273,10 +274,12 @@ def _tasks_and_missing_times(
 ) -> tuple[list[_PredictionTask], list[NoTime]]:
     tasks: list[_PredictionTask] = []
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for place, (mode, sizes) in itertools.product(places, _batch_sizes_by_mode(model).items()):
+    for place, (mode, stated) in itertools.product(places, _batch_sizes_by_mode(model).items()):
         used = precision or usual_precision(place.device)
         need = partial(needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
+        parts = _parts_of_batch(max(stated), place.count) if mode == "training" else ()
+        sizes = (*stated, *parts)
         fitting = [size for size in sizes if need(size) < memory]
         program = similar_program(mode, used)
         reason = ""
@@ -302,6 +305,14 @@ def _tasks_and_missing_times(
             )
             tasks += _tasks_by_software(model, place, work, min(fitting), program)
     return tasks, _missing_times(reasons)
+
+
+def _parts_of_batch(batch: int, devices: int) -> Iterable[int]:
+    """The sizes of equal parts of a batch, with at least an example for each device.
+
+    A step may process a batch in such parts, one after the other, and add up their gradients.
+    """
+    return (batch // parts for parts in range(2, batch // devices + 1) if batch % parts == 0)
 
 
 def _tasks_by_software(
