@@ -100,22 +100,22 @@ def test_memory_decides_how_many_sequences_there_are() -> None:
     """0.9 · 4 GiB minus 2 GB of weights hold 1.87 GB of cache, 212 requests of 8.8 MB."""
     (layout,) = layouts_of(model(), place(), VLLM)
     assert layout.room == pytest.approx((0.9 * 4 * _GIB - 2e9) / 8000)
-    assert max(layout.sequences(REQUESTS)) == 64
+    assert max(layout.sequences(REQUESTS)) == 128
     assert list(layout.sequences(replace(REQUESTS, prompt=10_000))) == [1, 2, 4, 8, 16]
     assert list(layout.sequences(replace(REQUESTS, prompt=100_000, output=1))) == [1, 2]
 
 
 def test_a_request_is_its_prompt_and_its_tokens() -> None:
-    """64 at once: a token takes 9 + 64 ms, and 64 prompts of 0.1 s in a hundred tokens."""
+    """128 at once: a token takes 9 + 128 ms, and 128 prompts of 0.1 s in a hundred tokens."""
     answer = best(place())
     assert answer is not None
     deployment, capacity = answer
     assert (deployment.software, deployment.precision, deployment.kind) == (
         "vLLM", "bf16", "predicted",
     )  # fmt: skip
-    assert capacity.sequences == 64
-    token = 0.009 + 0.064 + 0.064
-    assert float(capacity.request.mean) == pytest.approx(100 * token / 64)
+    assert capacity.sequences == 128
+    token = 0.009 + 0.128 + 0.128
+    assert float(capacity.request.mean) == pytest.approx(100 * token / 128)
     assert float(capacity.first.mean) == pytest.approx(0.1)
     assert float(capacity.token.mean) == pytest.approx((100 * token - 0.1) / 99)
     width = np.hypot(np.log(1.2), 1.645 * 0.32)

@@ -70,7 +70,7 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 # best (benchmarks/full_load.py); llama.cpp published one stream. A machine is predicted under the
 # first engine that it supports: the cheapest of several predictions would be the luckiest.
 ENGINES = (
-    Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 64, ("bf16",)),
+    Engine("vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0"), 128, ("bf16",)),
     Engine("llama.cpp", _least(int4="5.0"), 1, ("int4",)),
     Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0"), 256),
 )

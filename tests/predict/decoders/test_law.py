@@ -17,8 +17,8 @@ from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.law import ON_DEVICES, SPREAD_ON_DEVICES, Law
 from epochcost.predict.decoders.rows import Kind, ServingQuestion
 
-_DENSE = DecoderForm(32, 4096, 8_030_261_248, 8_030_261_248, 65536, 128256)
-_EXPERTS = DecoderForm(48, 2048, 30_532_122_624, 3_353_032_704, 49152, 151936, 128, 8)
+_DENSE = DecoderForm(32, 4096, 4096, 8_030_261_248, 8_030_261_248, 65536, 128256)
+_EXPERTS = DecoderForm(48, 2048, 4096, 30_532_122_624, 3_353_032_704, 49152, 151936, 128, 8)
 _CHIP = Chip(
     name="some", kind="some", maker="NVIDIA", generation="Hopper",
     bandwidth=3e12, memory=80 * 2.0**30, products=9e14, operations=6e13, unpacking=1, link=4.5e11,

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from epochcost.predict.decoders.rows import Precision, TokenRow
+from epochcost.predict.decoders.rows import Precision, ServingQuestion, TokenRow
 from epochcost.predict.decoders.training_rows import TrainingRow
 from epochcost.predict.learnt import Doubt
 from epochcost.specs.hardware import Device
@@ -145,35 +145,66 @@ def _device_count(row: TokenRow) -> int:
 
 
 def _least_operations_per_second(row: TokenRow) -> float:
-    question, form = row.question, row.question.form
+    if row.seconds is None:
+        return _operations_of_step(replace(row.question, sequences=1)) * _tokens_per_second(row)
+    return _operations_of_step(row.question) / row.seconds
+
+
+def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
+    question = row.question
+    if question.kind == "first":
+        return 0.0
+    if row.seconds is None:
+        return _cached_bytes(question) * _tokens_per_second(row)
+    different = 1 if _SAME_PROMPT in row.line.cells["task"] else question.sequences
+    return _bytes_of_step(question, device, _device_count(row), different) / row.seconds
+
+
+def least_seconds(question: ServingQuestion) -> float:
+    """The seconds at the peak rates of the question's devices; 0 for processors."""
+    device, count = question.device, question.count
+    if not isinstance(device, Device):
+        return 0.0
+    arithmetic = _operations_of_step(question) / (count * peak_flops(device, question.precision))
+    if question.kind == "first":
+        return arithmetic
+    read = _bytes_of_step(question, device, count, question.sequences)
+    return max(arithmetic, read / (count * float(device.memory_gb_per_second) * 1e9))
+
+
+def _operations_of_step(question: ServingQuestion) -> float:
+    """Operations of a prefill, or of decoding one token of each sequence, at least."""
+    form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
     looked_up = form.vocabulary * form.hidden
     per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
     if question.kind == "first":
-        assert row.seconds is not None
-        return per_prompt_token * question.prompt * question.sequences / row.seconds
+        return per_prompt_token * prompt * question.sequences
     per_token: float = _FORWARD * (form.active_parameters - looked_up)
     if question.interleaved and question.output:
-        per_token += per_prompt_token * question.prompt / question.output
-    return per_token * _tokens_per_second(row)
+        per_token += per_prompt_token * prompt / question.output
+    return per_token * question.sequences
 
 
-def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
-    question, form = row.question, row.question.form
-    if question.kind == "first":
-        return 0.0
-    context = question.prompt + question.output / 2
-    cached = context * form.cached_numbers_per_token * _LEAST_CACHE_BYTES
-    if row.seconds is None:
-        return cached * _tokens_per_second(row)
+def _bytes_of_step(
+    question: ServingQuestion, device: Device, count: int, different: float
+) -> float:
+    """Bytes read to decode one token of each sequence, at least.
+
+    ``different`` sequences select different experts.
+    """
+    form = question.form
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters
     if form.experts:
-        different = 1 if _SAME_PROMPT in row.line.cells["task"] else question.sequences
-        touched = 1 - (1 - form.experts_per_token / form.experts) ** different
-        read = min(read, touched)
-    cache_bytes = float(device.cache_mib or 0) * 2**20 * _device_count(row)
-    weights = max(0.0, question.weight_bytes * read - cache_bytes)
-    return (weights + question.sequences * cached) / row.seconds
+        read = min(read, 1 - (1 - form.experts_per_token / form.experts) ** different)
+    on_chip = float(device.cache_mib or 0) * 2**20 * count
+    weights = max(0.0, question.weight_bytes * read - on_chip)
+    return weights + question.sequences * _cached_bytes(question)
+
+
+def _cached_bytes(question: ServingQuestion) -> float:
+    context = question.prompt + question.output / 2
+    return context * question.form.cached_numbers_per_token * _LEAST_CACHE_BYTES
 
 
 def _tokens_per_second(row: TokenRow) -> float:

@@ -17,8 +17,9 @@ _SUFFIXES = frozenset(
 )
 _RELEASE = re.compile(r"v0\.\d+")
 _COUNTS = ("layers", "hidden", "vocabulary", "parameters", "active_parameters")
+_HEADS = ("heads", "head_size")
 _CACHE = "kv_bytes_per_token_16_bit"
-_FORM_COLUMNS = ("model", *_COUNTS, "experts", "experts_per_token", _CACHE)
+_FORM_COLUMNS = ("model", *_COUNTS, *_HEADS, "experts", "experts_per_token", _CACHE)
 _BYTES_OF_16_BITS = 2
 
 
@@ -26,13 +27,14 @@ _BYTES_OF_16_BITS = 2
 class DecoderForm:
     """Dimensions of a language model that its times depend on; ``experts`` is 0 for a dense model.
 
-    ``parameters`` and ``active_parameters`` (those that a token uses) are counts.
-    ``cached_numbers_per_token`` is how many numbers (of keys and values) the cache stores for each
-    token.
+    ``attention`` is the width of all attention heads together. ``parameters`` and
+    ``active_parameters`` (those that a token uses) are counts. ``cached_numbers_per_token`` is how
+    many numbers (of keys and values) the cache stores for each token.
     """
 
     layers: int
     hidden: int
+    attention: int
     parameters: int
     active_parameters: int
     cached_numbers_per_token: int
@@ -48,6 +50,7 @@ def form_of(decoder: Decoder) -> DecoderForm | None:
     return DecoderForm(
         decoder.layers,
         decoder.hidden,
+        decoder.heads * decoder.head_size,
         decoder.parameters,
         decoder.active_parameters or decoder.parameters,
         decoder.cached_numbers_per_token,
@@ -93,9 +96,11 @@ def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
 
 
 def _form(row: Mapping[str, str]) -> DecoderForm:
-    counts = {name: int(positive_number(name, row[name])) for name in _COUNTS}
+    counts = {name: int(positive_number(name, row[name])) for name in (*_COUNTS, *_HEADS)}
+    attention = counts.pop("heads") * counts.pop("head_size")
     return DecoderForm(
         **counts,
+        attention=attention,
         cached_numbers_per_token=int(positive_number(_CACHE, row[_CACHE])) // _BYTES_OF_16_BITS,
         experts=int(row["experts"] or 0),
         experts_per_token=int(row["experts_per_token"] or 0),

@@ -7,7 +7,7 @@ To decode one token of each of c sequences takes
 
 seconds, and the prefill of n tokens takes
 
-    (2 · active · n + 2 · n² · hidden · layers) / (split · ef · peak) + layers · τp
+    (2 · active · n + 2 · n² · attention · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
@@ -112,6 +112,7 @@ class Law:
         self._questions = questions
         self.layers = self._column(lambda question: question.form.layers)
         self.hidden = self._column(lambda question: question.form.hidden)
+        self.attention = self._column(lambda question: question.form.attention)
         self.parameters = self._column(lambda question: question.form.parameters)
         self.active = self._column(lambda question: question.form.active_parameters)
         self.experts = self._column(lambda question: question.form.experts)
@@ -179,7 +180,10 @@ class _PhaseSeconds:
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
         self._s = s = law
-        self._e = e = Efficiencies(*np.exp(efficiencies))
+        e = Efficiencies(*np.exp(efficiencies))
+        # No software reaches more than the peak rates.
+        e = e._replace(read=min(e.read, 1.0), products=min(e.products, 1.0))
+        self._e = e
         processor = np.greater(s.cores, 0)
         clock = np.where(processor, 1.0, (s.operations / _ORDINARY_OPERATIONS) ** -e.clock)
         cores = (s.products / _ORDINARY_PRODUCTS) ** (s.turbo * (e.core - 1))
@@ -216,7 +220,7 @@ class _PhaseSeconds:
         s = self._s
         # Narrow models multiply slower.
         products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
-        attention = 2 * (s.prompt**2 - s.cached**2) * s.hidden * s.layers
+        attention = 2 * (s.prompt**2 - s.cached**2) * s.attention * s.layers
         return (products + attention) / self._products
 
     def _prefill_overhead(self) -> Vector:

@@ -8,6 +8,7 @@ few rows has no fit of its own.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -26,6 +27,10 @@ from epochcost.statistics import group_by
 _SPREAD_OF_PROGRAM = 0.7
 # A smaller group takes the efficiencies of the next larger one.
 _FEWEST_TO_LEARN = 8
+_WEIGHTS = Efficiencies._fields.index("weights")
+# Their kernels unpack quantised weights while they read them, so other software says nothing about
+# the cost. vLLM has done so since 2024 (IST-DASLab/marlin).
+_UNPACKS_WHILE_READING = ("vLLM", "TensorRT-LLM", "LMDeploy", "SGLang")
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
@@ -80,7 +85,9 @@ def fit_programs(
     named: dict[str, Vector] = {}
     chips = [question.chip.kind for question in questions]
     for groups in sorted(places, key=len):
-        near = next((named[name] for name in groups[-2::-1] if name in named), pooled)
+        near = next((named[name] for name in groups[-2::-1] if name in named), pooled).copy()
+        if groups[-1] in _UNPACKS_WHILE_READING:
+            near[_WEIGHTS] = math.log(start.weights)
         members = places[groups]
         if members == places.get(groups[:-1]) or len(members) < _FEWEST_TO_LEARN:
             continue
