@@ -145,7 +145,7 @@ def test_nothing_is_faster_than_the_peak_rates(
 def test_int4_decodes_one_stream_much_faster(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
-    """A quarter of the bytes takes less than 60 % of the time in vLLM, which unpacks as it reads."""
+    """A quarter of the bytes takes less than 60 % of the time in vLLM."""
     alone = replace(question, sequences=1, interleaved=False)
     packed = replace(alone, precision="int4", weight_bytes=alone.weight_bytes / 4)
     whole, quarter = forecaster.forecasts([alone, packed])
