@@ -148,7 +148,7 @@ def test_verbose_says_why_a_model_is_not_counted() -> None:
 def test_a_decoder_without_a_graph_is_left_out() -> None:
     """The plan says that the decoder's times are predicted."""
     form = DECODER_SPEC.replace('graph = "tiny.onnx"', "").replace('"tiny"', '"formal"', 1)
-    numbers = "[decoder]\nhidden = 64\nparameters = 1000"
+    numbers = "[decoder]\nhidden = 64\nparameters = 100_000"
     Path("specs/models/formal.toml").write_text(form.replace("[decoder]", numbers))
     study = Path("specs/studies/brief.toml")
     study.write_text(study.read_text().replace('models = ["tiny"]', 'models = ["tiny", "formal"]'))

@@ -260,12 +260,14 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
             f"{demand.model}: expected a time of a {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
-    remedy = f"measure it with `epochcost run --model {demand.model}`"
-    if model is not None and model.decoder is not None:
-        remedy = "`epochcost tokens` prices its tokens, and `epochcost finetune` its training"
+    remedy = f": measure it with `epochcost run --model {demand.model}`"
+    if model is None:
+        remedy = ""
+    elif model.decoder is not None:
+        remedy = ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
     raise InputError(
         f"{demand.model}: expected a time of a {work}, found none in the results and none in "
-        f"specs/published: {remedy}"
+        f"specs/published{remedy}"
     )
 
 

@@ -16,6 +16,7 @@ from epochcost.analysis.observations import Evidence
 from epochcost.analysis.tokens import busy_per_million, hour_of
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
+from epochcost.predict.decoders.forms import plain_name
 from epochcost.results.reported import ReportedRun
 from epochcost.results.tool_runs import ToolRun
 from epochcost.specs.catalogue import usual_price
@@ -88,9 +89,19 @@ def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
         per_million=_per_million(hour, read + written, seconds),
         per_million_read=_per_million(hour, read, seconds),
         per_million_written=_per_million(hour, written, seconds),
-        doubts=(*record.run.doubts, *_idle_gpu_warnings(inputs, record)),
+        doubts=(
+            *record.run.doubts,
+            *_other_model_warnings(record),
+            *_idle_gpu_warnings(inputs, record),
+        ),
         evidence=Evidence("reported by you", uri),
     )
+
+
+def _other_model_warnings(record: ReportedRun) -> Iterator[str]:
+    served, model = plain_name(record.run.served_model), plain_name(record.model)
+    if served and served not in model and model not in served:
+        yield f"the file is of the model {record.run.served_model}"
 
 
 def _plan_and_hourly_cost(

@@ -68,6 +68,9 @@ def serve(
     Example: epochcost serve --dev-addr 127.0.0.1:8001
     """
     _require_site_packages()
+    port = dev_addr.rpartition(":")[2]
+    if not (port.isdecimal() and int(port) < 2**16):
+        raise UsageError(f"--dev-addr: expected an address and a port, got {dev_addr}")
     _run_mkdocs("serve", "--config-file", str(_site_configuration()), "--dev-addr", dev_addr)
 
 

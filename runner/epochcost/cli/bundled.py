@@ -45,9 +45,11 @@ def _print_bundled_notice_once() -> None:
 def project_to_write() -> Path:
     """The current folder; if it has no specs, raises an InputError that suggests `init`."""
     if not Path(FOLDER).exists():
+        above = next((folder for folder in Path.cwd().parents if (folder / FOLDER).is_dir()), None)
+        make = "make one with `epochcost init DIR` and run this command there"
         raise InputError(
-            f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: make one with "
-            "`epochcost init DIR` and run this command there"
+            f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: "
+            f"{make if above is None else f'run this command in {above}'}"
         )
     return Path()
 
@@ -91,7 +93,11 @@ def times_to_read(
 
 
 def _results_to_read(results: Path) -> Path:
-    return project_to_read() / results if results == RESULTS else results
+    if results == RESULTS:
+        return project_to_read() / results
+    if not results.is_dir():
+        raise InputError(f"--results: expected a folder of results, got {results}")
+    return results
 
 
 def _docs_and_cache(catalogue: Catalogue) -> tuple[Path, Path | None]:

@@ -215,13 +215,19 @@ def _next_best(answer: CheapestAnswer) -> str:
     return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {_cost(runner_up)}."
 
 
+def _range_of_cost(choice: Candidate[Offer]) -> str:
+    largest, time = choice.key.interval.largest, choice.key.job.work.time
+    if largest is not None:
+        return f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
+    if time.low == time.high:
+        return "its time was published without an interval"
+    return "the whole range of its time is billed the same"
+
+
 def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
     choice, price = answer.choice, answer.choice.key.job.price
-    observed, largest = choice.key.row.observed, choice.key.interval.largest
-    if largest is None:
-        yield "its time was published without an interval"
-    else:
-        yield f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
+    observed = choice.key.row.observed
+    yield _range_of_cost(choice)
     if observed.kind == "predicted":
         yield "predicted, not measured there"
     if not (choice.cost.bounded or choice.key.job.work.time.bounded):

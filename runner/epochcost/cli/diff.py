@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -18,6 +17,7 @@ from epochcost.analysis.difference.words import (
     shown_costs,
     summary,
 )
+from epochcost.cli.bundled import project_to_write
 from epochcost.cli.request_comment import TITLES, Comment, bounded, markdown, part, write_comment
 from epochcost.cli.terminal import print_json, say
 from epochcost.execute.folders import optional_cache_folder
@@ -47,7 +47,7 @@ def diff(
 
     Example: epochcost diff main
     """
-    here = Path.cwd()
+    here = project_to_write().absolute()
     before = at_commit(here, base)
     after = in_working_tree(here) if head is None else at_commit(here, head)
     difference = compare_snapshots(before, after, optional_cache_folder("answers"))

@@ -95,6 +95,8 @@ def hardware(
 
     Example: epochcost new hardware --detect --id workstation
     """
+    if gpus > 1 and gpu is None:
+        raise UsageError(f"--gpus {gpus}: expected --gpu NAME with it")
     detected = _detected_hardware_values() if detect else {}
     facts = {key: str(detected[key]) for key in texts if key in detected}
     values = spec_values("hardware", {key: text or facts.get(key) for key, text in texts.items()})
@@ -127,6 +129,8 @@ def price(
     --source "the provider's list"
     """
     plan = texts["plan"] or "on-demand"
+    if owned and plan != "owned":
+        raise UsageError(f"--owned {owned[0]}: expected --plan owned with it")
     needed = ("hardware", "source", *(() if plan == "owned" else ("amount",)))
     require({key: texts[key] for key in needed})
     machine = str(texts["hardware"])

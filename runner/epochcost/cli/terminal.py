@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 from pydantic import BaseModel
@@ -141,7 +141,9 @@ def say(text: str = "", *, err: bool = False) -> None:
 
     A continuation line is indented by two more spaces than the first line.
     """
-    if (sys.stderr if err else sys.stdout).isatty():
+    # A stream that was closed before the program started is None.
+    stream: TextIO | None = sys.stderr if err else sys.stdout
+    if stream is not None and stream.isatty():
         width = shutil.get_terminal_size().columns
         text = "\n".join(_broken(line, width) for line in text.split("\n"))
     typer.echo(text, err=err)

@@ -103,6 +103,17 @@ class Decoder(Spec):
             raise ValueError(f"should have experts_per_token of at most {self.experts}")
         return self
 
+    @model_validator(mode="after")
+    def _counts_attention(self) -> Decoder:
+        # Latent attention has products of low rank instead.
+        if self.hidden and self.parameters and self.key_value_rank is None:
+            attention = self.layers * self.hidden * self.heads * self.head_size
+            if self.parameters < attention:
+                raise ValueError(
+                    f"should have parameters of at least {attention:,}, its attention's weights"
+                )
+        return self
+
     @field_validator("generation")
     @classmethod
     def _within_context(cls, generation: Generation, info: ValidationInfo) -> Generation:
