@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from importlib.metadata import distribution
@@ -49,7 +50,7 @@ def init(
     )
     # How `make` finds this program if it is not on the path.
     program = "" if shutil.which("epochcost") else f" EPOCHCOST={Path(sys.argv[0]).absolute()}"
-    typer.echo(f"Next: cd {folder} && make report{program}")
+    typer.echo(f"Next: cd {shlex.quote(str(folder))} && make report{program}")
 
 
 def _write_project(folder: Path, version_or_address: str) -> None:
