@@ -130,6 +130,7 @@ def test_limits_choose(market: TuningMarket) -> None:
             {"model": "llama-3.1-405b", "method": "full"},
             r"found none; the nearest is .*: needs .* GiB on each of 8 devices, .*--method lora",
         ),
+        ({"machines": 30_001}, "--machines 30001: expected at most 30000, one for each sequence"),
         ({"limits": Limits(Decimal(1))}, "within the limits, found none: nearest is"),
         ({"limits": Limits(budget=Decimal(1), currency="EUR")}, "budget: expected USD"),
     ],

@@ -111,7 +111,12 @@ def test_nothing_is_overwritten(project: Path) -> None:
             ("price", "--plan", "owned", "--hardware", "giant", "--owned", "years=4", *SOURCE),
             "--owned electricity_per_kwh=NUMBER; utilisation is the share of its life in which",
         ),
+        (
+            ("price", "--hardware", "giant", "--amount", "1", "--owned", "years=4", *SOURCE),
+            "--owned years=4: expected --plan owned with it",
+        ),
         (("hardware",), "missing: --id, --name, --provider, --source"),
+        (("hardware", "--gpus", "4"), "--gpus 4: expected --gpu NAME with it"),
         (
             ("price", "--hardware", "giant", "--amount", "1", "--plan", "on-demnd", *SOURCE),
             'did you mean "on-demand"?',

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -30,6 +32,28 @@ def test_refused_in_plain_words(line: str, message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Value error" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("weightless README.md -o README.md", "expected a file name that ends in .onnx"),
+        ("serve --dev-addr 127.0.0.1:99999", "--dev-addr: expected an address and a port, got 127"),
+        ("cheapest --model resnet50 --results nowhere", "expected a folder of results, got nowher"),
+    ],
+)
+def test_refused_before_anything_is_read(line: str, message: str) -> None:
+    """A value that no run can use is named."""
+    assert message in str(CliRunner().invoke(app, line.split()).exception)
+
+
+def test_no_file_is_replaced_by_one_without_weights(tmp_path: Path) -> None:
+    """An existing file, such as the original with its weights, stays as it is."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"weights")
+    result = CliRunner().invoke(app, ["weightless", str(path), "-o", str(path)])
+    assert "expected a new file" in str(result.exception)
+    assert path.read_bytes() == b"weights"
 
 
 def test_help_needs_no_options() -> None:

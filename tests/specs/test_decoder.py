@@ -45,6 +45,7 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
             "at most the parameters, 5",
         ),
         ("layers = 2", "layers = 2\nkey_value_rank = 8\nrope_size = 4", "should have no graph"),
+        ("layers = 2", "layers = 2\nhidden = 64\nparameters = 9", "parameters of at least 8,192"),
         ('graph = "tiny.onnx"', "", "a graph, or hidden and parameters"),
         ("key_value_heads = 2", "key_value_heads = 3", "should divide the number of heads, 4"),
         ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),
