@@ -78,15 +78,6 @@ def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:
     assert (outcome.place.path.name, outcome.place.line) == ("held.toml", 9)
 
 
-def test_an_assumed_price_keeps_no_limit_beside_a_real_one(project: Path) -> None:
-    """As in answers, a cheaper assumed price counts only where no other price is known."""
-    assumed = 'id = "guess"\nhardware = "local"\nplan = "spot"\nprovider = "Cloud"\namount = 0.1'
-    rest = 'billing = "prorated"\nassumed = true\nsource = "a guess"\nas_of = 2025-11-01\n'
-    write_spec(project, "prices/guess", f"{assumed}\n{rest}")
-    outcome = verdict(project, TRAINING + "0.004")
-    assert (outcome.state, outcome.price) == ("exceeded", "local-2025")
-
-
 def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
     """A limit with an accuracy is kept only if the model's source states at least this accuracy."""
     path = project / "specs/models/net.toml"

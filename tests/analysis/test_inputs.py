@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.analysis.inputs import SlowerInference, StepRatio, StepRatios, read_ratios
 from epochcost.plan.trial import SessionSettings, Trial
-from report_project import make_result
+from report_project import inputs_of, make_result, write_project
 
 _FILE = """{
  "models": {
@@ -89,3 +89,14 @@ def test_a_gpu_has_ratios_of_its_own(ratios: StepRatios) -> None:
         Decimal("2.1"), "at batch size 64"
     )
     assert ratios.of(trial("net", 64, 0, "cuda")) is None
+
+
+def test_a_result_that_contradicts_its_spec_declares_no_machine(tmp_path: Path) -> None:
+    """A run with ``--as-is`` does not move a host's other results to the machine that it names."""
+    honest = make_result(hardware="local")
+    forced = make_result(batch_size=128, hardware="box").model_copy(
+        update={"contradictions": ("the spec has 64 vCPUs, this machine has 2",)}
+    )
+    write_project(tmp_path, [honest, forced])
+    inputs = inputs_of(tmp_path)
+    assert sorted(file.result.hardware for file in inputs.stored) == ["box", "local"]

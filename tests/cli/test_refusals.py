@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from typer.testing import CliRunner
 
@@ -50,10 +53,17 @@ def test_refused_before_anything_is_read(line: str, message: str) -> None:
 def test_no_file_is_replaced_by_one_without_weights(tmp_path: Path) -> None:
     """An existing file, such as the original with its weights, stays as it is."""
     path = tmp_path / "model.onnx"
-    path.write_bytes(b"weights")
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> '
+        "g (float[2,4] x) => (float[2,3] y) { y = MatMul(x, w) }"
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(values, "w"))
+    onnx.save(model, path)
+    before = path.read_bytes()
     result = CliRunner().invoke(app, ["weightless", str(path), "-o", str(path)])
     assert "expected a new file" in str(result.exception)
-    assert path.read_bytes() == b"weights"
+    assert path.read_bytes() == before
 
 
 def test_help_needs_no_options() -> None:

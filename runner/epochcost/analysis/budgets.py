@@ -69,8 +69,6 @@ def _verdict(
     costs = [(row, row.estimate(goal)) for row in about]
     priced = [(row, cost) for row, cost in costs if cost and cost.currency == limit.currency]
     accurate = [(row, cost) for row, cost in priced if _is_accurate_enough(catalogue, limit, row)]
-    # As in answers, a row with a drawback, such as an assumed price, counts only without another.
-    accurate = [pair for pair in accurate if not pair[0].reservation] or accurate
     row, cost = min(accurate, key=lambda pair: pair[1].mean, default=(None, None))
     state: State = "unknown"
     if row is None or cost is None:

@@ -294,10 +294,11 @@ def _declared_machine_by_host(
 ) -> Mapping[str, str]:
     """The id of each host's declared machine, by the fingerprint of the host's hardware.
 
-    A declared machine's spec states CPU and memory. A host with several such machines is left out.
+    A declared machine's spec states CPU and memory. A host with several such machines is left out,
+    and so are results of hosts that contradict the spec.
     """
     declared: dict[str, set[str]] = {}
-    for result in (file.result for file in stored):
+    for result in (file.result for file in stored if not file.result.contradictions):
         if not catalogue.hardware[result.hardware].detected:
             declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}

@@ -25,7 +25,7 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 from epochcost import __version__
-from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
+from epochcost.cli.interruption import INTERRUPTED, ended_by_signals, interrupted_by_signals
 from epochcost.errors import CapabilityError, EpochcostError, ModelWarning
 
 # Each command and the first line of its docstring, which the list of commands shows.
@@ -84,7 +84,8 @@ def load_command(name: str) -> Any:
     module, function = _PLACES.get(name, (identifier, identifier))
     # Objects of modules live to the end; searches for cycles need not visit them.
     gc.disable()
-    command = getattr(import_module(f"epochcost.cli.{module}"), function)
+    with ended_by_signals():
+        command = getattr(import_module(f"epochcost.cli.{module}"), function)
     gc.freeze()
     gc.enable()
     gc.set_threshold(_MANY_OBJECTS)
@@ -121,6 +122,14 @@ class _LazyCommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # Click would end the program without a word.
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(

@@ -31,6 +31,13 @@ def _end(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """In the block, a signal ends the process at once: no module may stay half loaded."""
+    with _signals_handled_by(_end):
+        yield
+
+
 class Interruption:
     """Remember whether a signal came; each signal also raises KeyboardInterrupt.
 

@@ -105,7 +105,7 @@ def launch(
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)
-    most = None if cap is None else parse_decimal(cap, "--cap")
+    most = None if cap is None else _amount_of(cap)
     engines, problems = _checked_engines(catalogue, targets)
     if plan_by_value:
         waiting = _most_valuable_cells(
@@ -133,6 +133,13 @@ def launch(
             on_event=_show_event,
         )
         raise typer.Exit(_measure_cells(catalogue, parts, engines, interrupted))
+
+
+def _amount_of(cap: str) -> Decimal:
+    amount = parse_decimal(cap, "--cap")
+    if amount <= 0:
+        raise UsageError(f"--cap: expected an amount above 0, got {cap}")
+    return amount
 
 
 def _choose_cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:

@@ -49,6 +49,7 @@ def run(
         float,
         typer.Option(
             min=0,
+            max=100_000,
             help="Minutes by which the run may exceed the plan, to wait while other programs use "
             "the machine and to add rounds to imprecise trials.",
         ),

@@ -36,6 +36,8 @@ from epochcost.train.loop import Recipe, parse_target
 from epochcost.train.state import Progress
 from epochcost.units import money, seconds, share
 
+# The aim of a training without a target.
+_ALL_EPOCHS = "all epochs"
 _LINE_SECONDS = 10.0
 
 
@@ -78,7 +80,7 @@ class WorkOptions:
     @property
     def aim(self) -> str:
         """The target as text, for the record of the training."""
-        return self.target or "all epochs"
+        return self.target or _ALL_EPOCHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
 class _ProgressPrinter:
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
         self._request, self._shown, self._begun = request, 0.0, 0.0
+        # Seconds of the repeat in earlier runs; the progress adds those of this run.
+        self._spent_before = 0.0
         self._is_first = True
         self.folder = repeat_folder(request, request.seeds[0])
         self.follower = Follower(self._begin, self._step, self._end, stopped)
@@ -183,6 +187,7 @@ class _ProgressPrinter:
         now = time.monotonic()
         if self._is_first:
             self._is_first, self._begun = False, now
+            self._spent_before = progress.times.total
             if step > 1:
                 say(f"continues at step {step} from {self.folder}", err=True)
         if now - self._shown < _LINE_SECONDS:
@@ -191,7 +196,7 @@ class _ProgressPrinter:
         prepared = self._request.prepared
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
         measured = f", accuracy {progress.curve[-1].accuracy:.1%}" if progress.curve else ""
-        spent = progress.times.total + now - self._begun
+        spent = self._spent_before + now - self._begun
         say(
             f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
             f"{measured}; {seconds(spent)} so far, "
@@ -228,7 +233,8 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     header = ("seed", "ended by", "steps", "epochs", "time", "cost", "loss", "accuracy")
     print_table(header, rows, drop=("epochs", "loss"))
     reached = sum(each.ending == "reached" for each in record.repeats)
-    counted = f"{reached} of {len(record.repeats)} reached it; " if reached else ""
+    aimed = record.aim != _ALL_EPOCHS
+    counted = f"{reached} of {len(record.repeats)} reached it; " if aimed else ""
     say(f"{record.aim}: {counted}time {_interval(run.seconds, seconds)}")
     if run.cost is not None and run.price is not None:
         assumed = ", an assumed price" if run.price.assumed else ""
