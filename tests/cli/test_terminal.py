@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
+import io
 import json
 import sys
 from decimal import Decimal
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.plan import batch_size_of
-from epochcost.cli.terminal import print_json, print_table, say
+from epochcost.cli.terminal import log, print_json, print_table, say
 from epochcost.errors import Fault, InputError
 
 
@@ -20,6 +22,24 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
     """An invalid batch size is refused with the valid ones."""
     with pytest.raises(InputError, match="expected auto, or a size from 1 to 65536, got"):
         batch_size_of(text)
+
+
+class _Full(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, _: str) -> int:
+        """Fail as the system does."""
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk and a closed standard error are no errors for a log."""
+    monkeypatch.setattr(sys, "stderr", _Full())
+    log("measured")
+    with pytest.raises(OSError, match="No space"):
+        say("measured", err=True)
+    monkeypatch.setattr(sys, "stderr", None)
+    log("measured")
 
 
 def test_json_has_every_digit_and_the_fields_of_values(capsys: pytest.CaptureFixture[str]) -> None:

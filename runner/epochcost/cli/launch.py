@@ -25,6 +25,7 @@ from epochcost.cli.terminal import (
     ResultsFolder,
     Studies,
     ids,
+    log,
     print_table,
     say,
 )
@@ -268,7 +269,7 @@ def _show_plan(
 
 
 def _show_event(station: str, cell: str, state: str, reason: str) -> None:
-    typer.echo(f"{station}: {cell}: {state}{': ' if reason else ''}{reason}", err=True)
+    log(f"{station}: {cell}: {state}{': ' if reason else ''}{reason}")
 
 
 def _show_outcome(stations: Sequence[Station], parts: Launch, currency: str) -> None:

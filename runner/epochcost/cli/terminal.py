@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import functools
 import inspect
@@ -147,6 +148,12 @@ def say(text: str = "", *, err: bool = False) -> None:
         width = shutil.get_terminal_size().columns
         text = "\n".join(_broken(line, width) for line in text.split("\n"))
     typer.echo(text, err=err)
+
+
+def log(text: str) -> None:
+    """Print a line on standard error; a log that cannot be written ends no measurement."""
+    with contextlib.suppress(OSError):
+        say(text, err=True)
 
 
 def _broken(line: str, width: int) -> str:

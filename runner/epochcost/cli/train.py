@@ -15,7 +15,7 @@ from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import RESULTS, ids, print_table, say, with_option_groups
+from epochcost.cli.terminal import RESULTS, ids, log, print_table, say, with_option_groups
 from epochcost.errors import InputError
 from epochcost.execute.training import (
     Follower,
@@ -189,7 +189,7 @@ class _ProgressPrinter:
             self._is_first, self._begun = False, now
             self._spent_before = progress.times.total
             if step > 1:
-                say(f"continues at step {step} from {self.folder}", err=True)
+                log(f"continues at step {step} from {self.folder}")
         if now - self._shown < _LINE_SECONDS:
             return
         self._shown = now
@@ -197,21 +197,19 @@ class _ProgressPrinter:
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
         measured = f", accuracy {progress.curve[-1].accuracy:.1%}" if progress.curve else ""
         spent = self._spent_before + now - self._begun
-        say(
+        log(
             f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
             f"{measured}; {seconds(spent)} so far, "
-            f"at most {seconds(spent / step * (last - step))} to go",
-            err=True,
+            f"at most {seconds(spent / step * (last - step))} to go"
         )
 
     def _end(self, repeat: Repeat, stored: bool) -> None:
         last = repeat.curve[-1]
         reason = "aim met" if repeat.ending == "reached" else "all epochs done"
-        say(
+        log(
             f"{'stored before: ' if stored else ''}seed {repeat.seed}: {reason} at "
             f"step {repeat.steps:,}, accuracy {last.accuracy:.2%}, loss {last.loss:.4g}, "
-            f"{seconds(repeat.seconds)}",
-            err=True,
+            f"{seconds(repeat.seconds)}"
         )
 
 
