@@ -278,8 +278,9 @@ def _tasks_and_missing_times(
         used = precision or usual_precision(place.device)
         need = partial(needed_bytes, model, profile, mode, place.count, used)
         memory = float(place.memory_gib) * place.count * 2**30
-        parts = _parts_of_batch(max(stated), place.count) if mode == "training" else ()
-        sizes = (*stated, *parts)
+        largest = max(stated)
+        whole = mode != "training" or need(largest) < memory
+        sizes = stated if whole else (*stated, *_parts_of_batch(largest, place.count))
         fitting = [size for size in sizes if need(size) < memory]
         program = similar_program(mode, used)
         reason = ""
