@@ -3,9 +3,9 @@
   "use strict";
 
   const { cell, duration, element, fold, loaded, money, noted, rounded, small } = window.epochcostShown;
-  const { AS_FAST, bill, candidates, interruptions, timed, utilisation } = window.epochcostWays, odds = window.epochcostOdds;
+  const { AS_FAST, bill, candidates, interruptions, timed } = window.epochcostWays, odds = window.epochcostOdds;
 
-  const MOST_TOKENS = 1e7;
+  const MOST_TOKENS = 1e7; // as in the form
 
   /* The period of a total. */
   function run(question) { return question.job === "batch" ? "batch" : "training"; }
@@ -93,7 +93,7 @@
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
-    const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * utilisation(question, way.plan, mean.usage.seconds), 3)} hours a week in all` : "";
+    const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * mean.used, 3)} hours a week in all` : "";
     const ends = spread(way.low.total, way.high.total, value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
       `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
@@ -173,7 +173,7 @@
 
   /* What the bill of an owned machine counts. */
   function counted(form, question, { plan, mean }) {
-    const made = small(""), used = plan.own ? utilisation(question, plan, mean.usage?.seconds) : 0, share = `${rounded(168 * used, 3)} hours`;
+    const made = small(""), { used } = mean, share = `${rounded(168 * used, 3)} hours`;
     const href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
     if (plan.own) {
       made.append(question.job === "serve" && used === question.day ?

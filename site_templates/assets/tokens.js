@@ -120,13 +120,11 @@
   /* Paragraphs: the cheapest offer, the cheapest one of the other kind, and where both cost the same. */
   function verdict(data, offered, question, { most_busy: busiest, shapes }) {
     const words = element("p", "", { className: "ec-verdict" }), listed = cheapest(offered), [first] = listed;
-    if (tokens(question) > question.context) {
-      words.append(`The model takes at most ${rounded(question.context, 9)} tokens, prompt and answer together; yours have ${rounded(tokens(question), 9)}.`);
-      return [words];
-    }
     if (!first) {
-      const within = isFinite(question.first + question.token) ? "within these bounds " : "";
-      words.append(`No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
+      const within = isFinite(question.first + question.token) ? "within these bounds " : "", total = tokens(question);
+      words.append(total > question.context ?
+        `The model takes at most ${rounded(question.context, 9)} tokens, prompt and answer together; yours have ${rounded(total, 9)}.` :
+        `No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
       return [words];
     }
     const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));

@@ -98,21 +98,22 @@
     const once = question.every === "once", runs = once || question.job === "batch" ? 1 : Math.max(1, question.times);
     const work = question.work / (question.job === "batch" ? timing.batch : 1);
     const usage = { seconds: seconds * work, vcpus: timing.vcpus, runs };
-    const assumed = plan.own ? { ...question.assumed, "owned.utilisation": utilisation(question, plan, usage.seconds) } : question.assumed;
-    const billed = bill(programOf(question, plan), usage, assumed);
+    const used = utilisation(question, plan, usage.seconds);
+    const billed = bill(programOf(question, plan), usage, { ...question.assumed, "owned.utilisation": used });
     const lines = billed.lines.map(({ label, amount }) => ({ label, amount: amount / runs }));
     const elapsed = billed.elapsed_seconds / runs;
     const job = answers(programs.training, {
       total: billed.total / runs, elapsed, failed: question.failed, times: question.times
     });
     if (job.failures > 0) { lines.push({ label: "failed runs, expected", amount: job.failures }); }
-    return { ...job, total: job.total * question.period, lines, usage, seconds: elapsed, machines: once ? 1 : job.machines };
+    return { ...job, total: job.total * question.period, lines, usage, used, seconds: elapsed, machines: once ? 1 : job.machines };
   }
 
   /* The share of its life in which an owned machine is used: at least the hours of the question's own
-     work. A run takes ``seconds``; one run alone says nothing about the use in other months. */
+     work. A run takes ``seconds``; one run alone says nothing about the use in other months. Plans of
+     rented machines have no such input. */
   function utilisation({ job, day, every, times, failed, always, assumed }, plan, seconds) {
-    const stated = assumed["owned.utilisation"] ?? plan.share.inputs["owned.utilisation"];
+    const stated = assumed["owned.utilisation"] ?? plan.share?.inputs["owned.utilisation"];
     if (job === "serve") { return Math.max(stated, day); }
     const machines = every === "once" ? 0 : times * seconds / (1 - failed) / always;
     return Math.max(stated, machines / Math.ceil(machines) || 0);
@@ -122,9 +123,10 @@
   function served(question, timing, plan, seconds, programs) {
     const { rate, busy, month, assumed } = question, job = answers(programs.serving, { rate, seconds, batch: timing.batch, busy });
     const usage = { seconds: month, count: job.machines, vcpus: timing.vcpus };
-    const { lines, total } = bill(plan.share, usage, { ...assumed, "owned.utilisation": utilisation(question, plan) });
+    const used = utilisation(question, plan);
+    const { lines, total } = bill(plan.share, usage, { ...assumed, "owned.utilisation": used });
     const costs = answers(programs.million, { total, rate, month });
-    return { ...job, ...costs, lines, total, seconds: job.load < 1 ? job.seconds : Infinity };
+    return { ...job, ...costs, lines, total, used, seconds: job.load < 1 ? job.seconds : Infinity };
   }
 
   /* Interruptions an hour, the reader's or the plan's; null if they are unknown. */
@@ -184,5 +186,5 @@
     return closest(Array.from(best.values()));
   }
 
-  window.epochcostWays = { AS_FAST, bill, candidates, interruptions, question, timed, utilisation };
+  window.epochcostWays = { AS_FAST, bill, candidates, interruptions, question, timed };
 })();

@@ -1,8 +1,9 @@
 """Find implausible published rows: too fast for the chip, slowed by a start-up, or repeated.
 
-A row is too fast if it needs more bandwidth or operations a second than its device's spec allows.
-A row was slowed by a start-up if over a third of its time does not depend on the lengths of prompts
-and outputs. A line through the times at two lengths shows this fixed part.
+A row is too fast if it needs more bandwidth or operations a second than its device's spec allows;
+``least_seconds`` gives the same limit for forecasts. A row was slowed by a start-up if over a third
+of its time does not depend on the lengths of prompts and outputs. A line through the times at two
+lengths shows this fixed part.
 """
 
 from __future__ import annotations
