@@ -58,8 +58,13 @@ def test_the_choice_keeps_to_the_limits(cheapest: Callable[..., CheapestAnswer])
 
 
 def test_without_a_time_a_language_model_has_other_commands(own_inputs: Inputs) -> None:
-    """A model whose tokens are priced gets the commands that price it, others the runner."""
-    for model, remedy in (("llama-3.1-8b", "`epochcost tokens`"), ("mnist-mlp", "measure it with")):
+    """A decoder gets the commands that price its tokens, a model with a graph the runner."""
+    remedies = {
+        "llama-3.1-8b": "`epochcost tokens`",
+        "mnist-mlp": "measure it with",
+        "gpt-3": "published$",
+    }
+    for model, remedy in remedies.items():
         demand = Demand(model, "training")
         with pytest.raises(InputError, match=f"found none in the results and none in .*{remedy}"):
             cheapest_answer(own_inputs.catalogue, Times((), ()), demand)

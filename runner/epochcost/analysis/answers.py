@@ -260,15 +260,20 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
             f"{demand.model}: expected a time of a {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
-    remedy = f": measure it with `epochcost run --model {demand.model}`"
-    if model is None:
-        remedy = ""
-    elif model.decoder is not None:
-        remedy = ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
+    reasons = dict.fromkeys(each.words for each in times.without if each.id == demand.model)
+    unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of a {work}, found none in the results and none in "
-        f"specs/published{remedy}"
+        f"specs/published{unpredicted}{_remedy(model)}"
     )
+
+
+def _remedy(model: Model | None) -> str:
+    if model is not None and model.decoder is not None:
+        return ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
+    if model is not None and model.graph is not None:
+        return f": measure it with `epochcost run --model {model.id}`"
+    return ""
 
 
 def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:
