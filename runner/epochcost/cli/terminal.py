@@ -81,7 +81,9 @@ WideTable = Annotated[
 Quick = Annotated[
     bool,
     typer.Option(
-        "--quick", help="Time each trial for only a few seconds; intervals of means are wider."
+        "--quick",
+        help="Time each trial for only a few seconds, except trials of token requests; intervals "
+        "of means are wider.",
     ),
 ]
 AsIs = Annotated[
