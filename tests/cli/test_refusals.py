@@ -43,6 +43,8 @@ def test_refused_in_plain_words(line: str, message: str) -> None:
         ("weightless README.md -o README.md", "expected a file name that ends in .onnx"),
         ("serve --dev-addr 127.0.0.1:99999", "--dev-addr: expected an address and a port, got 127"),
         ("cheapest --model resnet50 --results nowhere", "expected a folder of results, got nowher"),
+        ("plan --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
+        ("run --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
     ],
 )
 def test_refused_before_anything_is_read(line: str, message: str) -> None:
