@@ -56,6 +56,34 @@ def test_doubts_are_no_faults(project: Path) -> None:
     assert second["message"] == f"zone made-x has the rows of zone {zone}"
 
 
+@pytest.mark.parametrize(
+    ("model", "old", "new", "message"),
+    [
+        ("mnist-mlp", '"image"', '"images"', "inputs: should name the graph's inputs image"),
+        (
+            "gpt2",
+            "50_257",
+            "50_258",
+            "should have at most 50,257 tokens in 'token_ids', got 50,258",
+        ),
+        ("mnist-mlp", "classes = 10", "classes = 11", "at most 10 classes for 'logits', got 11"),
+        ("mnist-mlp", '"logits"', '"logit"', "should name an output, logits, got 'logit'"),
+    ],
+)
+def test_a_graph_that_does_not_fit(
+    project: Path, model: str, old: str, new: str, message: str
+) -> None:
+    """A spec whose inputs, vocabulary, classes or output contradict its ONNX file has a fault."""
+    shutil.copytree(SPECS.parent / "models", project / "models")
+    path = project / f"specs/models/{model}.toml"
+    head, inputs, tables = path.read_text("utf-8").partition("[[inputs]]")
+    assert old in tables
+    path.write_text(head + inputs + tables.replace(old, new), "utf-8")
+    result = check(project, "specs/models")
+    assert result.returncode == 1
+    assert message in result.stdout.splitlines()[0]
+
+
 def test_faults_as_lines(project: Path) -> None:
     """Each fault is a line on standard output; the exit code is 1."""
     price = project / "specs/prices/p2.xlarge-on-demand-2016-11.toml"

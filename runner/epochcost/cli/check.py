@@ -13,7 +13,7 @@ import typer
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
 from epochcost.errors import Fault, InputError, ModelError, UsageError
-from epochcost.plan.binding import file_misfits
+from epochcost.plan.binding import file_misfits, step_misfits
 from epochcost.report.publishing import link_faults
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding
@@ -116,7 +116,9 @@ def _published_table_faults(files: Iterable[Path]) -> Iterator[Fault]:
 def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
     try:
         external_files(path)
-        return next((Finding(*misfit) for misfit in file_misfits(path, spec.get("decoder"))), None)
+        decoder = spec.get("decoder")
+        misfits = step_misfits(path, spec) if decoder is None else file_misfits(path, decoder)
+        return next((Finding(*misfit) for misfit in misfits), None)
     except ModelError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return Finding(("graph",), f"{display_path(path)}: {reason}")
