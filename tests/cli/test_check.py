@@ -40,6 +40,19 @@ def test_valid_specs(project: Path) -> None:
     assert result.stderr == f"{count} files checked, 0 faults, {doubts} doubts\n"
 
 
+def test_an_unsound_trace_is_a_fault(project: Path) -> None:
+    """A price of a replay's trace that is no number is a fault of the replay, with the row."""
+    trace = project / "specs/replays/made-three-zones.csv"
+    rows = trace.read_text("utf-8").splitlines(keepends=True)
+    trace.write_text(
+        "".join((*rows[:2], rows[2].replace("made-b,", "made-b,x"), *rows[3:])), "utf-8"
+    )
+    result = check(project, "specs/replays")
+    assert result.returncode == 1
+    place = "specs/replays/made-three-zones.toml:4:1: trace: specs/replays/made-three-zones.csv:3: "
+    assert result.stdout.startswith(f"{place}expected a price per hour above 0")
+
+
 def test_doubts_are_no_faults(project: Path) -> None:
     """A price at 1/100 and a repeated zone are doubts, and the exit code stays 0."""
     price = project / "specs/prices/p5.48xlarge-on-demand-2026-07.toml"
