@@ -253,8 +253,8 @@ class TokenMarket:
 
         By default, ``precision`` is that of the published weights. Machines with more than
         ``devices`` devices get no prediction. For "bf16", our measurements in fp16, tf32 and fp32
-        count, too. Raises InputError if the model is no decoder, if the
-        requests exceed its context, or if no machine or API can answer.
+        count, too. Raises InputError if the model is no decoder, if the requests exceed its
+        context, or if no machine or API can answer.
         """
         catalogue = self.inputs.catalogue
         decoder = catalogue.decoder(name)
