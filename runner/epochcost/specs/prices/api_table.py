@@ -143,9 +143,9 @@ def _cell_value(key: str, cell: str) -> object:
 class Renewal:
     """The new text of a table, and the ids of its changed rows.
 
-    ``gone`` has the ids of rows whose file in models.dev is missing or has no prices. ``doubted``
-    has a reason for each row whose new price is implausible; such a row keeps its old price in
-    ``text``.
+    ``gone`` has the ids of rows whose file in models.dev is missing, has no prices or is
+    deprecated. ``doubted`` has a reason for each row whose new price is implausible. All of these
+    rows keep their old price in ``text``.
     """
 
     text: str
@@ -215,14 +215,17 @@ def _renewal_doubts(
 def _prices_by_column(model_file: Path) -> Mapping[str, str] | None:
     try:
         text = model_file.read_text("utf-8")
-        cost = tomli.loads(text, parse_float=Decimal).get("cost")
+        document = tomli.loads(text, parse_float=Decimal)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise InputError(
             f"{display_path(model_file)}: expected a model's TOML, got: {error}"
         ) from error
+    cost = document.get("cost")
     if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
+        return None
+    if document.get("status") == "deprecated":
         return None
     prices = _price_columns("", cost)
     for tier in cost.get("tiers", ())[:1]:
