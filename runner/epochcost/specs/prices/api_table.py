@@ -53,19 +53,19 @@ _KEYS = {
     "output": "output",
 }
 # Smallest and largest ratio of a price to the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
-# Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
+# Cached input: from 0.02 (DeepSeek Flash). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
 SHARES = (
     ("output_per_million", "output", Decimal(1), Decimal(12)),
     ("cached_input_per_million", "cached input", Decimal("0.005"), Decimal(1)),
     ("cache_write_per_million", "kept input", Decimal("0.5"), Decimal("2.5")),
 )
 # Largest factor between a price (input plus output) and the median of the same model's prices at
-# two or more other providers. Largest of plausible prices: 6.66 (DeepSeek V3 at Hyperbolic).
-MOST_FROM_MEDIAN = Decimal(7)
+# two or more other providers. Largest of plausible prices: 7.5 (Llama 3.2 3B at DeepInfra).
+MOST_FROM_MEDIAN = Decimal(8)
 # Largest factor by which a price may leave the range of the provider's other models, or of all
-# models. Largest of plausible prices: 2.44 (GLM 4.6 at Cerebras).
+# models. Largest of plausible prices: 2 (Claude Haiku 4.5 at Anthropic).
 MOST_OUTSIDE = Decimal("2.5")
-# The lowest and highest of 418 prices (input plus output), for a catalogue with few prices.
+# The lowest and highest of 330 prices (input plus output), for a catalogue with few prices.
 _USUAL = Decimal("0.04"), Decimal(60)
 # Largest factor between a price and the next. In the history of models.dev, 88 % of 1,904 changes
 # are smaller; some of the others are prices of one token or of a thousand tokens.
