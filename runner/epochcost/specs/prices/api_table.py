@@ -63,9 +63,9 @@ SHARES = (
 # two or more other providers. Largest of plausible prices: 7.5 (Llama 3.2 3B at DeepInfra).
 MOST_FROM_MEDIAN = Decimal(8)
 # Largest factor by which a price may leave the range of the provider's other models, or of all
-# models. Largest of plausible prices: 2 (Claude Haiku 4.5 at Anthropic).
-MOST_OUTSIDE = Decimal("2.5")
-# The lowest and highest of 330 prices (input plus output), for a catalogue with few prices.
+# models. Largest of plausible prices: 2.92 (Gemma 3 4B at Amazon Bedrock).
+MOST_OUTSIDE = Decimal(3)
+# The lowest and highest of 327 prices (input plus output), for a catalogue with few prices.
 _USUAL = Decimal("0.04"), Decimal(60)
 # Largest factor between a price and the next. In the history of models.dev, 88 % of 1,904 changes
 # are smaller; some of the others are prices of one token or of a thousand tokens.
