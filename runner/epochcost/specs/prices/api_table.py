@@ -65,7 +65,7 @@ MOST_FROM_MEDIAN = Decimal(8)
 # Largest factor by which a price may leave the range of the provider's other models, or of all
 # models. Largest of plausible prices: 2.92 (Gemma 3 4B at Amazon Bedrock).
 MOST_OUTSIDE = Decimal(3)
-# The lowest and highest of 327 prices (input plus output), for a catalogue with few prices.
+# The lowest and highest of 324 prices (input plus output), for a catalogue with few prices.
 _USUAL = Decimal("0.04"), Decimal(60)
 # Largest factor between a price and the next. In the history of models.dev, 88 % of 1,904 changes
 # are smaller; some of the others are prices of one token or of a thousand tokens.
