@@ -79,9 +79,9 @@ def test_durations_that_are_none(text: str) -> None:
         parse_duration_seconds(text)
 
 
-@pytest.mark.parametrize("text", ["2.5M", "2500k", "2,500,000", " 0.0025B "])
+@pytest.mark.parametrize("text", ["2.5M", "2500k", "2,500,000", " 0.0025B ", "0.0000025T"])
 def test_counts(text: str) -> None:
-    """A count may have a letter for thousands, millions or billions."""
+    """A count may have a letter for thousands, millions, billions or trillions."""
     assert parse_count(text, "count") == 2_500_000
 
 

@@ -101,12 +101,12 @@ def parse_decimal(text: str, name: str) -> Decimal:
 
 
 def parse_count(text: str, name: str) -> Decimal:
-    """Parse a number above 0 such as ``10M``, ``2k`` or ``500,000``.
+    """Parse a number above 0 such as ``10M``, ``2k``, ``14.8T`` or ``500,000``.
 
     Raises InputError for other text, with ``name`` at the start of the message.
     """
     digits = text.strip().replace(",", "")
-    power = {"k": 3, "M": 6, "G": 9, "B": 9}.get(digits[-1:], 0)
+    power = {"k": 3, "M": 6, "G": 9, "B": 9, "T": 12}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
     if value <= 0:
         raise InputError(f"{name}: expected a number above 0, such as 10M, got {text!r:.80}")

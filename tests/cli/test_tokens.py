@@ -87,6 +87,17 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.usefixtures("root")
+def test_an_ended_offer_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The API comes last, without the words of a current price."""
+    api = root / "specs/apis/theirs.toml"
+    api.write_text(api.read_text() + "valid_until = 2026-11-02\n")
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--all", "--wide")
+    (row,) = (line for line in out.splitlines() if line.startswith("They, tiny"))
+    assert "no longer offered" in row
+    assert "list price" not in row
+
+
+@pytest.mark.usefixtures("root")
 def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Listed with its reached values; other precisions and software have no time."""
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--tpot", "50ms", "--ttft", "400ms")

@@ -89,9 +89,9 @@ def state_fixture(tmp_path: Path) -> Path:
     """GitHub's state, and the program that simulates it."""
     (tmp_path / "licence.txt").write_text("Apache-2.0", "utf-8")
     (tmp_path / "refused.txt").write_text("", "utf-8")
-    model = tmp_path / "models.dev/providers/groq/models/llama-3.1-8b-instant.toml"
+    model = tmp_path / "models.dev/providers/groq/models/openai/gpt-oss-20b.toml"
     model.parent.mkdir(parents=True)
-    model.write_text("[cost]\ninput = 0.05\noutput = 0.08\n", "utf-8")
+    model.write_text("[cost]\ninput = 0.075\ncache_read = 0.0375\noutput = 0.3\n", "utf-8")
     (tmp_path / "aws.go").write_text(_AWS, "utf-8")
     (tmp_path / "azure.go").write_text(_AZURE, "utf-8")
     (tmp_path / "gcp.yml").write_text(_GCP, "utf-8")
@@ -171,14 +171,14 @@ def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) ->
 
 def test_a_new_price_of_tokens_becomes_a_request(clone: Path, state: Path) -> None:
     """Its row has date and commit; rows without a file do not change."""
-    model = state / "models.dev/providers/groq/models/llama-3.1-8b-instant.toml"
-    model.write_text("[cost]\ninput = 0.06\ncache_read = 0.03\noutput = 0.08\n", "utf-8")
+    model = state / "models.dev/providers/groq/models/openai/gpt-oss-20b.toml"
+    model.write_text("[cost]\ninput = 0.08\ncache_read = 0.04\noutput = 0.3\n", "utf-8")
     _propose(clone, state)
     change = git(clone, "show", "--format=", "-U0", "prices-12", "--", "specs/api-tables")
     (row,) = [line for line in change.splitlines() if line.startswith("+Groq")]
-    assert row.startswith("+Groq,llama-3.1-8b-instant,llama-3.1-8b,0.06,0.03,,0.08,")
+    assert row.startswith("+Groq,openai/gpt-oss-20b,gpt-oss-20b,0.08,0.04,,0.3,")
     assert row.endswith(
-        ',2026-11-22,"anomalyco/models.dev@c0ffee, providers/groq/models/llama-3.1-8b-instant.toml"'
+        ',2026-11-22,,"anomalyco/models.dev@c0ffee, providers/groq/models/openai/gpt-oss-20b.toml",'
     )
 
 

@@ -68,7 +68,8 @@ def finetune(
     tokens: Annotated[int, typer.Option(min=1, help="Tokens in an example or sequence.")] = 512,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over all examples.")] = 1,
     tokens_total: Annotated[
-        str | None, typer.Option(help="Number of tokens of an epoch, instead of --examples: 10B.")
+        str | None,
+        typer.Option(help="Number of tokens of an epoch, instead of --examples: 10B, 2T."),
     ] = None,
     precision: Annotated[
         Literal["bf16", "fp8"], typer.Option(help="Precision of most matrix products.")

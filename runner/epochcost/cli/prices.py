@@ -112,7 +112,7 @@ def renew_apis(
     for name, reason in renewal.doubted.items():
         typer.echo(f"doubted: {name}: {reason}: its row stays unchanged, --accept writes it")
     for name in renewal.gone:
-        typer.echo(f"{name}: the checkout has no price any more; its row stays unchanged")
+        typer.echo(f"{name}: the checkout offers it no more; its row stays unchanged, delete it")
     path.write_text(renewal.text, "utf-8", newline="\n")
     typer.echo(f"{len(renewal.changed):,} changed: review {path.name}, then run `epochcost check`.")
 

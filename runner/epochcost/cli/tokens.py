@@ -266,9 +266,9 @@ def _software(offer: ServingOffer) -> str:
 def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
-        cost, dates = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
-        plan = ", ".join(filter(None, (dates, way.price.reservation)))
-        return (name_of(way), cost, "", chance, "", "", "API", "list price", plan, *[""] * 6)
+        cost, plan = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
+        known = way.price.reservation or "list price"
+        return (name_of(way), cost, "", chance, "", "", "API", known, plan, *[""] * 6)
     capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
     return (

@@ -45,6 +45,15 @@ def test_only_changed_prices_change(table: Path) -> None:
     assert renewal.text == _HEADER + _ROW.format("same") + row + _ROW.format("gone")
 
 
+def test_a_deprecated_model_is_gone(table: Path) -> None:
+    """A provider that announced the end of a model may still have its price."""
+    new = table.parent / "providers/they/models/new.toml"
+    new.write_text('status = "deprecated"\n' + new.read_text())
+    renewal = renewed(table, table.parent, _SOURCE)
+    assert (renewal.changed, renewal.gone) == ((), ("they-new", "they-gone"))
+    assert renewal.text == table.read_text()
+
+
 def test_a_doubted_change_is_left_out(table: Path) -> None:
     """A price in a wrong unit is left out. Without other prices the change is accepted."""
     new = table.parent / "providers/they/models/new.toml"

@@ -53,19 +53,19 @@ _KEYS = {
     "output": "output",
 }
 # Smallest and largest ratio of a price to the input's. Output: 1 to 10 (gpt-oss-120b at io.net).
-# Cached input: from 0.0083 (DeepSeek V4 Pro). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
+# Cached input: from 0.02 (DeepSeek Flash). Kept prompts: 1 to 2.5 (MiniMax M2.5 at DeepInfra).
 SHARES = (
     ("output_per_million", "output", Decimal(1), Decimal(12)),
     ("cached_input_per_million", "cached input", Decimal("0.005"), Decimal(1)),
     ("cache_write_per_million", "kept input", Decimal("0.5"), Decimal("2.5")),
 )
 # Largest factor between a price (input plus output) and the median of the same model's prices at
-# two or more other providers. Largest of plausible prices: 6.66 (DeepSeek V3 at Hyperbolic).
-MOST_FROM_MEDIAN = Decimal(7)
+# two or more other providers. Largest of plausible prices: 7.5 (Llama 3.2 3B at DeepInfra).
+MOST_FROM_MEDIAN = Decimal(8)
 # Largest factor by which a price may leave the range of the provider's other models, or of all
-# models. Largest of plausible prices: 2.44 (GLM 4.6 at Cerebras).
-MOST_OUTSIDE = Decimal("2.5")
-# The lowest and highest of 418 prices (input plus output), for a catalogue with few prices.
+# models. Largest of plausible prices: 2.92 (Gemma 3 4B at Amazon Bedrock).
+MOST_OUTSIDE = Decimal(3)
+# The lowest and highest of 324 prices (input plus output), for a catalogue with few prices.
 _USUAL = Decimal("0.04"), Decimal(60)
 # Largest factor between a price and the next. In the history of models.dev, 88 % of 1,904 changes
 # are smaller; some of the others are prices of one token or of a thousand tokens.
@@ -143,9 +143,9 @@ def _cell_value(key: str, cell: str) -> object:
 class Renewal:
     """The new text of a table, and the ids of its changed rows.
 
-    ``gone`` has the ids of rows whose file in models.dev is missing or has no prices. ``doubted``
-    has a reason for each row whose new price is implausible; such a row keeps its old price in
-    ``text``.
+    ``gone`` has the ids of rows whose file in models.dev is missing, has no prices or is
+    deprecated. ``doubted`` has a reason for each row whose new price is implausible. All of these
+    rows keep their old price in ``text``.
     """
 
     text: str
@@ -215,14 +215,17 @@ def _renewal_doubts(
 def _prices_by_column(model_file: Path) -> Mapping[str, str] | None:
     try:
         text = model_file.read_text("utf-8")
-        cost = tomli.loads(text, parse_float=Decimal).get("cost")
+        document = tomli.loads(text, parse_float=Decimal)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise InputError(
             f"{display_path(model_file)}: expected a model's TOML, got: {error}"
         ) from error
+    cost = document.get("cost")
     if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
+        return None
+    if document.get("status") == "deprecated":
         return None
     prices = _price_columns("", cost)
     for tier in cost.get("tiers", ())[:1]:
