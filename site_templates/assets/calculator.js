@@ -293,7 +293,9 @@
 
   /* Show the machines with a time, and the fields that the job needs. */
   function settle(form, data, state, shared) {
-    const job = form.elements.job.value, lacks = { examples: job === "train" && !data.examples, tokens: !data.tokens };
+    const job = form.elements.job.value, lacks = {
+      examples: job === "train" && !data.examples, tokens: !data.tokens, interruptions: !["spot", ""].includes(form.elements.prices.value)
+    };
     const names = new Map(data[timed(job)].map(({ machine, name }) => [machine, name]));
     const sorted = Array.from(names).sort((one, other) => one[1].localeCompare(other[1]));
     ["a", "b"].forEach(side => {
