@@ -62,6 +62,11 @@ class CostByLoad(Figure):
 
     scripted = True
 
+    @property
+    def height(self) -> int:
+        """Lower than other charts, because the legend has up to eight names."""
+        return 280
+
     def layers(self, alt: Any) -> list[Any]:
         """Lines, invisible points for tooltips, and a shape at the end of each line."""
         last = max(self.data.values_of("requests_per_second"))
