@@ -52,9 +52,9 @@ CHARTS: dict[str, Figure] = {
         data=ChartData(
             (
                 LoadCost(HOSTILE, 0.1, 5.0, is_api=False),
-                LoadCost(HOSTILE, 1.0, 0.5, is_api=False, label_cost=4.0),
+                LoadCost(HOSTILE, 1.0, 0.5, is_api=False),
                 LoadCost("b", 0.1, 0.3, is_api=True),
-                LoadCost("b", 1.0, 0.3, is_api=True, label_cost=3.0),
+                LoadCost("b", 1.0, 0.3, is_api=True),
             )
         ),
     ),

@@ -20,7 +20,10 @@
     return money(timing.kind === "predicted" && value >= 1 ? Number(value.toPrecision(3)) : value, plan.currency);
   }
 
-  function spread(low, high, words) { return low === high ? "" : `${words(low)} to ${words(high)}`; }
+  function spread(low, mean, high, words) {
+    if (words(low) === words(high)) { return ""; }
+    return odds.bounded(low, mean) ? `${words(low)} to ${words(high)}` : `at most ${words(high)}`;
+  }
 
   function badge({ timing, plan }, shapes, page) {
     const mark = timing.kind + (plan.assumed ? ", price assumed" : "");
@@ -33,7 +36,7 @@
   }
 
   function range(way, key, words) {
-    return noted(element("strong", words(way.mean[key])), spread(way.low[key], way.high[key], words));
+    return noted(element("strong", words(way.mean[key])), spread(way.low[key], way.mean[key], way.high[key], words));
   }
 
   function interrupted(question, plan) {
@@ -94,7 +97,7 @@
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
     const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * mean.used, 3)} hours a week in all` : "";
-    const ends = spread(way.low.total, way.high.total, value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
+    const ends = spread(way.low.total, mean.total, way.high.total, value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
       `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}${weekly}.${parallel}`);
@@ -109,7 +112,7 @@
     const size = sizes.filter(([count, name]) => count > (name === noun && job !== "batch" ? 1 : 0)).map(
       ([count, name]) => `${number(count)} ${name}${count === 1 ? "" : "s"}${name === noun && question.dataset ? ` of ${question.dataset}` : ""}`
     ).join(" × ");
-    const parts = job === "serve" ? [`${number(question.rate)} requests a second, ${number(question.hours)} hours a day`] : [size];
+    const parts = job === "serve" ? [`${number(question.rate)} requests a second, ${number(question.hours)} hour${question.hours === 1 ? "" : "s"} a day`] : [size];
     if (job !== "serve" && (runs > 1 || every !== "once")) {
       parts.push((runs > 1 ? `${number(runs)} times` : "once") + (every === "once" ? "" : ` a ${every}`));
     }
@@ -293,7 +296,9 @@
 
   /* Show the machines with a time, and the fields that the job needs. */
   function settle(form, data, state, shared) {
-    const job = form.elements.job.value, lacks = { examples: job === "train" && !data.examples, tokens: !data.tokens };
+    const job = form.elements.job.value, lacks = {
+      examples: job === "train" && !data.examples, tokens: !data.tokens, interruptions: !["spot", ""].includes(form.elements.prices.value)
+    };
     const names = new Map(data[timed(job)].map(({ machine, name }) => [machine, name]));
     const sorted = Array.from(names).sort((one, other) => one[1].localeCompare(other[1]));
     ["a", "b"].forEach(side => {

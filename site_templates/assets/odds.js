@@ -25,12 +25,15 @@
     });
   }
 
+  /* Whether the low end of an interval is a usable bound; a few scattered samples give no such end. */
+  function bounded(low, mean) { return mean <= WIDEST * low; }
+
   /* Draws of the logarithm of a timing's seconds in units of their mean; ``made`` has the shifts and
      weights of predicted ones. */
   function draws({ seconds, seed, row: index }, made) {
     if (index === undefined) {
-      const [low, mean, high] = seconds;
-      const below = Math.log(mean / Math.max(low, mean / WIDEST)) / DEVIATIONS, above = Math.log(high / mean) / DEVIATIONS;
+      const [low, mean, high] = seconds, above = Math.log(high / mean) / DEVIATIONS;
+      const below = bounded(low, mean) ? Math.log(mean / low) / DEVIATIONS : above;
       return normals(seed, 0).map(normal => normal * (normal < 0 ? below : above));
     }
     const [bound, shift, ...weights] = made[seed][index], least = bound === null ? -Infinity : bound / THOUSANDTHS;
@@ -137,5 +140,5 @@
     return ` (likely ${low} to ${high} times; ${word} in ${scenarios(wins)} scenarios)`;
   }
 
-  window.epochcostOdds = { beside, limits, multiple, ratio, scenarios, sureness, weigh };
+  window.epochcostOdds = { beside, bounded, limits, multiple, ratio, scenarios, sureness, weigh };
 })();

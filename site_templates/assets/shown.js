@@ -36,6 +36,7 @@
 
   /* With the limits of units as in epochcost.units. A line never ends between number and unit. */
   function duration(seconds) {
+    if (seconds < 0.0009995) { return `${rounded(seconds * 1e6, 3)}\u00a0µs`; }
     if (seconds < 0.9995) { return `${rounded(seconds * 1000, 3)}\u00a0ms`; }
     if (seconds < 120) { return `${rounded(seconds, 3)}\u00a0s`; }
     if (seconds < 2 * HOUR) { return `${rounded(seconds / 60, 3)}\u00a0min`; }

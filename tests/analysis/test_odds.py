@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
-from epochcost.analysis.odds import draws_along, odds, odds_sentence, time_draws
+from epochcost.analysis.odds import deviations, draws_along, odds, odds_sentence, time_draws
 from epochcost.cost import Time
 from epochcost.predict.joint import DRAWS, Draws, standard_normals
 
@@ -113,3 +113,11 @@ def test_nine_of_ten_draws_lie_within_the_interval() -> None:
     inside = [8 <= 10 * np.exp(ratio) <= 13 for ratio in time_draws(_observed("a"), time)]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.04)
     assert not time_draws(_observed("a"), Time.exact(Decimal(10))).any()
+
+
+def test_a_low_end_near_zero_is_no_bound() -> None:
+    """A noisy time, of 273 and at most 580, is never a tenth of its mean."""
+    noisy, firm = (Time(*_ends(low, 273, 580)) for low in (0.0001, 130))
+    assert deviations(noisy) == pytest.approx((0.3845, 0.3845), abs=1e-3)
+    assert deviations(firm) == pytest.approx((0.3785, 0.3845), abs=1e-3)
+    assert np.exp(time_draws(_observed("noisy"), noisy)).min() > 0.1

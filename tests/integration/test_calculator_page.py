@@ -235,6 +235,17 @@ def test_what_a_list_lacks_is_named(site: Site) -> None:
     assert page.locator("[role=alert]").all_inner_texts() == ["Ignored: not in this list."] * 2
 
 
+def test_a_rate_of_interruptions_is_asked_for_spot_prices_only(site: Site) -> None:
+    """With other prices the rate would change nothing, and its field is hidden."""
+    page = ask(site, "?model=net&job=train&prices=spot")
+    label = page.locator("label:has([name=interruptions])")
+    assert label.get_attribute("hidden") is None
+    page.locator("[name=prices]").select_option("on-demand", force=True)
+    wait_until(page, "document.querySelector('[name=interruptions]').labels[0].hidden")
+    page.locator("[name=prices]").select_option("", force=True)
+    wait_until(page, "!document.querySelector('[name=interruptions]').labels[0].hidden")
+
+
 def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
     """It needs no price kind, costs what its owner paid, and the cheapest other machine follows."""
     asked = "?model=net&software=onnxruntime&prices=on-demand&own=local"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -116,7 +117,9 @@ def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -
     assert training.accuracy is not None
     assert training.accuracy.mean == pytest.approx((0.9 + 0.92 + 0.8) / 3)
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
-    assert "Accuracy ≥ 0.9: 90 min ± " in text
+    assert "Accuracy ≥ 0.9: 90 min ± 420 % and $" in text
+    assert ">100</td>" in text  # the steps do not differ
+    assert re.search(r">87\.33 ± \d+\.\d\d %</td>", text)
     assert "at an assumed price on This machine" in text
     assert "2 of 3 repeats reached it" in text
     assert "<b>signs" not in render(environment(REPOSITORY / "site_templates"), page)

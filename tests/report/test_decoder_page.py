@@ -117,7 +117,7 @@ def test_a_break_even_within_the_range_is_no_saving(
     model = report.catalogue.models[workload.id]
     page = decoder.page(report, about_model(report, workload), model)
     text = " ".join(html.unescape(render(environment(ROOT / "site_templates"), page)).split())
-    assert "Your own machines cost about as much as the API if each" in text
+    assert "Self-hosting costs about as much as the API if each machine" in text
 
 
 def test_each_method_has_its_machine(page: str) -> None:

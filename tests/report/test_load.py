@@ -1,11 +1,11 @@
-"""The chart of cost by load: winning machines, distinct APIs, and labels."""
+"""The chart of cost by load: winning machines, distinct APIs, and the legend."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import pytest
+import vl_convert
 
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
@@ -44,9 +44,9 @@ def test_only_machines_that_win_somewhere_are_drawn() -> None:
 
 
 def test_apis_of_one_price_are_one_line() -> None:
-    """Of four APIs, two of them equal, three are drawn, cheapest first."""
+    """Of four APIs, two of them equal, three are drawn, dearest first."""
     apis = [api("d", 9), api("b", 1.02), api("a", 1), api("c", 3)]
-    assert names(drawn(SMALL, *apis)) == ["small", "a", "c", "d"]
+    assert names(drawn(SMALL, *apis)) == ["d", "c", "a", "small"]
 
 
 def test_fewer_than_two_ways_are_no_chart() -> None:
@@ -76,11 +76,10 @@ def test_the_title_says_what_costs_least(ways: tuple[Way, ...], title: str) -> N
     assert finding(ways) == title
 
 
-def test_names_have_room() -> None:
-    """Labels have the order of costs at the highest load and do not overlap."""
+def test_names_are_in_one_legend() -> None:
+    """One legend below the plot shows colour and shape, in the order of the lines' ends."""
     figure = drawn(SMALL, LARGE, *(api(name, 2.0**at) for at, name in enumerate("abc")))
-    rows = [row for row in figure.data.rows if row.label_cost is not None]
-    ranked = sorted(rows, key=lambda row: row.cost)
-    assert len(ranked) == 5
-    for lower, upper in pairwise(ranked):
-        assert upper.label_cost > 1.2 * lower.label_cost
+    assert names(figure) == ["c", "b", "a", "small", "large"]
+    (legend,) = vl_convert.vegalite_to_vega(figure.spec())["legends"]
+    assert legend["title"] == "machine or API"
+    assert (legend["stroke"], legend["shape"]) == ("color", "shape")

@@ -43,8 +43,9 @@ def _text(page: Page) -> str:
 def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
     """Buying is cheaper above 167 and above 50 hours a month; a superseded price is left out."""
     text = _text(page)
-    assert text.count("above 167 hours a month") == 2  # in the table and as the chart's finding
+    assert text.count("above 167 hours a month") == 3  # as the answer, in the table and the chart
     assert text.count("above 50 hours a month") == 1
+    assert text.index("Buying is cheaper **above 167 hours a month**") < text.index("up front")
     assert "2016-11-01" not in text
     assert "epochcost break-even --own mine" in text
 

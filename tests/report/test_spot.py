@@ -77,7 +77,8 @@ def test_the_page_says_what_spot_saves(report: Report, page: Page) -> None:
     best = min(result.cost.mean for result in played.results)
     assert f"spot saves {100 * (1 - best / on_demand):.0f} %" in text
     rows = [row for line in text.splitlines() if (row := cells(line))]
-    assert [row[0] for row in rows][:3] == [
+    assert ["box.md" in row[0] for row in rows[:2]] == [True, False]  # today's prices come first
+    assert [row[0] for row in rows][1:4] == [
         "staying in cheap",
         "moving when interrupted",
         "moving when it pays, too",
@@ -93,3 +94,14 @@ def test_without_a_replay_the_page_says_how_to_have_one(tmp_path: Path) -> None:
     assert "No trace of spot machines is declared." in text
     assert "from a file in `specs/replays/`" in text
     assert "Every spot plan here has a rate." in text
+
+
+def test_plans_are_sorted_by_their_cost(tmp_path: Path) -> None:
+    """A price of several components has no amount of its own, and is listed by their sum."""
+    project = write_project(tmp_path)
+    parts = "[[components]]\nlabel = 'machine'\namount = 2\n"
+    (project / "specs/prices/box-spot.toml").write_text(PLAN)
+    other = PLAN.replace('"box', '"crate').replace("amount = 0.3\n", "") + parts
+    (project / "specs/prices/crate-spot.toml").write_text(other)
+    (page,) = spot.pages(Report(inputs_of(project)))
+    assert [price.id for price, *_ in page.context["unknown"]] == ["box-spot", "crate-spot"]

@@ -18,7 +18,6 @@ import numpy as np
 
 from epochcost.analysis.observations import Observation
 from epochcost.cost import Time
-from epochcost.cost.estimate import WIDEST
 from epochcost.predict.joint import seed_of, standard_normals
 from epochcost.predict.process import Vector
 from epochcost.units import rounded
@@ -166,9 +165,13 @@ def normal_draws(time: Time, seed: int) -> Vector:
 
 
 def deviations(time: Time) -> tuple[float, float]:
-    """Standard deviations of log(time / mean): for times below the mean, then for times above."""
-    mean, low = float(time.mean), max(float(time.low), float(time.mean) / WIDEST)
-    return math.log(mean / low) / _DEVIATIONS, math.log(float(time.high) / mean) / _DEVIATIONS
+    """Standard deviations of log(time / mean): for times below the mean, then for times above.
+
+    If the interval has no usable low end, both are that of the high end.
+    """
+    above = math.log(float(time.high / time.mean)) / _DEVIATIONS
+    below = math.log(float(time.mean / time.low)) / _DEVIATIONS if time.bounded else above
+    return below, above
 
 
 def seed_of_observation(observed: Observation) -> int:

@@ -113,6 +113,23 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     return by_gpu_hour([*by_chip.values()])[::-1]
 
 
+def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
+    """Of ``accelerators``, the ``number`` GPUs that most providers rent; the dearest first.
+
+    Of GPUs with equally many providers, those with the highest compute capability are kept.
+    """
+    providers: dict[str, set[str]] = {}
+    for machine in by_gpu_hour(machines):
+        for name in _accelerator_names(machine.hardware):
+            providers.setdefault(name, set()).add(machine.hardware.provider)
+
+    def rank(machine: Listed) -> tuple[int, float]:
+        chip = machine.hardware.accelerators[0]
+        return len(providers[chip.name]), float(chip.compute_capability or 0)
+
+    return by_gpu_hour(sorted(accelerators(machines), key=rank, reverse=True)[:number])[::-1]
+
+
 def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
     """Day and hourly amount of the current on-demand price and those it replaced, oldest first."""
     today = next(filter(_on_demand, current_prices(prices)), None)

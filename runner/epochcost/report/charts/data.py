@@ -171,12 +171,14 @@ def readable(form: Form, value: str, currency: str = "USD") -> str:
     return " : ".join(map("".join, zip([*ends, ""], texts, strict=True)))
 
 
+def label(title: str) -> str:
+    """``title`` with a small first letter; abbreviations, such as GPUs, keep their capitals."""
+    return title if title[1:2].isupper() else title[0].lower() + title[1:]
+
+
 def _tooltip(alt: Any, field: _RowField) -> Any:
-    title = field.display.title
-    # Abbreviations, such as vCPUs, keep their capitals.
-    label = title if title[1:2].isupper() else title[0].lower() + title[1:]
     suffix = "" if field.display.form == "text" else "_text"
-    return alt.Tooltip(f"{field.name}{suffix}:N", title=label)
+    return alt.Tooltip(f"{field.name}{suffix}:N", title=label(field.display.title))
 
 
 def _table_cells(field: _RowField, value: Any) -> tuple[Value, ...]:

@@ -28,8 +28,6 @@ RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
 _HIGH = 12
 # More lines cannot be told apart; costs that differ by less than this share are one line.
 _MOST_MACHINES, _MOST_APIS, _ALIKE = 5, 3, 0.03
-# The height of the plot, and of a label.
-_HEIGHT, _LINE = 340, 16.0
 # Fewer lines, or fewer points that differ, are a sentence instead of a chart.
 _LEAST = 2
 
@@ -51,50 +49,39 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class LoadCost:
-    """The cost of a million tokens at a rate of requests, on a machine or from an API.
+    """The cost of a million tokens at a rate of requests, on a machine or from an API."""
 
-    ``label_cost`` is the height of the line's label on the axis of costs, None without a label.
-    """
-
-    way: Annotated[str, Shown("Way")]
+    way: Annotated[str, Shown("Machine or API")]
     requests_per_second: Annotated[float, Shown("Requests/s", "number")]
     cost: Annotated[float, Shown("A million tokens", "money")]
     is_api: Annotated[bool, Shown("API")]
-    label_cost: Annotated[float | None, Shown("Label", "money", place="chart")] = None
 
 
 class CostByLoad(Figure):
-    """Chart a line for each machine and API on logarithmic axes; the lines of APIs are dashed.
-
-    The labels are stacked in the upper right corner, where there is no line.
-    """
+    """Chart a line for each machine and API on logarithmic axes; the lines of APIs are dashed."""
 
     scripted = True
 
+    @property
+    def height(self) -> int:
+        """Lower than other charts, because the legend has up to eight names."""
+        return 280
+
     def layers(self, alt: Any) -> list[Any]:
-        """Lines, invisible points for tooltips, and labels outlined in the background colour."""
-        title = "cost of a million tokens"
-        also = self.data.values_of("cost", "label_cost")
+        """Lines, invisible points for tooltips, and a shape at the end of each line."""
+        last = max(self.data.values_of("requests_per_second"))
         base = self.marks(alt).encode(
             x=axes.log_axis(alt.X, self.data, "requests_per_second", "requests per second"),
-            y=axes.log_axis(alt.Y, self.data, "cost", title, also=also),
-            color=theme.colour_by(alt, self.data, "way", legend=None),
+            y=axes.log_axis(alt.Y, self.data, "cost", "cost of a million tokens"),
+            color=theme.colour_by(alt, self.data, "way"),
         )
+        points = base.encode(shape=theme.shape_by(alt, self.data, "way"))
         dashes = alt.condition("datum.is_api == 'yes'", alt.value([6, 4]), alt.value([1, 0]))
-        ends = base.transform_filter("isValid(datum.label_cost)")
-        names = ends.encode(y=axes.log_axis(alt.Y, self.data, "label_cost", title, also=also))
-        shape = theme.shape_by(alt, self.data, "way").legend(None)
-        text = names.encode(text="way:N")
-        look = {"align": "right", "dx": -12, "fontSize": 12}
+        ends = points.transform_filter(f"datum.requests_per_second == {last}")
         return [
             base.mark_line(strokeWidth=2).encode(strokeDash=dashes),
-            self.data.with_tooltips(alt, base.mark_point(size=60, opacity=0)),
-            *(
-                marked.encode(shape=shape).mark_point(filled=True, size=70, opacity=1)
-                for marked in (ends, names)
-            ),
-            text.mark_text(**look, stroke="var(--ec-paper)", strokeWidth=4),
-            text.encode(color=alt.value("var(--ec-ink)")).mark_text(**look),
+            self.data.with_tooltips(alt, points.mark_point(size=60, opacity=0)),
+            ends.mark_point(filled=True, size=70, opacity=1),
         ]
 
 
@@ -216,12 +203,7 @@ def _differently_priced_apis(apis: Sequence[Way]) -> list[Way]:
 
 
 def _line_points(ways: Sequence[Way]) -> Iterator[LoadCost]:
-    costs = [cost for way in ways for cost in way.costs]
-    low, high = (math.log(end) for end in axes.log_domain(costs))
-    # The line that ends highest has the highest label, at its last point.
-    ranked = sorted(ways, key=lambda way: -way.costs[-1])
-    for way in ways:
-        place = (ranked.index(way) + 1) * _LINE / _HEIGHT
+    # The legend has the order of the lines' ends, dearest first.
+    for way in sorted(ways, key=lambda way: -way.costs[-1]):
         for rate, cost in zip(RATES, way.costs, strict=True):
-            label = math.exp(high - place * (high - low)) if rate == RATES[-1] else None
-            yield LoadCost(way.name, float(rate), cost, way.is_api, label)
+            yield LoadCost(way.name, float(rate), cost, way.is_api)

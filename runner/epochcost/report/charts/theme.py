@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from epochcost.report.charts.data import ChartData
+from epochcost.report.charts.data import ChartData, label
 
 WIDTH = 680
 # A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
@@ -83,7 +83,7 @@ def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any
     """Colour marks by the values of ``field``; colours follow the order of the rows."""
     names = list(dict.fromkeys(data.values_of(field)))
     scale = {"domain": names, "range": [*map(series_colour, range(len(names)))]}
-    return alt.Color(f"{field}:N", scale=scale, title=data.title(field).lower(), **options)
+    return alt.Color(f"{field}:N", scale=scale, title=label(data.title(field)), **options)
 
 
 def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
@@ -91,7 +91,7 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
     names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
     scale = {"domain": names, "range": shapes}
-    return alt.Shape(f"{field}:N", scale=scale, title=data.title(field).lower())
+    return alt.Shape(f"{field}:N", scale=scale, title=label(data.title(field)))
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
@@ -100,7 +100,7 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
     legend = alt.Legend(labelExpr="replace(datum.label, ', price assumed', ' · assumed price')")
-    return alt.Shape("figure:N", scale=scale, title=data.title("figure").lower(), legend=legend)
+    return alt.Shape("figure:N", scale=scale, title=label(data.title("figure")), legend=legend)
 
 
 def error_bars(

@@ -12,7 +12,7 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.learning import learning_curve
 from epochcost.report.pages.page import Page, Report
 from epochcost.results.trainings import Spread
-from epochcost.units import money, seconds
+from epochcost.units import money, rounded, seconds
 
 URI = "accuracy.md"
 
@@ -78,15 +78,19 @@ def _row(training: AccuracyTraining) -> TrainingRow:
         f"{len(repeats)} repeats"
         if training.whole
         else f"{reached} of {len(repeats)} repeats reached it",
-        _spread(training.seconds, seconds),
-        _spread(training.cost, lambda value: money(Decimal(repr(value)), currency))
+        seconds(training.seconds.mean) + _relative_half_width(training.seconds),
+        money(Decimal(repr(training.cost.mean)), currency) + _relative_half_width(training.cost)
         if training.cost
         else "",
         _spread(training.steps, lambda value: f"{value:,.0f}"),
-        _spread(training.accuracy, lambda value: f"{value:.2%}"),
+        _spread(training.accuracy, lambda value: f"{100 * value:.2f}") + " %",
     )
 
 
 def _spread(spread: Spread, format_value: Callable[[float], str]) -> str:
-    half = "" if spread.half_width is None else f" ± {format_value(spread.half_width)}"
+    half = f" ± {format_value(spread.half_width)}" if spread.half_width else ""
     return f"{format_value(spread.mean)}{half}"
+
+
+def _relative_half_width(spread: Spread) -> str:
+    return f" ± {rounded(100 * spread.half_width / spread.mean, 2)} %" if spread.half_width else ""

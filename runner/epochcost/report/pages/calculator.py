@@ -65,7 +65,7 @@ _QUESTIONS = (
     ("ViT-S trained within $200", "vit-s16", "budget=200"),
 )
 _SERVED = "llama-3.1-8b"
-_SERVED_WORDS = "Llama 3.1 8B at 2 requests a second: your own machines or an API"
+_SERVED_WORDS = "Llama 3.1 8B at 2 requests a second: self-hosted or by an API"
 
 
 def questions(report: Report) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.cost import Estimate
 from epochcost.report import wording
 from epochcost.report.escape import one_line
-from epochcost.report.list_prices import accelerators, list_prices, moved_prices
+from epochcost.report.list_prices import list_prices, most_rented, moved_prices
 from epochcost.report.pages.calculator import questions
 from epochcost.report.pages.model import embeds, job_figure, training_words
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
@@ -32,6 +32,7 @@ URI = "data/home.js"
 # Shown first if it is among the models: serving it is a question of many readers.
 _FIRST = "llama-3.1-8b"
 _MOST_MOVED = 6
+_MOST_GPUS = 8
 _JOBS: Mapping[Job, str] = {
     "tokens": "serve it: a million tokens",
     "lora": "fine-tune it by LoRA",
@@ -94,7 +95,7 @@ def pages(report: Report) -> Iterator[Page]:
             ),
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
             "report": report,
-            "chips": accelerators([*list_prices(report.catalogue).values()]),
+            "chips": most_rented([*list_prices(report.catalogue).values()], _MOST_GPUS),
             "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
             "trust": headline(report.trust) if report.trust else None,
             "unseen": headline(report.trust, "source") if report.trust else None,

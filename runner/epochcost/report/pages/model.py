@@ -107,4 +107,6 @@ def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
         return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
     if goal == "million" and embeds(report, workload):
         return "embedding a million documents"
+    if goal == "million":
+        return "answering a million requests"
     return next(text for name, text in GOAL_WORDS.items() if name == goal)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from epochcost.report.escape import file_stem
-from epochcost.report.list_prices import moved_prices
+from epochcost.report.list_prices import accelerators, list_prices, moved_prices
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -69,6 +69,7 @@ def pages(report: Report) -> Iterator[Page]:
         template="prices.md.jinja",
         description="All prices, with source and date.",
         context={
+            "chips": accelerators([*list_prices(catalogue).values()]),
             "providers": providers,
             "moved": moved_prices(catalogue),
             "current": [price for provider in providers for _, price in provider.current],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from operator import itemgetter
 
 from epochcost.analysis.replays import Replayed, on_demand_per_hour, play
 from epochcost.cost import Usage, quote
@@ -45,7 +46,7 @@ def pages(report: Report) -> Iterator[Page]:
         context={
             "stories": [_story(report, replayed) for replayed in played],
             "failures": failures,
-            "unknown": list(_unknown_interruption_rates(report)),
+            "unknown": _unknown_interruption_rates(report),
         },
     )
 
@@ -90,7 +91,7 @@ def _until(played: Replayed) -> str:
     )
 
 
-def _unknown_interruption_rates(report: Report) -> Iterator[UnknownRate]:
+def _unknown_interruption_rates(report: Report) -> list[UnknownRate]:
     catalogue = report.catalogue
     unknown = [
         (price, machine)
@@ -98,15 +99,17 @@ def _unknown_interruption_rates(report: Report) -> Iterator[UnknownRate]:
         for price in current_prices(catalogue.prices_of(machine.id))
         if can_be_interrupted(price)
     ]
-    for price, machine in sorted(unknown, key=lambda pair: (pair[0].amount or 0, pair[1].name)):
+    plans = []
+    for price, machine in unknown:
         usage = Usage(
             Decimal(_HOURS * SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators)
         )
         hour = on_demand_per_hour(catalogue, machine.id, price.currency)
         on_demand = "—" if hour is None else _money(hour * _HOURS, price.currency)
-        quotes = (quote(interrupted_at(price, rate), usage) for rate in SHOWN_RATES)
-        day = tuple(money(bill.total, price.currency) for bill in quotes)
-        yield price, machine, on_demand, day
+        totals = [quote(interrupted_at(price, rate), usage).total for rate in SHOWN_RATES]
+        day = tuple(money(total, price.currency) for total in totals)
+        plans.append((totals[0], machine.name, (price, machine, on_demand, day)))
+    return [plan for _, _, plan in sorted(plans, key=itemgetter(0, 1))]
 
 
 def _money(amount: float, currency: str) -> str:
