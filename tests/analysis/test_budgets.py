@@ -78,6 +78,16 @@ def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:
     assert (outcome.place.path.name, outcome.place.line) == ("held.toml", 9)
 
 
+def test_an_assumed_price_beside_a_listed_one(project: Path) -> None:
+    """A lower assumed price keeps no limit while the machine has a listed price."""
+    listed = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    price = listed.replace("local-2025", "guess").replace("amount = 0.90", "amount = 0.09")
+    write_spec(project, "prices/guess", price.replace("billing", "assumed = true\nbilling"))
+    outcome = verdict(project, TRAINING + "0.001")
+    assert (outcome.state, outcome.price) == ("exceeded", "local-2025")
+    assert verdict(project, TRAINING + '0.001, price = "guess"').state == "kept"
+
+
 def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
     """A limit with an accuracy is kept only if the model's source states at least this accuracy."""
     path = project / "specs/models/net.toml"

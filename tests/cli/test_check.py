@@ -40,6 +40,19 @@ def test_valid_specs(project: Path) -> None:
     assert result.stderr == f"{count} files checked, 0 faults, {doubts} doubts\n"
 
 
+def test_an_unsound_trace_is_a_fault(project: Path) -> None:
+    """A price of a replay's trace that is no number is a fault of the replay, with the row."""
+    trace = project / "specs/replays/made-three-zones.csv"
+    rows = trace.read_text("utf-8").splitlines(keepends=True)
+    trace.write_text(
+        "".join((*rows[:2], rows[2].replace("made-b,", "made-b,x"), *rows[3:])), "utf-8"
+    )
+    result = check(project, "specs/replays")
+    assert result.returncode == 1
+    place = "specs/replays/made-three-zones.toml:4:1: trace: specs/replays/made-three-zones.csv:3: "
+    assert result.stdout.startswith(f"{place}expected a price per hour above 0")
+
+
 def test_doubts_are_no_faults(project: Path) -> None:
     """A price at 1/100 and a repeated zone are doubts, and the exit code stays 0."""
     price = project / "specs/prices/p5.48xlarge-on-demand-2026-07.toml"
@@ -54,6 +67,34 @@ def test_doubts_are_no_faults(project: Path) -> None:
     assert (result.returncode, first["line"]) == (0, 9)
     assert first["message"].startswith("amount: 0.0688 an hour per H100 SXM5 is 1/100 of the 6.88")
     assert second["message"] == f"zone made-x has the rows of zone {zone}"
+
+
+@pytest.mark.parametrize(
+    ("model", "old", "new", "message"),
+    [
+        ("mnist-mlp", '"image"', '"images"', "inputs: should name the graph's inputs image"),
+        (
+            "gpt2",
+            "50_257",
+            "50_258",
+            "should have at most 50,257 tokens in 'token_ids', got 50,258",
+        ),
+        ("mnist-mlp", "classes = 10", "classes = 11", "at most 10 classes for 'logits', got 11"),
+        ("mnist-mlp", '"logits"', '"logit"', "should name an output, logits, got 'logit'"),
+    ],
+)
+def test_a_graph_that_does_not_fit(
+    project: Path, model: str, old: str, new: str, message: str
+) -> None:
+    """A spec whose inputs, vocabulary, classes or output contradict its ONNX file has a fault."""
+    shutil.copytree(SPECS.parent / "models", project / "models")
+    path = project / f"specs/models/{model}.toml"
+    head, inputs, tables = path.read_text("utf-8").partition("[[inputs]]")
+    assert old in tables
+    path.write_text(head + inputs + tables.replace(old, new), "utf-8")
+    result = check(project, "specs/models")
+    assert result.returncode == 1
+    assert message in result.stdout.splitlines()[0]
 
 
 def test_faults_as_lines(project: Path) -> None:

@@ -158,6 +158,19 @@ def test_a_decoder_without_a_graph_is_left_out() -> None:
     assert "\ntiny training cpu: " in text
 
 
+def test_an_empty_plan_says_why() -> None:
+    """Without a trial, the plan and the error of a run name the reason for each study."""
+    study = Path("specs/studies/brief.toml")
+    text = study.read_text(encoding="utf-8")
+    study.write_text(text.replace("rounds", 'providers = ["cuda"]\nrounds'), encoding="utf-8")
+    reason = "it is for cuda, not for cpu: name another --study or --provider"
+    assert f"left out, because {reason}:\n  study brief\n" in plan("--provider", "cpu")
+    refused = CliRunner().invoke(app, ["run", "--provider", "cpu"])
+    assert str(refused.exception).endswith(f"found none\n  study brief: {reason}")
+    study.unlink()
+    assert "left out, because specs/studies/ has no study" in plan()
+
+
 def test_another_machine_is_refused_unless_taken_as_is() -> None:
     """The refusal names ``--as-is``, which plans for the other machine."""
     refused = CliRunner().invoke(app, ["plan", "--provider", "cpu", "--hardware", "giant"])

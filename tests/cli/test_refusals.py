@@ -43,6 +43,8 @@ def test_refused_in_plain_words(line: str, message: str) -> None:
         ("weightless README.md -o README.md", "expected a file name that ends in .onnx"),
         ("serve --dev-addr 127.0.0.1:99999", "--dev-addr: expected an address and a port, got 127"),
         ("cheapest --model resnet50 --results nowhere", "expected a folder of results, got nowher"),
+        ("plan --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
+        ("run --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
     ],
 )
 def test_refused_before_anything_is_read(line: str, message: str) -> None:
@@ -50,8 +52,8 @@ def test_refused_before_anything_is_read(line: str, message: str) -> None:
     assert message in str(CliRunner().invoke(app, line.split()).exception)
 
 
-def test_no_file_is_replaced_by_one_without_weights(tmp_path: Path) -> None:
-    """An existing file, such as the original with its weights, stays as it is."""
+def test_the_place_of_a_file_without_weights(tmp_path: Path) -> None:
+    """An existing file stays as it is, and a missing folder is named."""
     path = tmp_path / "model.onnx"
     values = np.arange(12, dtype=np.float32).reshape(4, 3)
     model = onnx.parser.parse_model(
@@ -64,6 +66,9 @@ def test_no_file_is_replaced_by_one_without_weights(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["weightless", str(path), "-o", str(path)])
     assert "expected a new file" in str(result.exception)
     assert path.read_bytes() == before
+    missing = tmp_path / "missing"
+    result = CliRunner().invoke(app, ["weightless", str(path), "-o", str(missing / "new.onnx")])
+    assert f"{missing}: expected a folder that takes a new file, got No" in str(result.exception)
 
 
 def test_help_needs_no_options() -> None:

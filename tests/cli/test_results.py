@@ -36,6 +36,25 @@ def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[st
     assert "$1.7194" in out
 
 
+def test_a_named_folder_of_reported_runs_is_checked(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check --results` finds an edit of an imported run, also if its file or folder is named."""
+    exported = write_export(root, VLLM)
+    printed(capsys, "results", "import", str(exported), *TERMS, "--rate", "2.31")
+    (path,) = root.glob("docs/data/results/rack/reported/*.json")
+    assert printed(capsys, "check", "--results", str(path))[0] == 0
+    path.write_text(path.read_text("utf-8").replace('"tiny"', '"tinny"'), "utf-8")
+    other = root / "docs/data/results/rack/ceilings/none.json"
+    other.parent.mkdir()
+    other.write_text("{}")
+    for named in (path, path.parent):
+        code, out, _ = printed(capsys, "check", "--results", str(named))
+        assert (code, out.count("\n")) == (1, 1)
+        assert "expected a model whose spec has [decoder], got 'tinny'" in out
+    assert printed(capsys, "check", "--results", str(other.parent.parent))[1].count("\n") == 2
+
+
 def test_json_has_exact_costs_and_withholds_tails(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

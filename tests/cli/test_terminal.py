@@ -86,6 +86,19 @@ def test_a_table_fits_its_terminal(
     assert sorted("".join(output.split())) == letters
 
 
+@pytest.mark.parametrize(("amount", "width"), [("$117,325.48", "30"), ("EUR 12,340.50", "40")])
+def test_an_amount_is_not_wrapped(
+    amount: str, width: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If a table is too wide, cells without amounts of money are wrapped."""
+    monkeypatch.setenv("COLUMNS", width)
+    row = ("a machine with a long name", "on-demand", "13.5 days", amount, "predicted")
+    print_table(("machine", "plan", "time", "cost", "how known"), [row])
+    output = capsys.readouterr().out
+    assert amount in output
+    assert max(map(len, output.splitlines())) <= int(width)
+
+
 @pytest.mark.parametrize("err", [False, True])
 def test_sentences_fit_a_terminal(
     err: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

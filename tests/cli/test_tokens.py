@@ -47,6 +47,25 @@ def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     assert "measured" in rows[1]
 
 
+def test_the_published_precision_is_the_default(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line and the JSON name it; the measured times in fp32 are no times in fp8."""
+    spec = root / "specs/models/tiny.toml"
+    text = spec.read_text().replace("[decoder]", '[decoder]\npublished_precision = "fp8"')
+    spec.write_text(text)
+    for options, first, machines in (
+        ((), "tiny in fp8 (8 bits, as published), 0.1 requests", 0),
+        (("--precision", "bf16"), "tiny, 0.1 requests", 1),
+    ):
+        asked = (*USUAL, "--requests", "0.1/s", *options)
+        assert ask(capsys, *asked)[1].startswith(first)
+        answer = json.loads(ask(capsys, *asked, "--format", "json")[1])
+        assert answer["precision"] == (options or ("", "fp8"))[1]
+        assert answer["published_precision"] == "fp8"
+        assert len(answer["offers"]) == machines
+
+
 @pytest.mark.usefixtures("root")
 def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A request costs 0.0051 USD there and an hour here 1 USD: from 0.0545 a second."""

@@ -35,7 +35,7 @@ def test_repeats_to_a_target_are_priced_and_stored(
     paths: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Time and cost are printed; the second call prints the same and trains nothing."""
+    """Time and cost are printed; another call prints the same, and says if the weights are gone."""
     arguments = ("--model", "digits-mlp", "--target", "accuracy >= 0.9", "--repeats", "2", *paths)
     assert exit_code("train", *arguments) == 0
     output = capsys.readouterr()
@@ -49,6 +49,10 @@ def test_repeats_to_a_target_are_priced_and_stored(
     assert again.err.count("stored before: seed") == 2
     assert again.out == output.out
     assert repeats(tmp_path) == before
+    weights = next(tmp_path.glob("to/*/seed-0/model.onnx"))
+    weights.unlink()
+    assert exit_code("train", *arguments) == 0
+    assert f"{weights}: not there any more, or trained with" in capsys.readouterr().out
 
 
 @pytest.mark.slow

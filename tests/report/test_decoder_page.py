@@ -56,6 +56,19 @@ def test_answers_come_first(page: str) -> None:
     assert page.index("ec-answer") < page.index("<figure") < page.index("## Machines")
 
 
+def test_a_model_is_priced_in_its_published_precision(page: str, report: Report) -> None:
+    """DeepSeek-V3 is published in fp8, and Llama 3.1 in bf16."""
+    model = report.catalogue.models["deepseek-v3"]
+    about = about_model(report, Workload.of_model(model))
+    rendered = render(environment(ROOT / "site_templates"), decoder.page(report, about, model))
+    for text, words, chosen in (
+        (html.unescape(rendered), "in fp8 (8 bits, as published), rented", "fp8"),
+        (page, "in bf16, rented", "bf16"),
+    ):
+        assert words in text
+        assert re.findall("<option selected>(.*?)<", text) == [chosen]
+
+
 def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Workload) -> None:
     """The list has each machine with its precision; the ranked machines have the least costs."""
     listed = page.partition("## Machines")[2].partition("</tbody>")[0]

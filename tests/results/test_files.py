@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from epochcost.results.files import (
     remove_leftovers,
     require_writable,
     storage_error,
+    unwritable,
     write_atomically,
 )
 
@@ -75,6 +77,20 @@ def test_a_full_file_system_is_a_capability_error() -> None:
     ):
         full.write(b"x")
     assert "free some space" in str(storage_error(Path("results"), caught.value))
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "got No space left on device: free some space there"),
+        (errno.EROFS, "got Read-only file system: change the folder's rights"),
+        (errno.ENOENT, "got No such file or directory: make this folder, or name another"),
+    ],
+)
+def test_a_file_that_is_no_result(number: int, remedy: str) -> None:
+    """The error for a file of a command without --results names a remedy without that option."""
+    error = unwritable(Path("models"), OSError(number, os.strerror(number)))
+    assert str(error) == f"models: expected a folder that takes a new file, {remedy}"
 
 
 def test_a_folder_without_write_right_is_named(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import onnx
 import pytest
 
+from epochcost.analysis.serving_capacity import Precision
 from epochcost.errors import InputError, SpecError
+from epochcost.specs.decoder import ServedPrecision
 from epochcost.specs.loader import load_catalogue
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
@@ -50,6 +53,7 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
         ("key_value_heads = 2", "key_value_heads = 3", "should divide the number of heads, 4"),
         ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),
         ("contexts = [8, 24]", "contexts = [256]", "not of 257"),
+        ("layers = 2", 'layers = 2\npublished_precision = "fp16"', '"bf16", "fp8", "int8", "int4"'),
         ("[decoder]", '[[inputs]]\nname = "x"\n[decoder]', "no inputs or carried state"),
     ],
 )
@@ -71,3 +75,12 @@ def test_a_form_with_its_numbers_needs_no_graph(tmp_path: Path) -> None:
     assert model.decoder.cached_numbers_per_token == 2 * (8 + 4)
     with pytest.raises(InputError, match="tiny: expected a model with a graph"):
         catalogue.graph_path(model)
+
+
+def test_weights_are_published_in_bf16_unless_the_spec_says_otherwise(tmp_path: Path) -> None:
+    """The key has the precisions of `tokens --precision`."""
+    text = DECODER_SPEC.replace("[decoder]", '[decoder]\npublished_precision = "fp8"')
+    for spec, expected in ((DECODER_SPEC, "bf16"), (text, "fp8")):
+        decoder = load_catalogue(with_spec(tmp_path / expected, spec)).decoder("tiny")
+        assert decoder.published_precision == expected
+    assert get_args(ServedPrecision) == get_args(Precision)

@@ -122,7 +122,7 @@ BROKEN = [
      'you mean "mlp.onnx"?'),
     (MODEL, 'source = "a book"', 'source = "a book"\nunconfirmed = ["training.epoch"]',
      '7:16: unconfirmed[0]: should be a key of this spec, such as source or training.epochs, got '
-     '"training.epoch"; did you mean "epochs"?'),
+     '"training.epoch"; did you mean "epochs" or "examples_per_epoch"?'),
 ]  # fmt: skip
 
 

@@ -31,6 +31,14 @@ def test_nearest() -> None:
     assert suggest_or_list("zzz", []) == ""
 
 
+def test_names_that_contain_the_word() -> None:
+    """Names that contain the word are suggested before similar names, and listed first."""
+    chips = ["h800", "h200", "h100-sxm5", "h100-pcie", "h100"]
+    assert suggest_or_list("H100", chips[:4]) == '; did you mean "h100-pcie" or "h100-sxm5"?'
+    assert suggest_or_list("H100", chips) == '; did you mean "h100"?'
+    assert suggest_or_list("g6", ["a2", "g6.xlarge"]) == '; known: "g6.xlarge", "a2"'
+
+
 @pytest.mark.parametrize(
     ("word", "meant"),
     [

@@ -1,7 +1,9 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
-The mean cost decides. If only the high end of the cost is above the limit, the verdict says so. A
-limit is unknown if the workload has no suitable time or price. An unknown limit does not pass.
+The mean cost of the cheapest price decides. A price with a drawback (it is assumed, say) decides
+only if all prices have one. If only the high end of the cost is above the limit, the verdict says
+so. A limit is unknown if the workload has no suitable time or price. An unknown limit does not
+pass.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit (``state``).
 
-    ``hardware`` and ``price`` are the ids of the machine and the price plan with the lowest cost
-    under the limit's conditions, such as an accuracy. ``cost`` is this lowest cost. All three are
-    None if no cost is known under these conditions; ``state`` is then "unknown". ``place`` has the
-    limit's file and line, and a message with the allowed and the actual cost.
+    ``hardware`` and ``price`` are the ids of the machine and the price plan whose cost decides,
+    under the limit's conditions, such as an accuracy. ``cost`` is this cost. All three are None if
+    no cost is known under these conditions; ``state`` is then "unknown". ``place`` has the limit's
+    file and line, and a message with the allowed and the actual cost.
     """
 
     study: str
@@ -69,7 +71,7 @@ def _verdict(
     costs = [(row, row.estimate(goal)) for row in about]
     priced = [(row, cost) for row, cost in costs if cost and cost.currency == limit.currency]
     accurate = [(row, cost) for row, cost in priced if _is_accurate_enough(catalogue, limit, row)]
-    row, cost = min(accurate, key=lambda pair: pair[1].mean, default=(None, None))
+    row, cost = min(accurate, key=_surest_first, default=(None, None))
     state: State = "unknown"
     if row is None or cost is None:
         figures = f"unknown: {_reason_why_unknown(catalogue, limit, about, has_cost=bool(priced))}"
@@ -87,6 +89,11 @@ def _verdict(
     hardware = row.observed.machine.hardware if row else None
     price = cost.price_id if cost else None
     return Verdict(study.id, limit, state, place, cost, hardware, price)
+
+
+def _surest_first(pair: tuple[Row, Estimate]) -> tuple[bool, Decimal]:
+    row, cost = pair
+    return bool(row.reservation), cost.mean
 
 
 def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Fault:

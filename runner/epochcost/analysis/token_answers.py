@@ -48,7 +48,7 @@ from epochcost.analysis.tokens import (
 )
 from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
-from epochcost.predict.decoders.rows import token_rows
+from epochcost.predict.decoders.rows import BITS, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.results.kept import Keep
 from epochcost.statistics import first_by, group_by
@@ -113,6 +113,14 @@ class TokenAnswer:
     refused: tuple[Refusal, ...]
     served: tuple[ServedDecoder, ...]
     reported: tuple[ReportedRow, ...] = ()
+    published_precision: Precision = "bf16"
+
+    @property
+    def precision_words(self) -> str:
+        """The precision; if it is the published one of below 16 bits, the words say so."""
+        if self.precision == "bf16" or self.precision != self.published_precision:
+            return self.precision
+        return f"{self.precision} ({int(BITS[self.precision])} bits, as published)"
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
@@ -237,15 +245,16 @@ class TokenMarket:
         self,
         name: str,
         requests: Requests,
-        precision: Precision = "bf16",
+        precision: Precision | None = None,
         software: Software | None = None,
         devices: int | None = None,
     ) -> TokenAnswer:
         """Price all machines and APIs for requests to a model; ``software`` None allows any.
 
-        Machines with more than ``devices`` devices get no prediction. For "bf16", our measurements
-        in fp16, tf32 and fp32 count, too. Raises InputError if the model is no decoder, if the
-        requests exceed its context, or if no machine or API can answer.
+        By default, ``precision`` is that of the published weights. Machines with more than
+        ``devices`` devices get no prediction. For "bf16", our measurements in fp16, tf32 and fp32
+        count, too. Raises InputError if the model is no decoder, if the requests exceed its
+        context, or if no machine or API can answer.
         """
         catalogue = self.inputs.catalogue
         decoder = catalogue.decoder(name)
@@ -254,6 +263,7 @@ class TokenMarket:
                 f"--prompt {requests.prompt} --output {requests.output}: expected at most "
                 f"{decoder.context} tokens together, the context of {name}"
             )
+        precision = precision or decoder.published_precision
         model = ServedModel.of(name, decoder, precision)
         deployed, refused = self._measured(name, requests, precision, software)
         if model is not None and self.forecasts_tokens:
@@ -274,6 +284,7 @@ class TokenMarket:
             refused=tuple(refused),
             served=self._served.get(name, ()),
             reported=reported_rows(self.inputs, name),
+            published_precision=decoder.published_precision,
         )
         if not (answer.offers or answer.apis or answer.served or answer.reported):
             raise InputError(_no_answer_message(answer))

@@ -13,9 +13,9 @@ import typer
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
 from epochcost.errors import Fault, InputError, ModelError, UsageError
-from epochcost.plan.binding import file_misfits
+from epochcost.plan.binding import file_misfits, step_misfits
 from epochcost.report.publishing import link_faults
-from epochcost.specs.document import display_path
+from epochcost.specs.document import display_path, key_position
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, CheckReport, check_paths
 from epochcost.specs.prices.traces import read_trace
@@ -88,20 +88,23 @@ def check_specs(paths: Sequence[Path]) -> CheckReport:
     """Check the spec files at these paths; list their faults and implausible prices."""
     checked = check_paths(paths, _onnx_file_fault)
     faults = (*checked.faults, *_published_table_faults(checked.files))
-    doubts = () if checked.faults else _spot_trace_doubts(checked.files)
-    return CheckReport(checked.files, faults, (*checked.doubts, *doubts))
+    unsound, doubts = ([], []) if checked.faults else _trace_faults_and_doubts(checked.files)
+    return CheckReport(checked.files, (*faults, *unsound), (*checked.doubts, *doubts))
 
 
-def _spot_trace_doubts(files: Iterable[Path]) -> Iterator[Fault]:
-    for file in files:
-        if file.parent.name == _REPLAYS:
-            trace = file.with_name(tomli.loads(file.read_text("utf-8"))["trace"])
-            try:
-                doubt = read_trace(trace).doubt
-            except InputError:
-                continue  # the page of spot machines says why a trace is unsound
-            if doubt:
-                yield Fault(display_path(trace), 1, 1, doubt)
+def _trace_faults_and_doubts(files: Iterable[Path]) -> tuple[list[Fault], list[Fault]]:
+    faults, doubts = [], []
+    for file in (file for file in files if file.parent.name == _REPLAYS):
+        text = file.read_text("utf-8")
+        trace = file.with_name(tomli.loads(text)["trace"])
+        try:
+            doubt = read_trace(trace).doubt
+        except InputError as error:
+            faults.append(Fault(file, *key_position(text, ("trace",)), f"trace: {error}"))
+            continue
+        if doubt:
+            doubts.append(Fault(display_path(trace), 1, 1, doubt))
+    return faults, doubts
 
 
 def _published_table_faults(files: Iterable[Path]) -> Iterator[Fault]:
@@ -116,7 +119,9 @@ def _published_table_faults(files: Iterable[Path]) -> Iterator[Fault]:
 def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
     try:
         external_files(path)
-        return next((Finding(*misfit) for misfit in file_misfits(path, spec.get("decoder"))), None)
+        decoder = spec.get("decoder")
+        misfits = step_misfits(path, spec) if decoder is None else file_misfits(path, decoder)
+        return next((Finding(*misfit) for misfit in misfits), None)
     except ModelError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return Finding(("graph",), f"{display_path(path)}: {reason}")

@@ -40,7 +40,7 @@ from epochcost.fleet.payload import build_payload
 from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import Launch, Station
 from epochcost.plan.make import RunRequest, why_left_out
-from epochcost.results.files import write_atomically
+from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
 from epochcost.statistics import group_by
@@ -293,5 +293,5 @@ def _write_proposed_prices(catalogue: Catalogue, stations: Iterable[Station]) ->
         price = proposed_price(catalogue, station, dt.datetime.now(dt.UTC).date())
         if price is not None:
             path = catalogue.root / FOLDER / f"{price[0]}.toml"
-            write_atomically(path, price[1].encode())
+            write_atomically(path, price[1].encode(), unwritable)
             say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)

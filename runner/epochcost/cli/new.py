@@ -236,7 +236,8 @@ def _gpu_from_catalogue(name: str, count: int) -> dict[str, Any]:
     names = {name: device for device in devices.values() for name in device.names}
     device = names.get(name.casefold())
     if device is None:
-        typer.echo(f"{name}: not in specs/devices{suggestion(name, names)}", err=True)
+        near = suggestion(name, devices) or suggestion(name, names)
+        typer.echo(f"{name}: not in specs/devices{near}", err=True)
         return {"name": name, "count": count}
     shared = [key for key in Accelerator.model_fields if key != "name" and hasattr(device, key)]
     facts = {key: getattr(device, key) for key in shared}

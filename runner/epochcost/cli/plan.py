@@ -31,7 +31,7 @@ from epochcost.cli.terminal import (
     with_option_groups,
 )
 from epochcost.cost import Estimate, MachineTime, Time
-from epochcost.errors import CapabilityError, InputError
+from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.execute.kernels import CheckedGraph, check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import SizeOrError, model_sizes
@@ -96,7 +96,12 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """Make a request for a plan from the options; raises InputError for an invalid value."""
+        """Make a request for a plan from the options.
+
+        Raises InputError for an invalid value, and UsageError if ``device`` has no effect.
+        """
+        if self.provider == "cpu" and self.device is not None:
+            raise UsageError("--device: cannot be combined with --provider cpu, which uses no GPU")
         return RunRequest(
             studies=tuple(self.study or ()),
             models=tuple(self.model or ()),

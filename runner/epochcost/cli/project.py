@@ -16,7 +16,7 @@ import typer
 from epochcost import __version__
 from epochcost.analysis.table.columns import dictionary_page
 from epochcost.errors import CapabilityError, InputError
-from epochcost.results.files import workplace, write_atomically
+from epochcost.results.files import unwritable, workplace, write_atomically
 from epochcost.specs.draft import SCHEMAS
 from epochcost.specs.schema import reference_page, schema_files
 
@@ -105,14 +105,14 @@ def schema(
     files = schema_files()
     to.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        write_atomically(to / name, text.encode())
+        write_atomically(to / name, text.encode(), unwritable)
     typer.echo(f"{len(files)} schemas are in {to}")
     if pages is None:
         return
     # Imported here: the reference of commands imports all of them.
     from epochcost.cli.commands_page import commands_page  # noqa: PLC0415
 
-    write_atomically(pages / "specs.md", reference_page().encode())
-    write_atomically(pages / "data-dictionary.md", dictionary_page().encode())
-    write_atomically(pages / "commands.md", commands_page().encode())
+    write_atomically(pages / "specs.md", reference_page().encode(), unwritable)
+    write_atomically(pages / "data-dictionary.md", dictionary_page().encode(), unwritable)
+    write_atomically(pages / "commands.md", commands_page().encode(), unwritable)
     typer.echo(f"3 pages are in {pages}")

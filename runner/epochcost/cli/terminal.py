@@ -7,6 +7,7 @@ import datetime as dt
 import functools
 import inspect
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -81,7 +82,9 @@ WideTable = Annotated[
 Quick = Annotated[
     bool,
     typer.Option(
-        "--quick", help="Time each trial for only a few seconds; intervals of means are wider."
+        "--quick",
+        help="Time each trial for only a few seconds, except trials of token requests; intervals "
+        "of means are wider.",
     ),
 ]
 AsIs = Annotated[
@@ -180,8 +183,8 @@ def print_table(
     """Print rows under a header, with the first column aligned left and the others right.
 
     Columns in ``drop`` are omitted in order until the table fits the terminal (``COLUMNS``). If
-    needed, cells are wrapped. ``wide`` prints all columns and whole lines. Returns the omitted
-    columns.
+    needed, cells are wrapped, amounts of money last. ``wide`` prints all columns and whole lines.
+    Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -190,11 +193,12 @@ def print_table(
     names = [name for name in columns if name not in left_out]
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     room = console.width - _whole({name: widths[name] for name in names[1:]}) - _GAP
+    has_room = room >= min(_LEAST_WIDTH, widths[names[0]]) if names else True
     for position, name in enumerate(names):
         table.add_column(
             name,
             justify="right" if position else "left",
-            no_wrap=wide or (position > 0 and room >= min(_LEAST_WIDTH, widths[names[0]])),
+            no_wrap=wide or (position > 0 and (has_room or _has_amounts(columns[name]))),
             overflow="fold",
         )
     for row in zip(*(columns[name] for name in names), strict=True):
@@ -202,6 +206,11 @@ def print_table(
     console.width = max(console.width, _whole(widths)) if wide else console.width
     console.print(table)
     return tuple(left_out)
+
+
+def _has_amounts(cells: Iterable[str]) -> bool:
+    numbers = [cell for cell in cells if re.search("[0-9]", cell)]
+    return bool(numbers) and not any(re.search("[a-z]", cell) for cell in numbers)
 
 
 def _columns_to_omit(widths: Mapping[str, int], omittable: Sequence[str], room: int) -> list[str]:

@@ -88,7 +88,10 @@ def tokens(
         bool,
         typer.Option("--batch", help="Answers may take a day, so that APIs' batch prices apply."),
     ] = False,
-    precision: Annotated[Precision, typer.Option(help="Precision of the weights.")] = "bf16",
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Precision of the weights. Default: that of the published weights."),
+    ] = None,
     software: Annotated[
         Software | None,
         typer.Option(
@@ -189,9 +192,11 @@ def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
     cached = f" ({parts})" if parts else ""
     stated = any(offer.api.batch_percent for offer in answer.apis)
     batch = f", in batches{'' if stated else ' (no API states a batch price)'}" * traffic.batch
+    weights = answer.precision_words
+    published = f" in {weights}" if weights != answer.precision else ""
     yield (
-        f"{answer.model}, {_per_second(traffic.per_second)}, each {traffic.prompt:,} tokens read"
-        f"{cached} and {traffic.output:,} written{batch}"
+        f"{answer.model}{published}, {_per_second(traffic.per_second)}, "
+        f"each {traffic.prompt:,} tokens read{cached} and {traffic.output:,} written{batch}"
     )
     best = next(iter(answer.ways), None)
     if isinstance(best, ServingOffer):

@@ -241,7 +241,9 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     say(f"accuracy {_interval(run.accuracy, lambda value: f'{value:.2%}')}")
     waiting = sum(each.waiting_seconds for each in record.repeats)
     say(f"waiting for data: {share(waiting / sum(each.seconds for each in record.repeats))}")
-    say(f"weights: {repeat_folder(request, run.counted[0].seed) / 'model.onnx'}")
+    weights = repeat_folder(request, run.counted[0].seed) / "model.onnx"
+    missing = ": not there any more, or trained with another --to; --anew trains them again"
+    say(f"weights: {weights}{'' if weights.exists() else missing}")
 
 
 def _dollars(run: AccuracyTraining, amount: float) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from epochcost.errors import UsageError
 from epochcost.graphs.weightless import weightless as without_weights
-from epochcost.results.files import write_atomically
+from epochcost.results.files import unwritable, write_atomically
 from epochcost.units import memory
 from onnxstep.graphs.parameters import parameter_count
 
@@ -31,7 +31,7 @@ def weightless(
     if destination.exists():
         raise UsageError(f"--out: expected a new file, got {destination}, which exists: remove it")
     data = drawn.SerializeToString(deterministic=True)
-    write_atomically(destination, data)
+    write_atomically(destination, data, unwritable)
     typer.echo(
         f"{destination}: {memory(len(data))}; {parameter_count(drawn):,} parameters are drawn"
     )

@@ -265,11 +265,25 @@ def _plan_measurable_trials(
         plan_study(catalogue, study, host, graphs=graphs, request=request)
         for study, host in zip(studies, hosts, strict=True)
     )
+    if not (whole.trials or whole.sweeps or whole.left_out):
+        return replace(whole, left_out=tuple(_unselected(studies, request)))
     unusable = _unusable_models(catalogue, graphs)
     usable = leave_out(whole, lambda trial: unusable.get(trial.model))
     if request.trials:
         usable = select(usable, request.trials)
     return without_oversized(catalogue, _without_missing_precisions(catalogue, usable), room)
+
+
+def _unselected(studies: Sequence[Study], request: RunRequest) -> Iterator[LeftOut]:
+    if not studies:
+        yield LeftOut("every trial", "specs/studies/ has no study: write one there")
+    for study in studies:
+        if {*study.models}.isdisjoint(request.models or study.models):
+            yield LeftOut(f"study {study.id}", "it does not name the requested models")
+        else:
+            its, requested = ", ".join(study.providers), ", ".join(request.providers)
+            reason = f"it is for {its}, not for {requested}: name another --study or --provider"
+            yield LeftOut(f"study {study.id}", reason)
 
 
 def _unusable_models(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:

@@ -143,6 +143,39 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
     yield from misfits(onnx.load_model(path, load_external_data=False), decoder)
 
 
+def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
+    """Yield contradictions between an ONNX file and a spec's inputs, vocabularies and targets.
+
+    Only sizes that the file states are compared. The result is empty if the spec itself has faults.
+    """
+    try:
+        model = Model.model_validate(spec)
+    except ValidationError:
+        return
+    graph = onnx.load_model(path, load_external_data=False)
+    inputs = {*_fed(graph)} - {state.input for state in model.states}
+    vocabularies = {each.name: each.vocabulary or 0 for each in model.inputs}
+    for name in sorted(inputs ^ vocabularies.keys()):
+        listed, got = ", ".join(sorted(inputs)), "has no" if name in inputs else "got"
+        yield Misfit(("inputs",), f"should name the graph's inputs {listed}, {got} {name!r}")
+    shapes = _known_shapes(graph)
+    for node in (node for node in graph.graph.node if node.op_type == "Gather"):
+        table, indices = [*node.input, *_LEFT_OUT][:2]
+        most, size = [*shapes.get(table, ()), 0][0], vocabularies.get(indices, 0)
+        if 0 < most < size and not node_attributes(node).get("axis"):
+            message = f"should have at most {most:,} tokens in {indices!r}, got {size:,}"
+            yield Misfit(("inputs",), message)
+    scores = {value.name: [0, *_shape(value)][-1] for value in graph.graph.output}
+    for term in model.training.terms if model.training else ():
+        most, classes = scores.get(term.output, 0), (term.target and term.target.classes) or 0
+        if term.output not in scores:
+            message = f"should name an output, {', '.join(scores)}, got {term.output!r}"
+            yield Misfit(("training",), message)
+        elif 0 < most < classes and term.loss != "sigmoid_cross_entropy":
+            message = f"should have at most {most:,} classes for {term.output!r}, got {classes:,}"
+            yield Misfit(("training",), message)
+
+
 def phase_sizes(
     graph: onnx.ModelProto, decoder: Decoder, batch_size: int, phase: Phase
 ) -> dict[str, int]:
@@ -166,6 +199,10 @@ def _fed(graph: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
     parameters = {tensor.name for tensor in graph.graph.initializer}
     parameters.update(listed_parameters(graph) or (), listed_state(graph))
     return {value.name: value for value in graph.graph.input if value.name not in parameters}
+
+
+def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    return tuple(dim.dim_value for dim in _dims(value))
 
 
 def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
@@ -239,10 +276,14 @@ def _cache_sizes(values: _Values, decoder: Decoder) -> Iterator[_ImpliedSize]:
             yield "vocabulary", dim.dim_value, SCORES
 
 
-def _attention_sizes(graph: onnx.ModelProto) -> Iterator[_ImpliedSize]:
-    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
-        value.name: tuple(dim.dim_value for dim in _dims(value)) for value in graph.graph.input
+def _known_shapes(graph: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    return {tensor.name: tuple(tensor.dims) for tensor in graph.graph.initializer} | {
+        value.name: _shape(value) for value in graph.graph.input
     }
+
+
+def _attention_sizes(graph: onnx.ModelProto) -> Iterator[_ImpliedSize]:
+    shapes = _known_shapes(graph)
     heads: dict[str, int] = {}
     for node in graph.graph.node:
         attributes, read = node_attributes(node), [*node.input, *_LEFT_OUT]

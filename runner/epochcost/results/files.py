@@ -37,14 +37,19 @@ def write_atomically(
         raise (refusal or storage_error)(path.parent, error) from error
 
 
-def require_writable(folder: Path) -> None:
-    """Create ``folder`` if it is missing; raises CapabilityError if it is not writable."""
+def require_writable(
+    folder: Path, refusal: Callable[[Path, OSError], CapabilityError] | None = None
+) -> None:
+    """Create ``folder`` if it is missing.
+
+    If it is not writable, raises CapabilityError, or the error that ``refusal`` makes.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX) as probe:
             probe.write(b"\n" * 4096)
     except OSError as error:
-        raise storage_error(folder, error) from error
+        raise (refusal or storage_error)(folder, error) from error
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -60,7 +65,7 @@ def is_full(error: Exception) -> bool:
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder in which no file can be written, with advice what to do."""
+    """The error for a folder in which no result can be written, with advice what to do."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
@@ -77,6 +82,17 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
         f"{folder}: expected a folder for results, got {reason}: "
         f"name another folder with --results; {remainder}"
     )
+
+
+def unwritable(folder: Path, error: OSError) -> CapabilityError:
+    """The error for a folder in which no file can be written, if the file is not a result."""
+    remedy = "make this folder, or name another"
+    if is_full(error):
+        remedy = "free some space there"
+    elif error.errno in _NO_RIGHT:
+        remedy = "change the folder's rights"
+    got = f"got {error.strerror or error}"
+    return CapabilityError(f"{folder}: expected a folder that takes a new file, {got}: {remedy}")
 
 
 def _write_and_replace(path: Path, data: bytes) -> None:

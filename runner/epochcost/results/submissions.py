@@ -114,9 +114,10 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all files below ``root``.
 
-    A file in ``paths`` must have been measured with the current ONNX file and spec of its model.
-    Without ``paths``, a result of an older ONNX file or spec only gets a remark. The returned
-    submissions have statistics of their samples if ``paths`` are given or ``summarised`` is true.
+    Other records there, such as reported runs, are checked too, but not counted. A result in
+    ``paths`` must have been measured with the current ONNX file and spec of its model. Without
+    ``paths``, a result of an older ONNX file or spec only gets a remark. The returned submissions
+    have statistics of their samples if ``paths`` are given or ``summarised`` is true.
     Raises InputError for a path without a result file.
     """
     files = _files(root, paths)
@@ -134,11 +135,17 @@ def check_results(
         for each in judged
         if not isinstance(each, Fault)
     ]
-    remarks: tuple[tuple[str, Path], ...] = ()
-    if not paths:
-        faults += map(_displayed, sidecar_faults(context.catalogue, root, context.now))
-        remarks = tuple(ceiling_remarks(root, context.result_counts))
+    remarks = () if paths else tuple(ceiling_remarks(root, context.result_counts))
+    faults += [
+        _displayed(fault)
+        for fault in sidecar_faults(context.catalogue, root, context.now)
+        if not paths or _is_in(fault.path, paths)
+    ]
     return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), remarks)
+
+
+def _is_in(file: Path, paths: Iterable[Path]) -> bool:
+    return any(file.absolute().is_relative_to(path.absolute()) for path in paths)
 
 
 def _record_other_results(
@@ -183,11 +190,10 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     folders = {kind.folder for kind in KINDS}
     for path in paths:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
-        inside = [file for file in inside if file.parent.name not in folders]
         if not inside or not (path.exists() or path.is_symlink()):
             expected = f"expected a result file or a folder of them below {root}"
             raise InputError(f"{display_path(path)}: {expected}, got nothing")
-        files += inside
+        files += (file for file in inside if file.parent.name not in folders)
     return tuple(dict.fromkeys(files))
 
 

@@ -14,6 +14,8 @@ from pydantic import ValidationInfo, field_validator, model_validator
 from epochcost.specs.base import Choices, PositiveInt, Spec, key, optional
 
 PhaseName = Literal["prefill", "decode"]
+# Precisions of weights in which `tokens` prices a decoder.
+ServedPrecision = Literal["bf16", "fp8", "int8", "int4"]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 SCORES = "logits"
 _PARTS = ("key", "value")
@@ -79,6 +81,12 @@ class Decoder(Spec):
         "Number of parameters that a token uses; all by default.",
         12879925248,
         validate_default=True,
+    )
+    published_precision: ServedPrecision = key(
+        "Precision of the published weights, which prices to serve the model assume; int4 for any "
+        "format of 4 bits, such as MXFP4.",
+        "fp8",
+        default="bf16",
     )
     generation: Generation = Generation()
 

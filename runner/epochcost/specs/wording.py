@@ -17,6 +17,7 @@ KeyPath = tuple[str | int, ...]
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_TEXT = 60
 _MOST_CHOICES = 13
+_MOST_SUGGESTED = 3
 # Long ids often have equal ends, such as -on-demand-2026-11, and so must be more similar.
 _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
@@ -69,29 +70,34 @@ def _key(part: str) -> str:
 
 
 def suggest_or_list(word: str, choices: Iterable[str]) -> str:
-    """Suggest the choice most similar to a word, else list all choices; empty without choices."""
-    ordered = sorted(choices)
+    """Suggest the choices most similar to a word, else list all choices; empty without choices."""
+    ordered = sorted(choices, key=lambda choice: (word.casefold() not in choice.casefold(), choice))
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """The text ``; did you mean "x"?`` if a choice is similar to the word, else an empty text."""
-    near = closest(word, choices)
-    return "" if near is None else f"; did you mean {describe(near)}?"
+    """The text ``; did you mean "x"?`` if choices are similar to the word, else an empty text."""
+    near = _nearest_first(word, choices)[:_MOST_SUGGESTED]
+    return f"; did you mean {' or '.join(map(describe, near))}?" if near else ""
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice most like a misspelt word, else the shortest choice that contains the word."""
+    """The shortest choice that contains the word, else the choice most like a misspelt word."""
+    return next(iter(_nearest_first(word, choices)), None)
+
+
+def _nearest_first(word: str, choices: Iterable[str]) -> list[str]:
     by_folded = {choice.casefold(): choice for choice in choices}
     folded = word[:_LONGEST_TEXT].casefold()
-    if _MEANT.get(folded) in by_folded:
-        return by_folded[_MEANT[folded]]
-    cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
-    near = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=cutoff)
+    meant = _MEANT.get(folded, folded)
+    if meant in by_folded:
+        return [by_folded[meant]]
     part = _BETWEEN.sub("", folded)
-    if not near and len(part) >= _LEAST_PART:
-        near = sorted((choice for choice in by_folded if part in _BETWEEN.sub("", choice)), key=len)
-    return by_folded[near[0]] if near else None
+    near = sorted((choice for choice in by_folded if part in _BETWEEN.sub("", choice)), key=len)
+    if not near or len(part) < _LEAST_PART:
+        cutoff = _LONG_LIKE if len(folded) >= _LONG_WORD else _LIKE
+        near = difflib.get_close_matches(folded, list(by_folded), n=1, cutoff=cutoff)
+    return [by_folded[choice] for choice in near]
 
 
 def join_choices(choices: Iterable[str]) -> str:

@@ -37,6 +37,14 @@ def test_a_day_in_the_future(project: Project) -> None:
         sort(project, ROW, request=replace(REQUEST, as_of=dt.date(2026, 11, 22)))
 
 
+def test_a_day_after_the_day_of_the_source(project: Project) -> None:
+    """A table is not dated later than the latest day that its source names."""
+    read = replace(REQUEST, source="a list of 2025-12-31, read on 2026-07-01 by a collector")
+    assert sort(project, ROW, request=replace(read, as_of=dt.date(2026, 7, 1))).prices
+    with pytest.raises(UsageError, match="--as-of: expected 2026-07-01 or earlier, the latest day"):
+        sort(project, ROW, request=replace(read, as_of=dt.date(2026, 7, 2)))
+
+
 def test_two_prices_of_one_day_are_refused(project: Project) -> None:
     """Two amounts for one machine, plan, region and day are refused, and both are named."""
     result = sort(project, ROW, replace(ROW, line=3, amount="1.6"), replace(ROW, line=4))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.report.charts.figure import Figure
-from epochcost.results.files import require_writable, write_atomically
+from epochcost.results.files import require_writable, unwritable, write_atomically
 
 _PACKAGES = ("altair", "vl-convert-python")
 # The parts of the library that pages use.
@@ -73,8 +73,8 @@ class Drawer:
         return path
 
     def _write(self, path: Path, content: bytes) -> None:
-        require_writable(self.folder)
-        write_atomically(path, content)
+        require_writable(self.folder, unwritable)
+        write_atomically(path, content, unwritable)
 
 
 def _draw(figure: Figure) -> Drawing:

@@ -41,6 +41,7 @@ PROVIDERS: Mapping[str, str] = {
     "runpod": "RunPod",
 }
 _DATE = re.compile(r"-\d{4}-\d{2}(-\d{2})?$")
+_DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _Values = dict[str, str | int | Decimal | dt.date | None]
 _TERMS_OF_A_PLAN = (
@@ -222,11 +223,10 @@ def sort_rows(
 ) -> ImportResult:
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
-    Raises UsageError if the table's day is in the future, and InputError if no row names a machine
-    of the catalogue.
+    Raises UsageError if the table's day is in the future or later than the days that its source
+    names, and InputError if no row names a machine of the catalogue.
     """
-    if request.as_of > request.today:
-        raise UsageError(f"--as-of: expected a day in the past, got {request.as_of}")
+    _require_plausible_day(request)
     matcher = _RowMatcher(catalogue, request)
     prices: dict[Key, MatchedPrice] = {}
     contradicted: set[Key] = set()
@@ -247,6 +247,15 @@ def sort_rows(
         raise InputError(_nothing(unmatched))
     sound = tuple(prices[key] for key in sorted(prices) if key not in contradicted)
     return ImportResult(sound, unmatched, tuple(faults))
+
+
+def _require_plausible_day(request: ImportRequest) -> None:
+    if request.as_of > request.today:
+        raise UsageError(f"--as-of: expected a day in the past, got {request.as_of}")
+    cited = max(_DAY.findall(request.source), default=None)
+    if cited is not None and cited < request.as_of.isoformat():
+        demand = f"expected {cited} or earlier, the latest day that --source names"
+        raise UsageError(f"--as-of: {demand}, got {request.as_of}")
 
 
 def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
