@@ -115,7 +115,6 @@ def test_a_long_prompt_costs_more_than_its_share() -> None:
     """Attention grows with the square of the prompt."""
     work = replace(_QUESTION, kind="first", sequences=1)
     short, long = (
-        _seconds(_DENSE, _CHIP, replace(work, prompt=tokens), _NONE)
-        for tokens in (10_000, 100_000)
+        _seconds(_DENSE, _CHIP, replace(work, prompt=tokens), _NONE) for tokens in (10_000, 100_000)
     )
     assert math.log10(long / short) > 1
