@@ -4,7 +4,8 @@
 
 For each model, machine and pair of prompt and answer lengths, the highest published rate counts:
 that of an online server, or one that its source calls the maximum load. The prediction is for the
-same devices, at the best number of sequences. ``--leave-out device`` predicts each row without all
+same devices and the published number of requests at once; if a source does not state that number,
+for the best number of sequences. ``--leave-out device`` predicts each row without all
 rows of its chip.
 """
 
@@ -52,6 +53,16 @@ class Comparison:
     sequences: int
 
 
+@dataclass(frozen=True, slots=True)
+class _PublishedLayout(Layout):
+    """A layout with the published number of sequences at once; with the best one if that is 0."""
+
+    at_once: int
+
+    def sequences(self, requests: Requests) -> list[int]:
+        return [self.at_once] if self.at_once else Layout.sequences(self, requests)
+
+
 def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
     """The highest published rate of each model, machine and pair of lengths."""
     loads = [
@@ -89,9 +100,10 @@ def compared(
         place = Place(machine, device, question.count, memory, None)
         spare = 0.9 * memory * question.count - question.weight_bytes
         room = spare / (2 * form.cached_numbers_per_token)
-        if room < sum(lengths):
+        if room < form.kept_tokens(sum(lengths)):
             continue
-        layout = Layout(place, engine, question.count, room)
+        at_once = 0 if row.seconds is None else round(question.sequences)
+        layout = _PublishedLayout(place, engine, form, question.count, room, at_once)
         requests = Requests(Decimal(1), *map(int, lengths))
         precision: Any = question.precision
         model = ServedModel(question.model, form, precision, question.count)

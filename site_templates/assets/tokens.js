@@ -27,7 +27,7 @@
     (data.timings || []).forEach(timing => timing.step.forEach((step, power) => {
       const sequences = 2 ** power, alone = timing.step[0];
       const phases = answers(shared.capacity, { sequences, step, alone, room: timing.room, ...timing.phases, ...usage });
-      if (sequences > timing.room / tokens(question) || phases.first > question.first || phases.between > question.token) { return; }
+      if (sequences > phases.fitting || phases.first > question.first || phases.between > question.token) { return; }
       Object.entries(timing.machines).forEach(([machine, copies]) => {
         const copy = { sequences, copies }, whole = answers(shared.request, { ...phases, ...copy, ...usage }).request;
         const request = end => answers(shared.request, {

@@ -118,10 +118,9 @@ def test_a_request_is_its_prompt_and_its_tokens() -> None:
     assert float(capacity.request.mean) == pytest.approx(100 * token / 128)
     assert float(capacity.first.mean) == pytest.approx(0.1)
     assert float(capacity.token.mean) == pytest.approx((100 * token - 0.1) / 99)
-    width = np.hypot(np.log(1.2), 1.645 * 0.32)
-    assert float(capacity.request.high) == pytest.approx(np.exp(width) * 100 * token / 128)
+    assert float(capacity.request.high) == pytest.approx(1.2 * 100 * token / 128)
     assert capacity.draws is not None
-    assert np.std(capacity.draws) == pytest.approx(np.hypot(0.32, 0.2 / np.sqrt(12)), rel=0.1)
+    assert np.std(capacity.draws) == pytest.approx(0.2 / np.sqrt(12), rel=0.1)
 
 
 def test_a_bound_on_tokens_leaves_fewer_sequences() -> None:

@@ -42,6 +42,8 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
         ("layers = 2", "layers = 2\nkey_value_rank = 8", "both key_value_rank and rope_size"),
         ("layers = 2", "layers = 2\nexperts = 8", "both experts and experts_per_token"),
         ("layers = 2", "layers = 2\nexperts = 2\nexperts_per_token = 4", "at most 2"),
+        ("layers = 2", "layers = 2\nwindow = 8", "both window and windowed_layers"),
+        ("layers = 2", "layers = 2\nwindow = 8\nwindowed_layers = 3", "at most 2"),
         (
             "layers = 2",
             "layers = 2\nparameters = 5\nactive_parameters = 6",

@@ -6,7 +6,6 @@ memory for the cache limits the number of sequences at once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,19 +23,15 @@ from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY
 from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
-from epochcost.predict.joint import NINE_OF_TEN, Forecast, seed_of, standard_normals
+from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
 from epochcost.specs.decoder import Decoder
-from epochcost.specs.hardware import Device
 from epochcost.statistics import group_by
 from epochcost.units import memory as memory_words
 
 ValueT = TypeVar("ValueT", float, Vector)
 
 Precision = Literal["bf16", "fp8", "int8", "int4"]
-# Standard deviation of the logarithm by which a chip's rates at full load depart from times of
-# phases, in addition to their ranges (benchmarks/full_load.py).
-_AT_LOAD = 0.32
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +111,14 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Copies of a model on ``devices`` devices each, with caches of ``room`` tokens each."""
+    """Copies of a model on ``devices`` devices each, with caches of ``room`` tokens each.
+
+    ``room`` counts tokens that all layers keep.
+    """
 
     place: Place
     engine: Engine
+    form: DecoderForm
     devices: int
     room: float
 
@@ -136,7 +135,7 @@ class Layout:
 
     def sequences(self, requests: Requests) -> list[int]:
         """Powers of two, up to the number of sequences that cache and engine allow at once."""
-        most = min(self.room // requests.tokens, self.engine.most_sequences)
+        most = min(self.room // self.form.kept_tokens(requests.tokens), self.engine.most_sequences)
         return powers_of_two(int(most))
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
@@ -146,7 +145,7 @@ class Layout:
         cache first holds the requests that are being served, ``sequences`` at once. Only the space
         that is left keeps the prompts of earlier requests, and each sequence has an equal part.
         """
-        spare = max(0.0, self.room / sequences - requests.tokens)
+        spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
         return min(float(requests.cached_share) * requests.prompt, spare)
 
 
@@ -154,7 +153,7 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
     """Yield layouts on 1, 2, 4, ... devices; ``room`` is negative if the model does not fit."""
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
-        yield Layout(place, engine, devices, spare / model.cached_bytes(devices))
+        yield Layout(place, engine, model.form, devices, spare / model.cached_bytes(devices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +205,6 @@ class _LayoutForecast:
             self.request_seconds(first.low, token.low),
             self.request_seconds(first.high, token.high),
         )
-        logarithms = np.log(drawn / seconds)
-        if self.sequences > 1:
-            place = self.layout.place.device
-            chip = place.chip if isinstance(place, Device) else str(place)
-            seed = seed_of(f"{self.layout.engine.name} on {chip} at full load")
-            logarithms += _AT_LOAD * standard_normals(seed, 1)[:, 0]
-            low, high = (seconds * at_full_load(end / seconds) for end in ends)
-            ends = low, high
         between = self.seconds_between_tokens
         slower = between / token.seconds
         return Capacity(
@@ -221,17 +212,8 @@ class _LayoutForecast:
             first=Time.from_floats(first.low, first.seconds, first.high),
             token=Time.from_floats(slower * token.low, between, slower * token.high),
             request=Time.from_floats(ends[0], seconds, ends[1]),
-            draws=logarithms,
+            draws=np.log(drawn / seconds),
         )
-
-
-def at_full_load(end: float) -> float:
-    """Widen an interval, because full load adds uncertainty to a predicted time.
-
-    ``end`` and the result are the old and the new low or high end, divided by the mean.
-    """
-    width = math.hypot(math.log(end), NINE_OF_TEN * _AT_LOAD)
-    return math.exp(math.copysign(width, math.log(end)))
 
 
 def question_of(
@@ -311,13 +293,14 @@ def fitting(
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"
-    needed = (model.weight_bytes + model.cached_bytes(1) * requests.tokens) / USABLE_MEMORY
+    kept = model.form.kept_tokens(requests.tokens)
+    needed = (model.weight_bytes + model.cached_bytes(1) * kept) / USABLE_MEMORY
     too_large = f"does not fit: weights and a request need {memory_words(needed)}"
     layouts, refusals = [], []
     for place in places:
         serving = [engine for engine in engines if engine.serves(place, model.precision)]
         options = [each for engine in serving[:1] for each in layouts_of(model, place, engine)]
-        large = [layout for layout in options if layout.room >= requests.tokens]
+        large = [layout for layout in options if layout.room >= kept]
         layouts += large
         if not serving:
             known = isinstance(place.device, CpuForm) or place.capability is not None

@@ -1,7 +1,7 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
 The time to decode one token of each of c sequences has three parts. They grow with c, with c times
-the context's length, and with the squared length of other requests' prompts.
+the context's length, and with the pairs of tokens in other requests' prompts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from epochcost.analysis.serving_capacity import (
     Layout,
     Precision,
     ServedModel,
-    at_full_load,
     fitting,
     question_of,
 )
@@ -35,7 +34,9 @@ SEQUENCES = tuple(2**power for power in range(9))
 _PROMPTS = (1000, 4000, 16000)
 # With room for two such requests, the wait for each other's prompt can be separated.
 _TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
-_COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2)
+# An answer so long that the wait for prompts does not count.
+_LONG_OUTPUT = 10**6
+_COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,10 @@ class DeviceTiming:
     in the cache of any sequence adds ``cached``.
 
     While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
-    ``read[0]`` + ``read[1]`` n + ``read[2]`` n². The first token of the request with this prompt
-    takes ``first[0]`` + ``first[1]`` p(n). If c > 1, an answer takes ``once`` + c p(n) longer than
-    its decoding steps, because the server reads c new prompts in the meantime.
+    ``read[0]`` + ``read[1]`` n + ``read[2]`` a(n); ``DecoderForm.attended_pairs`` gives a(n). The
+    first token of the request with this prompt takes ``first[0]`` + ``first[1]`` p(n). If c > 1, an
+    answer takes ``once`` + c p(n) longer than its decoding steps, because the server reads c new
+    prompts in the meantime, and the whole is ``loaded`` times as long as this sum.
 
     ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
     token, for a token if c = 1, and for a token if c > 1.
@@ -60,6 +62,7 @@ class DeviceTiming:
     read: tuple[float, ...]
     once: float
     first: tuple[float, float]
+    loaded: float
     spread: tuple[float, ...]
 
 
@@ -94,7 +97,7 @@ def _forecast(
     forecasts = iter(market.forecaster.forecasts(questions) if questions else ())
     for group in groups:
         answers = [*islice(forecasts, len(group))]
-        ends = answers[0], answers[_COUNTS[0]]
+        ends = answers[0], answers[_COUNTS[0]], answers[-1]
         spread = tuple(bound / end.seconds for end in ends for bound in (end.low, end.high))
         yield tuple(answer.seconds for answer in answers), spread
 
@@ -117,6 +120,7 @@ def _timing_questions(
     yield from (replace(token, prompt=prompt) for prompt in prompts)
     yield from (replace(waiting, prompt=prompt) for prompt in prompts)
     yield from (replace(each, prompt=prompts[0], sequences=2) for each in (token, waiting))
+    yield from (replace(each, output=_LONG_OUTPUT) for each in (token, waiting))
 
 
 def _timing_from_answers(
@@ -126,17 +130,26 @@ def _timing_from_answers(
     spread: tuple[float, ...],
 ) -> DeviceTiming:
     parts = iter(answer_seconds)
-    first, step, alone, waiting, two = (np.array([*islice(parts, count)]) for count in _COUNTS)
-    waited = waiting - alone
-    once = max(2 * waited[0] - (two[1] - two[0]), 0.0)
-    read = np.polynomial.Polynomial.fit(prompts, waited - once, 2).convert().coef
+    first, step, alone, waiting, two, long = (
+        np.array([*islice(parts, count)]) for count in _COUNTS
+    )
+    loaded = long[1] / long[0]
+    form = layouts[0].form
+    kept, pairs = (
+        np.array([*map(count, prompts)]) for count in (form.kept_tokens, form.attended_pairs)
+    )
+    waited = waiting / loaded - alone
+    once = max(2 * waited[0] - (two[1] / loaded - two[0]), 0.0)
+    basis = np.stack([np.ones_like(pairs), prompts, pairs], axis=1)
+    read = np.linalg.solve(basis, waited - once)
     slope = (first[1] - first[0]) / (waited[-1] - waited[0])
     return DeviceTiming(
         layouts=tuple(layouts),
         step=tuple(step),
-        cached=(alone[-1] - alone[0]) / (prompts[-1] - prompts[0]),
+        cached=(alone[-1] - alone[0]) / (kept[-1] - kept[0]),
         read=tuple(read),
         once=once,
         first=(first[0] - slope * (waited[0] - once), slope),
-        spread=(*spread, *map(at_full_load, spread[2:])),
+        loaded=loaded,
+        spread=spread,
     )

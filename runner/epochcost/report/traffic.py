@@ -85,7 +85,14 @@ def _timing(timing: DeviceTiming, precision: Precision) -> Json:
     layout = timing.layouts[0]
     read = dict(zip(("read0", "read1", "read2"), timing.read, strict=True))
     first = dict(zip(("start", "slope"), timing.first, strict=True))
-    phases = {"cached": timing.cached, "once": timing.once, **read, **first}
+    whole = {"cached": timing.cached, "once": timing.once, "loaded": timing.loaded}
+    phases = {
+        **whole,
+        **read,
+        **first,
+        "window": layout.form.window,
+        "windowed": layout.form.windowed,
+    }
     return {
         "software": layout.engine.name,
         # Devices without bf16 compute in fp16.
@@ -144,26 +151,40 @@ def _token_seconds_program() -> Json:
     """Make the formulas for the times of tokens on one copy of a model, as JSON for the browser."""
     # The seconds to decode a token with an empty cache are ``step`` for all sequences together, and
     # ``alone`` for a single sequence.
-    sequences, step, alone, cached, once, room = map(
-        symbol, ("sequences", "step", "alone", "cached", "once", "room")
+    sequences, step, alone, cached, once, loaded, room = map(
+        symbol, ("sequences", "step", "alone", "cached", "once", "loaded", "room")
     )
     with exact_arithmetic():
         # As Layout.cached_tokens: the cache stores one prompt for a later request.
-        spare = maximum(Decimal(0), room / sequences - _PROMPT - _OUTPUT)
+        kept = _kept_tokens(_PROMPT + _OUTPUT)
+        spare = maximum(Decimal(0), room / sequences - kept)
         left = maximum(_PROMPT - _SHARE * _PROMPT, _PROMPT - spare)
-        read = symbol("read0") + left * (symbol("read1") + (2 * _PROMPT - left) * symbol("read2"))
+        pairs = _attended_pairs(_PROMPT) - _attended_pairs(_PROMPT - left)
+        read = symbol("read0") + left * symbol("read1") + pairs * symbol("read2")
         first = maximum(alone, symbol("start") + symbol("slope") * read)
-        in_cache = cached * (_PROMPT + _OUTPUT / 2)
+        in_cache = cached * _kept_tokens(_PROMPT + _OUTPUT / 2)
         single, full = alone + in_cache, step + sequences * in_cache
-        token = full + (sequences * read + once) / _OUTPUT
+        token = loaded * (full + (sequences * read + once) / _OUTPUT)
         later = where(_OUTPUT <= 1, token, (_OUTPUT * token - first) / (_OUTPUT - 1))
         return answers_program(
             {
+                "fitting": room / kept,
                 "first": first,
                 "token": where(sequences <= 1, single, token),
                 "between": where(sequences <= 1, single, maximum(single, later)),
             }
         )
+
+
+def _kept_tokens(tokens: Decimal) -> Decimal:
+    # As DecoderForm.kept_tokens.
+    return tokens - symbol("windowed") * maximum(Decimal(0), tokens - symbol("window"))
+
+
+def _attended_pairs(tokens: Decimal) -> Decimal:
+    # As DecoderForm.attended_pairs.
+    hidden = maximum(Decimal(0), tokens - symbol("window"))
+    return tokens * tokens - symbol("windowed") * hidden * hidden
 
 
 def _request_seconds_program() -> Json:

@@ -42,7 +42,8 @@ class Decoder(Spec):
     """Sizes of a language model that generates tokens with a cache of keys and values.
 
     For each token, the cache contains ``2 * layers * key_value_heads * head_size`` numbers. With
-    latent attention, it contains ``layers * (key_value_rank + rope_size)`` numbers.
+    latent attention, it contains ``layers * (key_value_rank + rope_size)`` numbers. Layers with a
+    window keep only the numbers of the latest tokens.
     """
 
     layers: PositiveInt = key("Number of layers, each with a separate cache.", 30)
@@ -57,6 +58,10 @@ class Decoder(Spec):
     rope_size: PositiveInt | None = optional(
         "Size of the rotated key that is cached with the latent vector.", 64
     )
+    window: PositiveInt | None = optional(
+        "Number of latest tokens that layers with a window attend to.", 1024
+    )
+    windowed_layers: PositiveInt | None = optional("Number of layers with a window.", 25)
     vocabulary: PositiveInt = key("Number of different tokens.", 49152)
     context: PositiveInt = key("Tokens of the longest sequence, prompt and answer together.", 8192)
     hidden: PositiveInt | None = optional("Width of the residual stream.", 576)
@@ -105,6 +110,10 @@ class Decoder(Spec):
     def _in_pairs(self) -> Decoder:
         if (self.key_value_rank is None) != (self.rope_size is None):
             raise ValueError("should have both key_value_rank and rope_size, or neither")
+        if (self.window is None) != (self.windowed_layers is None):
+            raise ValueError("should have both window and windowed_layers, or neither")
+        if (self.windowed_layers or 0) > self.layers:
+            raise ValueError(f"should have windowed_layers of at most {self.layers}")
         if (self.experts is None) != (self.experts_per_token is None):
             raise ValueError("should have both experts and experts_per_token, or neither")
         if (self.experts_per_token or 0) > (self.experts or 0):

@@ -27,6 +27,19 @@ def test_every_device_has_rates(catalogue: Catalogue) -> None:
         assert min(chip.bandwidth, chip.memory, chip.products, chip.operations, chip.link) > 0
 
 
+def test_a_bridge_joins_two_devices(catalogue: Catalogue) -> None:
+    """Two A100 in PCIe slots exchange over a bridge, four over PCIe."""
+    pair, four, eight = (
+        chip_of(catalogue.devices[device], "bf16", count=count).link
+        for device, count in (
+            ("a100-pcie-80-gb", 2),
+            ("a100-pcie-80-gb", 4),
+            ("a100-sxm4-80-gb", 8),
+        )
+    )
+    assert pair == eight > 10 * four
+
+
 def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catalogue) -> None:
     """Hopper multiplies 8-bit floats at twice its 16-bit rate; Ampere does not."""
     hopper, ampere = catalogue.devices["h100-sxm5"], catalogue.devices["a100-sxm4-80-gb"]

@@ -30,6 +30,7 @@ _QUESTION = ServingQuestion(
     interleaved=True,
 )  # fmt: skip
 _FORMS = st.sampled_from((_DENSE, _EXPERTS))
+_NONE = [0.0] * len(ON_DEVICES)
 _DEVIATIONS = st.lists(st.floats(-2, 2), min_size=len(ON_DEVICES), max_size=len(ON_DEVICES))
 
 
@@ -80,8 +81,8 @@ def test_sequences_beyond_the_memory_run_in_waves() -> None:
     """Beyond the memory, twice as many sequences take twice as long."""
     small = replace(_CHIP, memory=20 * 2.0**30)
     many = replace(_QUESTION, sequences=10_000)
-    ratio = _seconds(_DENSE, small, replace(many, sequences=20_000), [0.0] * 17) / _seconds(
-        _DENSE, small, many, [0.0] * 17
+    ratio = _seconds(_DENSE, small, replace(many, sequences=20_000), _NONE) / _seconds(
+        _DENSE, small, many, _NONE
     )
     assert ratio == pytest.approx(2, rel=1e-6)
 
@@ -89,8 +90,8 @@ def test_sequences_beyond_the_memory_run_in_waves() -> None:
 def test_experts_are_read_that_the_tokens_touch() -> None:
     """One token of a mixture of experts reads few experts; many tokens read nearly all."""
     plain = replace(_QUESTION, interleaved=False, prompt=1, output=1, weight_bytes=60e9)
-    single = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), [0.0] * 17)
-    many = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=256), [0.0] * 17)
+    single = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=1), _NONE)
+    many = _seconds(_EXPERTS, _CHIP, replace(plain, sequences=256), _NONE)
     assert single < 60e9 / _CHIP.bandwidth < many
 
 
@@ -98,8 +99,8 @@ def test_layers_of_llama_cpp_take_turns() -> None:
     """In llama.cpp one sequence decodes on one device at a time, so four are no faster."""
     work = replace(_QUESTION, software="llama.cpp", sequences=1, interleaved=False)
     four = replace(work, count=4)
-    assert _seconds(_DENSE, _CHIP, work, [0.0] * 17) == pytest.approx(
-        _seconds(_DENSE, _CHIP, four, [0.0] * 17)
+    assert _seconds(_DENSE, _CHIP, work, _NONE) == pytest.approx(
+        _seconds(_DENSE, _CHIP, four, _NONE)
     )
 
 
@@ -107,14 +108,13 @@ def test_splitting_a_model_exchanges_its_hidden_states() -> None:
     """Two devices with a slow link take longer than two with a fast one."""
     work = replace(_QUESTION, count=2, kind="first")
     slow = replace(_CHIP, link=1e10, hops=2)
-    assert _seconds(_DENSE, slow, work, [0.0] * 17) > _seconds(_DENSE, _CHIP, work, [0.0] * 17)
+    assert _seconds(_DENSE, slow, work, _NONE) > _seconds(_DENSE, _CHIP, work, _NONE)
 
 
 def test_a_long_prompt_costs_more_than_its_share() -> None:
     """Attention grows with the square of the prompt."""
     work = replace(_QUESTION, kind="first", sequences=1)
     short, long = (
-        _seconds(_DENSE, _CHIP, replace(work, prompt=tokens), [0.0] * 17)
-        for tokens in (10_000, 100_000)
+        _seconds(_DENSE, _CHIP, replace(work, prompt=tokens), _NONE) for tokens in (10_000, 100_000)
     )
     assert math.log10(long / short) > 1

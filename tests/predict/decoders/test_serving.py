@@ -222,6 +222,24 @@ def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
     assert fast < slow / 2
 
 
+def test_a_device_may_be_slow_under_load_only(
+    rows: tuple[TokenRow, ...], question: ServingQuestion
+) -> None:
+    """If loads of a device take three times as long, single streams are predicted as before."""
+    slowed = [
+        replace(row, seconds=3 * row.seconds)
+        if row.seconds and row.question.interleaved and row.question.device == question.device
+        else row
+        for row in rows
+    ]
+    alone = replace(question, sequences=1, interleaved=False)
+    before, after = (
+        ServingForecaster(each).forecasts([question, alone]) for each in (rows, slowed)
+    )
+    load, stream = (later.seconds / now.seconds for now, later in zip(before, after, strict=True))
+    assert load > 1.5 * stream
+
+
 def test_rates_at_full_load_are_learnt_from(
     forecaster: ServingForecaster, rows: tuple[TokenRow, ...], question: ServingQuestion
 ) -> None:

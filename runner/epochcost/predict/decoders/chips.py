@@ -29,8 +29,10 @@ _NVLINK = {"Pascal": 80e9, "Volta": 150e9, "Ampere": 300e9, "Hopper": 450e9, "Bl
 _PCIE = {"Kepler": 12e9, "Maxwell": 12e9, "Pascal": 12e9, "Volta": 12e9, "Turing": 12e9}
 _PCIE |= {"Hopper": 50e9, "Blackwell": 50e9}
 _PCIE_OF_OTHERS = 25e9
-# Ids of devices with NVLink; a bridge joins two A100 or H100 in PCIe slots.
-_LINKED = re.compile(r"sxm|nvl|gh200|gb200|gb300|^b[23]00|^[ah]100-pcie")
+# Ids of devices with NVLink between all devices of a machine, and of those with bridges, which join
+# two devices.
+_LINKED = re.compile(r"sxm|gh200|gb200|gb300|^b[23]00")
+_BRIDGED, _DEVICES_OF_BRIDGE = re.compile(r"nvl|^[ah]100-pcie"), 2
 # Generations whose matrix units multiply 8-bit floats, at the rate of int8.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
 # GPUs of these generations need twice as many operations to unpack quantised weights, since they
@@ -176,14 +178,18 @@ class Chip:
 
 
 @cache
-def chip_of(device: Device | CpuForm, precision: str, *, short_sums: bool = False) -> Chip:
+def chip_of(
+    device: Device | CpuForm, precision: str, *, count: int = 1, short_sums: bool = False
+) -> Chip:
     """The peak rates of a device, or of all processors of a machine, at a precision.
 
-    With ``short_sums``, products in 16 bits are summed in 16 bits, or computed in int8.
+    The link is the one between ``count`` devices. With ``short_sums``, products in 16 bits are
+    summed in 16 bits, or computed in int8.
     """
     if isinstance(device, CpuForm):
         return _processor_chip(device)
-    linked = _LINKED.search(device.id) is not None
+    bridged = count <= _DEVICES_OF_BRIDGE and _BRIDGED.search(device.id) is not None
+    linked = bridged or _LINKED.search(device.id) is not None
     generation = device.generation
     link = _NVLINK.get(generation, 0.0) if linked else 0.0
     return Chip(

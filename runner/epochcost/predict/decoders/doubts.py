@@ -178,12 +178,14 @@ def _operations_of_step(question: ServingQuestion) -> float:
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
     looked_up = form.vocabulary * form.hidden
-    per_prompt_token = _FORWARD * max(0, form.active_parameters - 2 * looked_up)
+    reading = _FORWARD * max(0, form.active_parameters - 2 * looked_up) * prompt
+    pairs = form.attended_pairs(max(question.prompt, 0)) - form.attended_pairs(question.cached)
+    reading += _FORWARD * max(0, pairs) * form.attention * form.layers
     if question.kind == "first":
-        return per_prompt_token * prompt * question.sequences
+        return reading * question.sequences
     per_token: float = _FORWARD * (form.active_parameters - looked_up)
     if question.interleaved and question.output:
-        per_token += per_prompt_token * prompt / question.output
+        per_token += reading / question.output
     return per_token * question.sequences
 
 
@@ -204,7 +206,7 @@ def _bytes_of_step(
 
 
 def _cached_bytes(question: ServingQuestion) -> float:
-    context = question.prompt + question.output / 2
+    context = question.form.kept_tokens(question.prompt + question.output / 2)
     return context * question.form.cached_numbers_per_token * _LEAST_CACHE_BYTES
 
 

@@ -29,7 +29,8 @@ class DecoderForm:
 
     ``attention`` is the width of all attention heads together. ``parameters`` and
     ``active_parameters`` (those that a token uses) are counts. ``cached_numbers_per_token`` is how
-    many numbers (of keys and values) the cache stores for each token.
+    many numbers (of keys and values) the cache stores for each token. The share ``windowed`` of the
+    layers attends only to the latest ``window`` tokens, and caches only these.
     """
 
     layers: int
@@ -41,6 +42,16 @@ class DecoderForm:
     vocabulary: int
     experts: int = 0
     experts_per_token: int = 0
+    window: int = 0
+    windowed: float = 0.0
+
+    def kept_tokens(self, tokens: float) -> float:
+        """The number of tokens of a sequence that the cache keeps, as a mean over all layers."""
+        return tokens - self.windowed * max(tokens - self.window, 0.0)
+
+    def attended_pairs(self, tokens: float) -> float:
+        """Twice the number of pairs of tokens that attend to each other, as a mean over layers."""
+        return tokens**2 - self.windowed * max(tokens - self.window, 0.0) ** 2
 
 
 def form_of(decoder: Decoder) -> DecoderForm | None:
@@ -57,6 +68,8 @@ def form_of(decoder: Decoder) -> DecoderForm | None:
         decoder.vocabulary,
         decoder.experts or 0,
         decoder.experts_per_token or 0,
+        decoder.window or 0,
+        (decoder.windowed_layers or 0) / decoder.layers,
     )
 
 
@@ -104,4 +117,6 @@ def _form(row: Mapping[str, str]) -> DecoderForm:
         cached_numbers_per_token=int(positive_number(_CACHE, row[_CACHE])) // _BYTES_OF_16_BITS,
         experts=int(row["experts"] or 0),
         experts_per_token=int(row["experts_per_token"] or 0),
+        window=int(row.get("sliding_window") or 0),
+        windowed=int(row.get("windowed_layers") or 0) / counts["layers"],
     )

@@ -7,14 +7,14 @@ To decode one token of each of c sequences takes
 
 seconds, and the prefill of n tokens takes
 
-    (2 · active · n + 2 · n² · attention · layers) / (split · ef · peak) + layers · τp
+    (2 · active · n + 2 · a · pairs · attention · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
 ``context``. ``split`` devices share each layer, and exchange results in the time ``exchange``.
 ``peak`` is the rate of the matrix units, ``operations`` that of the vector units. The other symbols
 are fields of `Efficiencies`: ``read`` (e), ``products`` (ef), ``layer`` (τ), ``prompt_layer`` (τp),
-``sequence`` (s), ``start`` (t0) and ``weights`` (w).
+``sequence`` (s), ``start`` (t0), ``weights`` (w) and ``attention`` (a).
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Efficiencies(NamedTuple):
     - ``start``: seconds that starting a prefill takes.
     - ``hop``: seconds that a transfer between two devices spends on each link.
     - ``threads``: seconds that each core of a processor adds to each layer.
+    - ``attention``: time of an operation of attention, in operations of other products.
     - ``warm``: prompt length at which the matrix units reach half their rate.
     - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
     - ``between``: share of a prefill's computing time by which it delays other requests' tokens.
@@ -82,21 +83,22 @@ class Efficiencies(NamedTuple):
     socket: float
     core: float
     threads: float
+    attention: float
 
 
 # Priors of an unknown software on devices and on processors: expected efficiencies, and standard
 # deviations of their logarithms.
 ON_DEVICES = Efficiencies(
-    0.85, 6e-5, 0.9, 2e-4, 4e-3, 3e-5, 1.2e-5, 0.5, 40, 0.9, 0.25, 1.5, 3, 150, 0.5, 1, 1e-6
+    0.85, 6e-5, 0.9, 2e-4, 4e-3, 3e-5, 1.2e-5, 0.5, 40, 0.9, 0.25, 1.5, 3, 150, 0.5, 1, 1e-6, 1.5
 )
 SPREAD_ON_DEVICES = Efficiencies(
-    0.25, 0.5, 0.4, 0.8, 1, 1, 0.7, 0.5, 0.7, 0.25, 0.4, 0.8, 1, 1, 0.01, 0.001, 0.01
+    0.25, 0.5, 0.4, 0.8, 1, 1, 0.7, 0.5, 0.7, 0.25, 0.4, 0.8, 1, 1, 0.01, 0.001, 0.01, 0.4
 )
 ON_PROCESSORS = Efficiencies(
-    0.6, 1e-4, 0.4, 1e-4, 1e-2, 1e-4, 1.2e-5, 0.5, 5, 0.9, 0.01, 1, 4, 50, 0.7, 0.85, 1e-6
+    0.6, 1e-4, 0.4, 1e-4, 1e-2, 1e-4, 1.2e-5, 0.5, 5, 0.9, 0.01, 1, 4, 50, 0.7, 0.85, 1e-6, 1.5
 )
 SPREAD_ON_PROCESSORS = Efficiencies(
-    0.4, 1, 0.4, 0.8, 1, 1.5, 0.7, 0.5, 0.7, 0.25, 0.01, 1, 1, 1, 0.5, 0.15, 1.5
+    0.4, 1, 0.4, 0.8, 1, 1.5, 0.7, 0.5, 0.7, 0.25, 0.01, 1, 1, 1, 0.5, 0.15, 1.5, 0.4
 )
 
 
@@ -111,6 +113,13 @@ class Law:
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:
         self._questions = questions
         self.layers = self._column(lambda question: question.form.layers)
+        self.context = self._column(
+            lambda question: question.form.kept_tokens(_prompt(question) + _output(question) / 2)
+        )
+        self.kept = self._column(
+            lambda question: question.form.kept_tokens(_prompt(question) + _output(question))
+        )
+        self.pairs = self._column(_pairs)
         self.hidden = self._column(lambda question: question.form.hidden)
         self.attention = self._column(lambda question: question.form.attention)
         self.parameters = self._column(lambda question: question.form.parameters)
@@ -136,9 +145,9 @@ class Law:
         turns = self._column(lambda question: question.software.startswith(_LAYERS_BY_TURNS))
         self.split = np.where(turns > 0, 1, self._column(lambda question: question.count))
         self.part = np.where(turns > 0, _PART_OF_PROMPT, math.inf)
-        self.prompt = self._column(lambda question: max(question.prompt, 0.0))
+        self.prompt = self._column(_prompt)
         self.cached = np.clip(self._column(lambda question: question.cached), 0, self.prompt)
-        self.output = self._column(lambda question: max(question.output, 1.0))
+        self.output = self._column(_output)
         self.sequences = self._column(lambda question: max(question.sequences, 1.0))
         self.token = self._column(lambda question: question.kind == "token")
         self.interleaved = self._column(lambda question: question.interleaved)
@@ -156,12 +165,26 @@ class Law:
         # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences
         # never make it faster.
         seconds, s = _PhaseSeconds(self, efficiencies), self
-        cache = np.maximum((s.prompt + s.output) * s.cache_bytes, 1)
+        cache = np.maximum(s.kept * s.cache_bytes, 1)
         fitting = np.maximum((USABLE_MEMORY * s.memory - s.weight_bytes) / cache, 1)
         wave = np.minimum(s.sequences, fitting)
         step = seconds.decoding_step(wave) + s.interleaved * seconds.prompt_wait_per_token(wave)
         token = step * s.sequences / wave
         return np.log(np.where(s.token > 0, token, seconds.prefill_of_all()))
+
+
+def _prompt(question: ServingQuestion) -> float:
+    return max(question.prompt, 0.0)
+
+
+def _output(question: ServingQuestion) -> float:
+    return max(question.output, 1.0)
+
+
+def _pairs(question: ServingQuestion) -> float:
+    prompt = _prompt(question)
+    pairs = question.form.attended_pairs
+    return pairs(prompt) - pairs(min(max(question.cached, 0.0), prompt))
 
 
 def _unpacking(question: ServingQuestion) -> float:
@@ -197,7 +220,7 @@ class _PhaseSeconds:
 
     def decoding_step(self, sequences: Vector) -> Vector:
         s = self._s
-        cache = sequences * (s.prompt + s.output / 2) * s.cache_bytes / self._bandwidth
+        cache = sequences * s.context * s.cache_bytes / self._bandwidth
         products = 2 * s.active * sequences / self._products
         weights = s.unpacking * s.active * self._e.weights / self._operations
         layers = s.layers * self._layer + self._waiting
@@ -219,9 +242,9 @@ class _PhaseSeconds:
     def _prompt_arithmetic(self) -> Vector:
         s = self._s
         # Narrow models multiply slower.
-        products = 2 * s.active * (s.prompt - s.cached) * (1 + self._e.narrow / s.hidden)
-        attention = 2 * (s.prompt**2 - s.cached**2) * s.attention * s.layers
-        return (products + attention) / self._products
+        products = 2 * s.active * (s.prompt - s.cached)
+        attention = self._e.attention * 2 * s.pairs * s.attention * s.layers
+        return (products + attention) * (1 + self._e.narrow / s.hidden) / self._products
 
     def _prefill_overhead(self) -> Vector:
         s = self._s

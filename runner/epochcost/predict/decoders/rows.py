@@ -127,7 +127,7 @@ class ServingQuestion:
         """The rates of the device or the processors at the question's precision."""
         # llama.cpp multiplies quantised weights in int8, and sums other products in 16 bits.
         short_sums = self.software.startswith(_LLAMA_CPP)
-        return chip_of(self.device, self.precision, short_sums=short_sums)
+        return chip_of(self.device, self.precision, count=self.count, short_sums=short_sums)
 
 
 @dataclass(frozen=True, slots=True)

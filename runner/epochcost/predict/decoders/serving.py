@@ -51,7 +51,13 @@ _GIB = 2**30
 # The limit on sequences that fits published rates at full load best (benchmarks/full_load.py).
 _MOST_SEQUENCES = 256
 _PROMPT_STEP = 2 * math.log(2)
-_KIND_DISTANCE = 3.0
+_WORK_DISTANCE = 3.0
+_WORKS = ("token", "first", "load")
+
+
+def _work(question: ServingQuestion) -> str:
+    """The kind of time, where whole requests under load are a kind of their own."""
+    return "load" if question.interleaved else question.kind
 
 
 def _rounded_log_prompt(question: ServingQuestion) -> float:
@@ -64,6 +70,7 @@ _LABELS: Mapping[str, Callable[[ServingQuestion], Hashable]] = {
     "software": attrgetter("software"),
     "maker": attrgetter("chip.maker"),
     "kind": attrgetter("kind"),
+    "work": _work,
     "chip": attrgetter("chip.kind"),
     "place": attrgetter("chip.name", "count", "chip.cores"),
     "generation": attrgetter("chip.generation"),
@@ -78,34 +85,34 @@ _FEATURES: Mapping[str, Callable[[ServingQuestion], float]] = {
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
-    Term(0.2, ("software", "kind")),
-    Term(1.6, ("maker", "software", "kind")),
-    Term(0.15, ("generation", "kind")),
-    Term(0.05, ("generation", "kind", "software"), (_SIZE, _LENGTH)),
+    Term(0.2, ("software", "work")),
+    Term(1.6, ("maker", "software", "work")),
+    Term(0.15, ("generation", "work")),
+    Term(0.05, ("generation", "work", "software"), (_SIZE, _LENGTH)),
     Term(0.07, ("chip",)),
-    Term(0.1, ("chip", "kind")),
-    Term(0.08, ("chip", "kind"), (_SIZE,)),
-    Term(0.05, ("place", "kind")),
-    Term(0.05, ("model", "kind", "software")),
+    Term(0.1, ("chip", "work")),
+    Term(0.08, ("chip", "work"), (_SIZE,)),
+    Term(0.05, ("place", "work")),
+    Term(0.05, ("model", "work", "software")),
     Term(0.25, ("mixture", "kind")),
     Term(0.15, ("mixture", "place", "kind")),
-    Term(0.07, ("kind", "software"), (_SIZE, _LENGTH)),
-    Term(0.05, ("precision", "kind", "software")),
-    Term(0.07, ("devices", "kind", "software"), (_SIZE,)),
-    Term(0.07, ("place", "kind", "software", "model")),
+    Term(0.07, ("work", "software"), (_SIZE, _LENGTH)),
+    Term(0.05, ("precision", "work", "software")),
+    Term(0.07, ("devices", "work", "software"), (_SIZE,)),
+    Term(0.07, ("place", "work", "software", "model")),
 )
 ON_PROCESSORS_TERMS = (
-    Term(0.2, ("software", "kind")),
-    Term(0.12, ("maker", "software", "kind")),
-    Term(0.25, ("generation", "kind")),
-    Term(0.24, ("generation", "kind"), (_SIZE,)),
+    Term(0.2, ("software", "work")),
+    Term(0.12, ("maker", "software", "work")),
+    Term(0.25, ("generation", "work")),
+    Term(0.24, ("generation", "work"), (_SIZE,)),
     Term(0.2, ("chip",)),
-    Term(0.2, ("chip", "kind")),
-    Term(0.2, ("chip", "kind"), (_SIZE,)),
-    Term(0.1, ("place", "kind")),
-    Term(0.1, ("model", "kind", "software")),
-    Term(0.05, ("kind", "software"), (_SIZE, _LENGTH)),
-    Term(0.2, ("place", "kind", "software", "model")),
+    Term(0.2, ("chip", "work")),
+    Term(0.2, ("chip", "work"), (_SIZE,)),
+    Term(0.1, ("place", "work")),
+    Term(0.1, ("model", "work", "software")),
+    Term(0.05, ("work", "software"), (_SIZE, _LENGTH)),
+    Term(0.2, ("place", "work", "software", "model")),
 )
 
 
@@ -168,7 +175,8 @@ def _with_seconds(row: TokenRow) -> TokenRow | None:
     if isinstance(question.device, CpuForm) or not row.tokens_per_second:
         return None
     spare = USABLE_MEMORY * float(question.device.memory_gib) * _GIB * question.count
-    cached_numbers = question.form.cached_numbers_per_token * (question.prompt + question.output)
+    form, tokens = question.form, question.prompt + question.output
+    cached_numbers = form.cached_numbers_per_token * form.kept_tokens(tokens)
     fitting = (spare - question.weight_bytes) / (BYTES_OF_16_BITS * cached_numbers)
     if fitting < 1:
         return None
@@ -245,13 +253,13 @@ class _ChipsForecaster:
 
     def _interval_factors(self) -> dict[str, float]:
         questions = self._groups_of_alike_rows[0]
-        kinds = np.array([[_KIND_DISTANCE * (each.kind == "first")] for each in questions])
+        kinds = np.array([[_WORK_DISTANCE * _WORKS.index(_work(each))] for each in questions])
         # Each row is predicted from the rows of other chips.
         groups = numbered([question.chip.kind for question in questions])
         calibration = self._departures.calibration(groups, kinds)
         return {
-            "first": calibration.factor(np.array([_KIND_DISTANCE])),
-            "token": calibration.factor(np.array([0.0])),
+            kind: calibration.factor(np.array([_WORK_DISTANCE * at]))
+            for at, kind in enumerate(_WORKS)
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
@@ -261,7 +269,7 @@ class _ChipsForecaster:
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
         unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
         unknown += self._covariance_of_new_sources(cells)
-        factors = [self._fit.interval_factors.get(cell.kind, 2.0) for cell in cells]
+        factors = [self._fit.interval_factors.get(_work(cell), 2.0) for cell in cells]
         levels = self._fit.programs.law(questions) + departures[at]
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
