@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epochcost.errors import InputError
-from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.chips import Chip, chip_of
 from epochcost.predict.decoders.doubts import doubted_training_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import Precision, software_of
@@ -184,7 +184,8 @@ class TrainingForecaster:
             self._calibration.factor(_calibration_features(question)) for question in questions
         ]
         at = np.arange(len(questions))
-        return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
+        forecasts = forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
+        return [*map(Forecast.at_least, forecasts, map(least_training_seconds, questions))]
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
         """Seconds per token [n] by the law alone, without the Gaussian process."""
@@ -244,22 +245,40 @@ class Law:
         return result
 
 
+def least_training_seconds(question: TrainingQuestion) -> float:
+    """Seconds per token for the law's operations at the peak rates of the question's devices.
+
+    Attention is computed in 16 bits, and products with the weights in the training's precision.
+    """
+    in_16_bits = chip_of(question.device, "bf16")
+    attention = _attention_operations(question) / in_16_bits.products
+    products = 2 * question.form.active_parameters * question.passes / _chip(question).products
+    return (products + attention) / question.count
+
+
+def _attention_operations(question: TrainingQuestion) -> float:
+    # Causal attention computes half of all pairs forwards, and all of them backwards.
+    form = question.form
+    return 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
+
+
+def _chip(question: TrainingQuestion) -> Chip:
+    # Weights of four bits are unpacked before they are multiplied.
+    return chip_of(question.device, "bf16" if question.method == "qlora" else question.precision)
+
+
 def _amounts(question: TrainingQuestion) -> Amounts:
     form, passes, tokens = question.form, question.passes, question.tokens
     quantised = question.method == "qlora"
-    in_16_bits = chip_of(question.device, "bf16")
-    # Weights of four bits are unpacked before they are multiplied.
-    chip = in_16_bits if quantised else chip_of(question.device, question.precision)
+    in_16_bits, chip = chip_of(question.device, "bf16"), _chip(question)
     any_tuning = not question.software and question.method != "pretraining"
     eager = any_tuning or question.software in _EAGER or form.experts > 0
     attention_rate = math.sqrt(in_16_bits.products * _OPERATIONS_PER_BYTE * chip.bandwidth)
-    # Causal attention computes half of all pairs forwards, and all of them backwards.
-    pairs = 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
     touched = min(form.parameters, 4 * form.active_parameters)
     return Amounts(
         products=2 * form.active_parameters * passes / chip.products,
         balance=in_16_bits.products / chip.bandwidth / _OPERATIONS_PER_BYTE,
-        attention=pairs / attention_rate,
+        attention=_attention_operations(question) / attention_rate,
         few_bits=question.precision in {"fp8", "fp4"},
         experts=form.experts > 0,
         doublings=math.log2(question.count),
