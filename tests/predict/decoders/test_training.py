@@ -153,6 +153,27 @@ def test_methods_differ_by_what_they_compute(
     assert lora / 8 < eight < lora
 
 
+def test_experts_stay_on_their_devices(
+    forecaster: TrainingForecaster, question: TrainingQuestion, catalogue: Catalogue
+) -> None:
+    """Only the other weights of Mixtral 8x7B are gathered; more devices than experts share them."""
+    decoder = catalogue.models["mixtral-8x7b"].decoder
+    form = form_of(decoder) if decoder else None
+    assert form is not None
+    experts = 32 * 8 * 3 * 4096 * 14336
+    assert form.expert_parameters == pytest.approx(experts, rel=1e-3)
+    eight = replace(question, form=form, count=8, sharded=True)
+    assert eight.gathered_parameters == pytest.approx(form.parameters - experts, rel=0.02)
+    sixteen = replace(eight, count=16)
+    shared = sixteen.gathered_parameters - eight.gathered_parameters
+    assert shared == pytest.approx(experts / 8, rel=1e-3)
+    # A dense model of the same size and work gathers all its weights.
+    dense = replace(eight, form=replace(form, experts=0, experts_per_token=0))
+    assert dense.gathered_parameters == form.parameters
+    mixture_seconds, dense_seconds = forecaster.law_seconds([eight, dense])
+    assert mixture_seconds < dense_seconds
+
+
 def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:
     """Two equal questions have the same forecast, draws and range."""
     first, second = forecaster.forecasts([question, question])

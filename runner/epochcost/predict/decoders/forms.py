@@ -42,6 +42,14 @@ class DecoderForm:
     experts: int = 0
     experts_per_token: int = 0
 
+    @property
+    def expert_parameters(self) -> float:
+        """Number of parameters of all experts that a router chooses from; 0 if it chooses all."""
+        if self.experts <= self.experts_per_token:
+            return 0.0
+        unused = self.parameters - self.active_parameters
+        return min(unused / (1 - self.experts_per_token / self.experts), self.parameters)
+
 
 def form_of(decoder: Decoder) -> DecoderForm | None:
     """Dimensions of a decoder in a spec; None if ``hidden`` or ``parameters`` is missing."""

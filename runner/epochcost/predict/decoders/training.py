@@ -137,6 +137,17 @@ class TrainingQuestion:
         """
         return 2 + (not self.frozen) + self.recomputed
 
+    @property
+    def gathered_parameters(self) -> float:
+        """Parameters that a device gathers from the others in each pass, if ``sharded``.
+
+        Experts stay on their devices, and tokens are sent to them. Only if there are more devices
+        than experts, several devices share an expert, and each gathers it.
+        """
+        experts = self.form.expert_parameters
+        shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0
+        return self.form.parameters - experts + shared
+
 
 class TrainingForecaster:
     """Forecast the seconds per token of trainings from the published trainings in ``rows``.
@@ -202,7 +213,7 @@ class Amounts(NamedTuple):
     - ``read``: reading the weights from memory.
     - ``unpacked``: reading one byte for each quantised weight.
     - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
-    - ``moved``: sending the weights over the link between devices.
+    - ``moved``: sending weights, and tokens of experts, over the link between devices.
 
     ``layers`` counts passes through layers per token of a device's batch; a pass in compiled
     software counts as 0.3. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
@@ -239,7 +250,7 @@ class Law:
         computed += amounts.numbers * share.traffic
         computed *= share.experts**amounts.experts * share.doubling**amounts.doublings
         busy = computed + amounts.read * share.weights + amounts.unpacked * share.unpacking
-        # Weights are exchanged while others are multiplied.
+        # Weights and tokens are exchanged while others are multiplied.
         seconds = np.maximum(busy, amounts.moved / share.link) + amounts.layers * share.layer
         result: Vector = np.log(seconds / amounts.devices)
         return result
@@ -285,10 +296,23 @@ def _amounts(question: TrainingQuestion) -> Amounts:
         layers=passes * form.layers / tokens * (1.0 if eager else _COMPILED_SHARE),
         read=passes * _BYTES * touched / chip.bandwidth / tokens,
         unpacked=quantised * passes * form.parameters / chip.bandwidth / tokens,
-        moved=question.sharded * passes * _BYTES * form.parameters / chip.link / tokens,
+        moved=_bytes_moved(question) / chip.link,
         numbers=(passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth,
         devices=question.count,
     )
+
+
+def _bytes_moved(question: TrainingQuestion) -> float:
+    """Bytes that a device sends to the others for each of its tokens."""
+    if not question.sharded:
+        return 0.0
+    form = question.form
+    weights = _BYTES * question.passes * question.gathered_parameters / question.tokens
+    if not form.expert_parameters:
+        return weights
+    # In each layer, a token travels to its experts and back, and gradients travel likewise.
+    travels = 2 * form.layers * form.experts_per_token * (2 + question.recomputed)
+    return weights + _BYTES * form.hidden * travels * (1 - 1 / question.count)
 
 
 def learnable(row: TrainingRow) -> bool:
