@@ -99,7 +99,8 @@ class TrainingQuestion:
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens. The backward
     pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores
-    only a part of the weights. An empty ``software`` means any.
+    only a part of the weights. An empty ``software`` means any. Each of the ``machines`` exchanges
+    ``network`` bytes a second with the others; None means as fast as devices of one machine.
     """
 
     form: DecoderForm
@@ -113,6 +114,8 @@ class TrainingQuestion:
     recomputed: float = 0.0
     sharded: bool = False
     software: str = ""
+    machines: int = 1
+    network: float | None = None
 
     @property
     def frozen(self) -> bool:
@@ -213,7 +216,7 @@ class Amounts(NamedTuple):
     - ``read``: reading the weights from memory.
     - ``unpacked``: reading one byte for each quantised weight.
     - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
-    - ``moved``: sending weights, and tokens of experts, over the link between devices.
+    - ``moved``: sending weights, and tokens of experts, to other devices.
 
     ``layers`` counts passes through layers per token of a device's batch; a pass in compiled
     software counts as 0.3. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
@@ -296,23 +299,28 @@ def _amounts(question: TrainingQuestion) -> Amounts:
         layers=passes * form.layers / tokens * (1.0 if eager else _COMPILED_SHARE),
         read=passes * _BYTES * touched / chip.bandwidth / tokens,
         unpacked=quantised * passes * form.parameters / chip.bandwidth / tokens,
-        moved=_bytes_moved(question) / chip.link,
+        moved=_seconds_to_move(question),
         numbers=(passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth,
         devices=question.count,
     )
 
 
-def _bytes_moved(question: TrainingQuestion) -> float:
-    """Bytes that a device sends to the others for each of its tokens."""
-    if not question.sharded:
-        return 0.0
-    form = question.form
-    weights = _BYTES * question.passes * question.gathered_parameters / question.tokens
-    if not form.expert_parameters:
-        return weights
+def _seconds_to_move(question: TrainingQuestion) -> float:
+    """Seconds to exchange weights, and tokens of experts, for each token of a device."""
+    form, count, link = question.form, question.count, _chip(question).link
+    network = question.network or math.inf
+    weights = question.passes * question.gathered_parameters if question.sharded else 0.0
+    if question.network and not (question.sharded or question.frozen):
+        # All-reduce: copies of the model send their gradients and receive the sums.
+        weights = 2.0 * form.parameters
+    # A machine needs each weight once. Its devices share the network for their tokens.
+    seconds = _BYTES * weights / question.tokens / min(link, network)
+    if not (question.sharded and form.expert_parameters):
+        return seconds
     # In each layer, a token travels to its experts and back, and gradients travel likewise.
     travels = 2 * form.layers * form.experts_per_token * (2 + question.recomputed)
-    return weights + _BYTES * form.hidden * travels * (1 - 1 / question.count)
+    sent = _BYTES * form.hidden * travels * (1 - 1 / count)
+    return seconds + sent / min(link, network * question.machines / count)
 
 
 def learnable(row: TrainingRow) -> bool:
