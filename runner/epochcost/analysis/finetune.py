@@ -56,8 +56,8 @@ _BARE = "no accelerator"
 # Assumed for each GPU, in bytes a second to other machines: 10 Gbit/s, and more if eight GPUs have
 # NVLink. AWS states 2.5 to 12.5 Gbit/s for most GPUs, 50 for p4d and 400 for p5 and p6-b200
 # (aws/karpenter-provider-aws@692ccdd062: website/content/en/docs/reference/instance-types.md).
-_NETWORK, _FULL = 1.25e9, 8
-_NETWORK_OF_EIGHT = {"Ampere": 6.25e9, "Hopper": 50e9, "Blackwell": 50e9}
+_NETWORK, _LARGE_MACHINE_GPUS = 1.25e9, 8
+_NETWORK_OF_LARGE = {"Ampere": 6.25e9, "Hopper": 50e9, "Blackwell": 50e9}
 # The first GPUs with matrix units of 16 bits, and with 8-bit floats.
 _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
@@ -301,8 +301,10 @@ def _training_layouts(
     pretrains = demand.method == "pretraining"
     most = _MOST_OF_PRETRAINING if pretrains else _MOST_OF_FINE_TUNING
     batches, ways = powers_of_two(max(most // demand.length, 1)), (False, True)
-    linked = place.count >= _FULL and chip_of(place.device, demand.precision).hops == 1
-    network = _NETWORK_OF_EIGHT.get(place.device.generation, _NETWORK) if linked else _NETWORK
+    linked = (
+        place.count >= _LARGE_MACHINE_GPUS and chip_of(place.device, demand.precision).hops == 1
+    )
+    network = _NETWORK_OF_LARGE.get(place.device.generation, _NETWORK) if linked else _NETWORK
     for sequences, checkpointing, sharded in product(batches, ways, ways):
         if count > 1 or not sharded:
             yield TrainingQuestion(
