@@ -100,6 +100,37 @@ def test_published_lora_lies_in_the_range(market: TuningMarket) -> None:
     assert answer.extrapolates(lonely) == "GH200"
 
 
+@pytest.mark.parametrize(
+    ("model", "machines", "rate"),
+    [("deepseek-v3", 128, 865), ("deepseek-v3", 32, 1002), ("gpt-oss-120b", 8, 7626)],
+)
+def test_published_trainings_of_mixtures_lie_in_the_range(
+    market: TuningMarket, model: str, machines: int, rate: float
+) -> None:
+    """Experts stay on their H100 SXM: tokens a second of a GPU are near the published ones."""
+    # NVIDIA-NeMo/Automodel@01926a5c44: docs/performance-summary.md
+    answer = market.answer(
+        TrainingDemand(model, "pretraining", Decimal(10**12), 4096, machines=machines)
+    )
+    way = next(o.key.way for o in answer.offers if o.key.way.hardware.id == "p5.48xlarge")
+    seconds = 1 / (rate * way.setting.count)
+    assert way.forecast.low < seconds < way.forecast.high
+    assert way.forecast.seconds < 1.75 * seconds
+
+
+def test_machines_exchange_weights_over_a_network(market: TuningMarket) -> None:
+    """Full training on 64 machines takes as long as a slow network needs for the weights."""
+    full = TrainingDemand("llama-3.1-8b", "full", Decimal(10**9), 2048, machines=64)
+    ways = {offer.key.way.hardware.id: offer.key.way for offer in market.answer(full).offers}
+    slow, fast = ways["g6.xlarge"], ways["p5.48xlarge"]
+    assert (slow.setting.network, fast.setting.network) == (1.25e9, 400e9)
+    sent = 3 * 2 * 8.03e9 * 1e9 / slow.setting.tokens / 64
+    assert float(slow.time.mean) > sent / 1.25e9
+    assert float(fast.time.mean) < 600
+    alone = market.answer(replace(full, machines=1)).choice.key.way
+    assert alone.setting.network is None
+
+
 def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None:
     """16 bytes for each of 70.6 billion parameters fit eight B200, or two machines of H200."""
     full = TrainingDemand("llama-3.3-70b", "full", Decimal(10**7), 512)

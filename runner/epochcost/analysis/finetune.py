@@ -34,6 +34,7 @@ from epochcost.analysis.rows import in_usual_currency, mark_of
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
+from epochcost.predict.decoders.chips import chip_of
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import Precision
 from epochcost.predict.decoders.training import TrainingForecaster, TrainingQuestion
@@ -52,6 +53,11 @@ SOFTWARE = "PyTorch"
 # each example.
 _MOST_OF_PRETRAINING, _MOST_OF_FINE_TUNING = 65_536, 8192
 _BARE = "no accelerator"
+# Assumed for each GPU, in bytes a second to other machines: 10 Gbit/s, and more if eight GPUs have
+# NVLink. AWS states 2.5 to 12.5 Gbit/s for most GPUs, 50 for p4d and 400 for p5 and p6-b200
+# (aws/karpenter-provider-aws@692ccdd062: website/content/en/docs/reference/instance-types.md).
+_NETWORK, _LARGE_MACHINE_GPUS = 1.25e9, 8
+_NETWORK_OF_LARGE = {"Ampere": 6.25e9, "Hopper": 50e9, "Blackwell": 50e9}
 # The first GPUs with matrix units of 16 bits, and with 8-bit floats.
 _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 
@@ -295,6 +301,10 @@ def _training_layouts(
     pretrains = demand.method == "pretraining"
     most = _MOST_OF_PRETRAINING if pretrains else _MOST_OF_FINE_TUNING
     batches, ways = powers_of_two(max(most // demand.length, 1)), (False, True)
+    linked = (
+        place.count >= _LARGE_MACHINE_GPUS and chip_of(place.device, demand.precision).hops == 1
+    )
+    network = _NETWORK_OF_LARGE.get(place.device.generation, _NETWORK) if linked else _NETWORK
     for sequences, checkpointing, sharded in product(batches, ways, ways):
         if count > 1 or not sharded:
             yield TrainingQuestion(
@@ -308,6 +318,8 @@ def _training_layouts(
                 tokens=demand.length * sequences,
                 recomputed=float(checkpointing),
                 sharded=sharded,
+                machines=demand.machines,
+                network=place.count * network if demand.machines > 1 else None,
             )
 
 

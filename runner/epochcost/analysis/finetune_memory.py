@@ -108,8 +108,11 @@ def _weight_and_optimizer_parts(
     states = f"AdamW: weight and two moments in fp32, 12 bytes a trained weight{over}"
     yield MemoryPart("optimizer", _STATES * trained / shards, states)
     if shards > 1:
-        gathered = 2 * weights / setting.form.layers
-        yield MemoryPart("gathered layers", gathered, "two layers at a time, from all devices")
+        form = setting.form
+        gathered = 2 * weights / form.layers * setting.gathered_parameters / form.parameters
+        without = "; experts stay on their devices" if form.expert_parameters else ""
+        how = f"two layers at a time, from all devices{without}"
+        yield MemoryPart("gathered layers", gathered, how)
 
 
 def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:

@@ -169,8 +169,8 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     )
     for part in answer.memory:
         yield f"  {part.name}: {memory(part.bytes)}: {part.how}"
-    if answer.demand.machines > 1:
-        yield "Assumed: machines exchange weights as fast as devices of one machine do."
+    if setting.network:
+        yield f"Assumed: a network of {setting.network * 8e-9:,.0f} Gbit/s for each machine."
     yield from _published_training_lines(answer, way)
 
 

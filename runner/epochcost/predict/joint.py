@@ -67,6 +67,14 @@ class Forecast:
     high: float
     draws: Draws = field(compare=False, repr=False)
 
+    def at_least(self, least: float) -> Forecast:
+        """Raise the forecast, its interval and its draws to at least ``least`` seconds."""
+        if not least:
+            return self
+        seconds = max(self.seconds, least)
+        draws = self.draws.bounded(math.log(self.seconds / seconds), math.log(least / seconds))
+        return Forecast(seconds, max(self.low, least), max(self.high, seconds), draws)
+
 
 def forecasts_of(
     levels: Vector, cells: NDArray[np.int64], covariance: Matrix, factors: Vector, seed: str

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from epochcost.predict.decoders.forms import form_of
+from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.training import (
     TrainingForecaster,
     TrainingQuestion,
@@ -80,6 +83,56 @@ def test_faster_devices_never_train_slower(
     assert fast.seconds < slow.seconds
 
 
+_FORMS = st.builds(
+    lambda layers, width, share, experts: DecoderForm(
+        layers=layers,
+        hidden=128 * width,
+        attention=128 * width,
+        parameters=12 * layers * (128 * width) ** 2,
+        active_parameters=int(12 * layers * (128 * width) ** 2 * (share if experts else 1)),
+        cached_numbers_per_token=256 * layers * width,
+        vocabulary=128_000,
+        experts=experts,
+        experts_per_token=min(experts, 4),
+    ),
+    layers=st.integers(1, 128),
+    width=st.integers(2, 128),
+    share=st.floats(0.03, 1.0),
+    experts=st.sampled_from((0, 8, 256)),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    form=_FORMS,
+    method=st.sampled_from(("pretraining", "full", "lora", "qlora")),
+    precision=st.sampled_from(("bf16", "fp8")),
+    chip=st.sampled_from(("geforce-rtx-3090", "l4", "a100-sxm4-80-gb", "h100-sxm5", "b200")),
+    count=st.sampled_from((1, 8, 1024)),
+    length=st.sampled_from((128, 2048, 131_072)),
+    recomputed=st.sampled_from((0.0, 1.0)),
+    sharded=st.booleans(),
+)
+def test_nothing_is_faster_than_the_peak_rates(
+    forecaster: TrainingForecaster, catalogue: Catalogue, chip: str, **asked: Any
+) -> None:
+    """Forecast, range and draws are no faster than the products and attention at peak rates."""
+    device, form = catalogue.devices[chip], asked["form"]
+    tokens = 2 * asked["length"]
+    question = TrainingQuestion(model="any", device=device, tokens=tokens, **asked)
+    half = eighth = float(device.peak_fp16_tflops or 0) * 1e12
+    if question.precision == "fp8" and question.method != "qlora" and device.generation != "Ampere":
+        eighth = float(device.peak_int8_tops or 0) * 1e12
+    # Two for each direction, and two for the gradients of weights that change.
+    each = (4 if question.frozen else 6) + 2 * question.recomputed
+    attention = (3 + question.recomputed) * 2 * question.length * form.hidden * form.layers
+    least = (each * form.active_parameters / eighth + attention / half) / question.count
+    least *= 1 - 1e-3
+    [forecast] = forecaster.forecasts([question])
+    assert least < forecast.low <= forecast.seconds <= forecast.high
+    assert least < forecast.seconds * np.exp(forecast.draws.values.min())
+
+
 def test_methods_differ_by_what_they_compute(
     forecaster: TrainingForecaster, question: TrainingQuestion
 ) -> None:
@@ -98,6 +151,27 @@ def test_methods_differ_by_what_they_compute(
     assert 1.3 * lora < full < 1.6 * lora
     assert full == pytest.approx(checkpointed, rel=0.05)
     assert lora / 8 < eight < lora
+
+
+def test_experts_stay_on_their_devices(
+    forecaster: TrainingForecaster, question: TrainingQuestion, catalogue: Catalogue
+) -> None:
+    """Only the other weights of Mixtral 8x7B are gathered; more devices than experts share them."""
+    decoder = catalogue.models["mixtral-8x7b"].decoder
+    form = form_of(decoder) if decoder else None
+    assert form is not None
+    experts = 32 * 8 * 3 * 4096 * 14336
+    assert form.expert_parameters == pytest.approx(experts, rel=1e-3)
+    eight = replace(question, form=form, count=8, sharded=True)
+    assert eight.gathered_parameters == pytest.approx(form.parameters - experts, rel=0.02)
+    sixteen = replace(eight, count=16)
+    shared = sixteen.gathered_parameters - eight.gathered_parameters
+    assert shared == pytest.approx(experts / 8, rel=1e-3)
+    # A dense model of the same size and work gathers all its weights.
+    dense = replace(eight, form=replace(form, experts=0, experts_per_token=0))
+    assert dense.gathered_parameters == form.parameters
+    mixture_seconds, dense_seconds = forecaster.law_seconds([eight, dense])
+    assert mixture_seconds < dense_seconds
 
 
 def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:

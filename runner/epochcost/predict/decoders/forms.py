@@ -53,6 +53,14 @@ class DecoderForm:
         """Twice the number of pairs of tokens that attend to each other, as a mean over layers."""
         return tokens**2 - self.windowed * max(tokens - self.window, 0.0) ** 2
 
+    @property
+    def expert_parameters(self) -> float:
+        """Number of parameters of all experts that a router chooses from; 0 if it chooses all."""
+        if self.experts <= self.experts_per_token:
+            return 0.0
+        unused = self.parameters - self.active_parameters
+        return min(unused / (1 - self.experts_per_token / self.experts), self.parameters)
+
 
 def form_of(decoder: Decoder) -> DecoderForm | None:
     """Dimensions of a decoder in a spec; None if ``hidden`` or ``parameters`` is missing."""

@@ -150,22 +150,13 @@ class ServingForecaster:
         for (_, on_processors), places in group_by(range(len(kinds)), kinds.__getitem__).items():
             forecaster = self._processors if on_processors else self._devices
             asked = [self._with_edition(questions[at]) for at in places]
-            answers = map(_bounded, forecaster.forecasts(asked), map(least_seconds, asked))
+            answers = map(Forecast.at_least, forecaster.forecasts(asked), map(least_seconds, asked))
             result |= zip(places, answers, strict=True)
         return tuple(result[at] for at in range(len(questions)))
 
     def _with_edition(self, question: ServingQuestion) -> ServingQuestion:
         newest = self._newest_edition_by_software.get(question.software, "")
         return question if question.edition else replace(question, edition=newest)
-
-
-def _bounded(forecast: Forecast, least: float) -> Forecast:
-    """Raise a forecast, its interval and its draws to at least ``least`` seconds."""
-    if not least:
-        return forecast
-    seconds = max(forecast.seconds, least)
-    draws = forecast.draws.bounded(math.log(forecast.seconds / seconds), math.log(least / seconds))
-    return Forecast(seconds, max(forecast.low, least), max(forecast.high, seconds), draws)
 
 
 def _with_seconds(row: TokenRow) -> TokenRow | None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epochcost.errors import InputError
-from epochcost.predict.decoders.chips import chip_of
+from epochcost.predict.decoders.chips import Chip, chip_of
 from epochcost.predict.decoders.doubts import doubted_training_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import Precision, software_of
@@ -99,7 +99,8 @@ class TrainingQuestion:
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens. The backward
     pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores
-    only a part of the weights. An empty ``software`` means any.
+    only a part of the weights. An empty ``software`` means any. Each of the ``machines`` exchanges
+    ``network`` bytes a second with the others; None means as fast as devices of one machine.
     """
 
     form: DecoderForm
@@ -113,6 +114,8 @@ class TrainingQuestion:
     recomputed: float = 0.0
     sharded: bool = False
     software: str = ""
+    machines: int = 1
+    network: float | None = None
 
     @property
     def frozen(self) -> bool:
@@ -136,6 +139,17 @@ class TrainingQuestion:
         Gradients of activations count as 1, and so do those of weights that are not ``frozen``.
         """
         return 2 + (not self.frozen) + self.recomputed
+
+    @property
+    def gathered_parameters(self) -> float:
+        """Parameters that a device gathers from the others in each pass, if ``sharded``.
+
+        Experts stay on their devices, and tokens are sent to them. Only if there are more devices
+        than experts, several devices share an expert, and each gathers it.
+        """
+        experts = self.form.expert_parameters
+        shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0
+        return self.form.parameters - experts + shared
 
 
 class TrainingForecaster:
@@ -184,7 +198,8 @@ class TrainingForecaster:
             self._calibration.factor(_calibration_features(question)) for question in questions
         ]
         at = np.arange(len(questions))
-        return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
+        forecasts = forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
+        return [*map(Forecast.at_least, forecasts, map(least_training_seconds, questions))]
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
         """Seconds per token [n] by the law alone, without the Gaussian process."""
@@ -201,7 +216,7 @@ class Amounts(NamedTuple):
     - ``read``: reading the weights from memory.
     - ``unpacked``: reading one byte for each quantised weight.
     - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
-    - ``moved``: sending the weights over the link between devices.
+    - ``moved``: sending weights, and tokens of experts, to other devices.
 
     ``layers`` counts passes through layers per token of a device's batch; a pass in compiled
     software counts as 0.3. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
@@ -238,38 +253,74 @@ class Law:
         computed += amounts.numbers * share.traffic
         computed *= share.experts**amounts.experts * share.doubling**amounts.doublings
         busy = computed + amounts.read * share.weights + amounts.unpacked * share.unpacking
-        # Weights are exchanged while others are multiplied.
+        # Weights and tokens are exchanged while others are multiplied.
         seconds = np.maximum(busy, amounts.moved / share.link) + amounts.layers * share.layer
         result: Vector = np.log(seconds / amounts.devices)
         return result
 
 
+def least_training_seconds(question: TrainingQuestion) -> float:
+    """Seconds per token for the law's operations at the peak rates of the question's devices.
+
+    Attention is computed in 16 bits, and products with the weights in the training's precision.
+    """
+    in_16_bits = chip_of(question.device, "bf16")
+    attention = _attention_operations(question) / in_16_bits.products
+    products = 2 * question.form.active_parameters * question.passes / _chip(question).products
+    return (products + attention) / question.count
+
+
+def _attention_operations(question: TrainingQuestion) -> float:
+    # Causal attention computes half of all pairs forwards, and all of them backwards.
+    form = question.form
+    return 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
+
+
+def _chip(question: TrainingQuestion) -> Chip:
+    # Weights of four bits are unpacked before they are multiplied.
+    return chip_of(question.device, "bf16" if question.method == "qlora" else question.precision)
+
+
 def _amounts(question: TrainingQuestion) -> Amounts:
     form, passes, tokens = question.form, question.passes, question.tokens
     quantised = question.method == "qlora"
-    in_16_bits = chip_of(question.device, "bf16")
-    # Weights of four bits are unpacked before they are multiplied.
-    chip = in_16_bits if quantised else chip_of(question.device, question.precision)
+    in_16_bits, chip = chip_of(question.device, "bf16"), _chip(question)
     any_tuning = not question.software and question.method != "pretraining"
     eager = any_tuning or question.software in _EAGER or form.experts > 0
     attention_rate = math.sqrt(in_16_bits.products * _OPERATIONS_PER_BYTE * chip.bandwidth)
-    # Causal attention computes half of all pairs forwards, and all of them backwards.
-    pairs = 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
     touched = min(form.parameters, 4 * form.active_parameters)
     return Amounts(
         products=2 * form.active_parameters * passes / chip.products,
         balance=in_16_bits.products / chip.bandwidth / _OPERATIONS_PER_BYTE,
-        attention=pairs / attention_rate,
+        attention=_attention_operations(question) / attention_rate,
         few_bits=question.precision in {"fp8", "fp4"},
         experts=form.experts > 0,
         doublings=math.log2(question.count),
         layers=passes * form.layers / tokens * (1.0 if eager else _COMPILED_SHARE),
         read=passes * _BYTES * touched / chip.bandwidth / tokens,
         unpacked=quantised * passes * form.parameters / chip.bandwidth / tokens,
-        moved=question.sharded * passes * _BYTES * form.parameters / chip.link / tokens,
+        moved=_seconds_to_move(question),
         numbers=(passes * form.layers * form.hidden + form.vocabulary / 3) / chip.bandwidth,
         devices=question.count,
     )
+
+
+def _seconds_to_move(question: TrainingQuestion) -> float:
+    """Seconds to exchange weights, and tokens of experts, for each token of a device."""
+    form, count, link = question.form, question.count, _chip(question).link
+    network = question.network or math.inf
+    weights = question.passes * question.gathered_parameters if question.sharded else 0.0
+    if question.network and not (question.sharded or question.frozen):
+        # All-reduce: copies of the model send their gradients and receive the sums.
+        weights = 2.0 * form.parameters
+    # A machine needs each weight once. Its devices share the network for their tokens.
+    seconds = _BYTES * weights / question.tokens / min(link, network)
+    if not (question.sharded and form.expert_parameters):
+        return seconds
+    # In each layer, a token travels to its experts and back, and gradients travel likewise.
+    travels = 2 * form.layers * form.experts_per_token * (2 + question.recomputed)
+    sent = _BYTES * form.hidden * travels * (1 - 1 / count)
+    return seconds + sent / min(link, network * question.machines / count)
 
 
 def learnable(row: TrainingRow) -> bool:
