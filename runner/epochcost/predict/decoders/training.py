@@ -273,7 +273,8 @@ def least_training_seconds(question: TrainingQuestion) -> float:
 def _attention_operations(question: TrainingQuestion) -> float:
     # Causal attention computes half of all pairs forwards, and all of them backwards.
     form = question.form
-    return 2 * question.length * form.hidden * form.layers * (3 + question.recomputed)
+    pairs_per_token = form.attended_pairs(question.length) / question.length
+    return 2 * pairs_per_token * form.attention * form.layers * (3 + question.recomputed)
 
 
 def _chip(question: TrainingQuestion) -> Chip:
