@@ -266,7 +266,7 @@ def test_greedy_tokens_are_those_of_phases_and_of_reading_all_again(tmp_path: Pa
         job=str(tmp_path / "job.json"),
         folder=str(tmp_path),
     )
-    command = [str(python_of(environment.folder)), "-I", "-c", code]
+    command = [str(python_of(environment)), "-I", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     tokens = json.loads(done.stdout.splitlines()[-1])
     prompt = np.load(built.batches)["prompts"][:1, :9].astype(np.int64)
