@@ -14,6 +14,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+import onnxstep
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.build import build_job
 from epochcost.execute.engines import find_environment, python_of
@@ -232,7 +233,7 @@ def test_a_runtime_with_another_provider_is_refused(
 _ASK = """
 import json, sys
 from pathlib import Path
-sys.path.insert(0, {source!r})
+sys.path[:0] = {sources!r}
 from epochcost.measure.engine import DecoderEngine
 from epochcost.measure.job import Job
 job = Job.model_validate_json(Path({job!r}).read_bytes())
@@ -262,12 +263,13 @@ def test_greedy_tokens_are_those_of_phases_and_of_reading_all_again(tmp_path: Pa
     environment = find_environment(ENGINE)
     assert environment is not None
     code = _ASK.format(
-        source=str(Path(start.__file__).parents[2]),
+        sources=[str(Path(start.__file__).parents[2]), str(Path(onnxstep.__file__).parents[1])],
         job=str(tmp_path / "job.json"),
         folder=str(tmp_path),
     )
     command = [str(python_of(environment)), "-I", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     tokens = json.loads(done.stdout.splitlines()[-1])
     prompt = np.load(built.batches)["prompts"][:1, :9].astype(np.int64)
     runner = Runner(decoder)
