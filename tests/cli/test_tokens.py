@@ -111,7 +111,8 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     assert (deployment["software"], deployment["precision"]) == ("ONNX Runtime 1.31.1", "fp32")
     assert sum(answer["odds"]["shares"].values()) == pytest.approx(1)
     assert deployment["kind"] == "measured"
-    assert [api["api"] for api in answer["apis"]] == ["theirs"]
+    assert [(api["api"], api["currency"]) for api in answer["apis"]] == [("theirs", "USD")]
+    assert (machine["hour"], machine["currency"]) == ("1", "USD")
 
 
 @pytest.mark.parametrize(
