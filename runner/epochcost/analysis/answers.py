@@ -39,6 +39,8 @@ from epochcost.specs.model import Model
 from epochcost.statistics import first_by
 from epochcost.units import plain
 
+# Machines that an error names, each with the reason why its time cannot be billed.
+_MOST_REASONS = 5
 Mode = Literal["training", "inference", "epoch"]
 _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
     {
@@ -280,7 +282,11 @@ def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:
     if not offered.candidates:
         reasons = "".join(
             f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
-            for row, reason in offered.unpriced
+            for row, reason in offered.unpriced[:_MOST_REASONS]
         )
-        raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
+        if (more := len(offered.unpriced) - _MOST_REASONS) > 0:
+            reasons += f"\n  … and {more} more"
+        raise InputError(
+            f"{demand.model}: expected a time that a price can bill, found none:{reasons}"
+        )
     return demand.limits.choice(offered.candidates, name_of, demand.phrase)

@@ -31,7 +31,7 @@ ShowAll = Annotated[
 
 def limits_of(deadline: str | None, budget: str | None) -> Limits:
     """Parse the options for deadline and budget; raises InputError for an invalid value."""
-    latest = None if deadline is None else parse_duration_seconds(deadline)
+    latest = None if deadline is None else parse_duration_seconds(deadline, "deadline")
     if budget is None:
         return Limits(latest)
     amount, currency = parse_money(budget, "budget")

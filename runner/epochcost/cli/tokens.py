@@ -142,6 +142,10 @@ def _offer_fields(offer: Way) -> dict[str, Any]:
 
 def _parse_prompt_share(text: str, option: str) -> Decimal:
     share = parse_share(text, option)
+    if share >= 1 and "%" not in text:
+        raise InputError(
+            f"{option}: expected a percentage such as 60%, or a share below 1, got {text!r:.80}"
+        )
     if not 0 <= share <= 1:
         raise InputError(f"{option}: expected a share from 0 to 100%, got {text!r:.80}")
     return share
@@ -164,7 +168,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
         raise InputError(
             f"{name}: expected a time with its unit, such as 500ms or 1s, got {text!r}"
         )
-    return parse_duration_seconds(text)
+    return parse_duration_seconds(text, name)
 
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
