@@ -128,7 +128,7 @@ def test_json_of_a_bare_rate(shell: Shell) -> None:
         "as_of": None,
         "assumed": False,
         "elapsed_seconds": "428",
-        "expected_interruptions": False,
+        "expected_value": False,
         "nine_of_ten": [],
         "by_interruptions_per_hour": [],
         "before_credit": None,
@@ -179,6 +179,7 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
     }
     assert got["total"] == "0"
     assert (got["price"], got["as_of"], got["assumed"]) == ("box-terms", "2016-11-01", False)
+    assert got["expected_value"]
     assert (got["before_credit"][:4], got["credit_left"][:4]) == ("7.86", "2.13")
     assert float(got["elapsed_seconds"]) == pytest.approx(2 * 3600 + 4 * 600)
     code, out, _ = shell.quote(*arguments)
@@ -196,12 +197,12 @@ def test_json_of_interruptions(shell: Shell, tmp_path: Path) -> None:
     got = shell.json("--price", "box-spot", "--duration", "1h")
     rates = got["by_interruptions_per_hour"]
     assert [bill["rate"] for bill in rates] == ["0", "0.05", "0.2"]
-    assert (rates[0]["total"], got["nine_of_ten"]) == ("0.9", [])
+    assert (rates[0]["total"], got["nine_of_ten"], got["expected_value"]) == ("0.9", [], False)
     known = "[interruptions]\nrate_per_hour = 0.2\ncheckpoint_seconds = 30\nrestart_seconds = 300\n"
     path.write_text(path.read_text() + known)
     got = shell.json("--price", "box-spot", "--duration", "10h")
     low, high = got["nine_of_ten"]
-    assert got["expected_interruptions"]
+    assert got["expected_value"]
     assert float(low["total"]) < float(got["total"]) < float(high["total"])
     assert float(low["elapsed_seconds"]) < float(got["elapsed_seconds"])
     assert got["by_interruptions_per_hour"] == []

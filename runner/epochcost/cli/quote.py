@@ -162,7 +162,8 @@ def _bill_fields(bill: _Bill) -> dict[str, Any]:
         "as_of": quoted.as_of,
         "assumed": quoted.assumed,
         "elapsed_seconds": quoted.elapsed_seconds,
-        "expected_interruptions": price is not None and _has_known_interruptions(price),
+        "expected_value": price is not None
+        and (_has_known_interruptions(price) or price.start.failure_probability > 0),
         "nine_of_ten": [
             {"total": end.total, "elapsed_seconds": end.elapsed_seconds}
             for end in (_nine_of_ten(price, usage) if price else ())
