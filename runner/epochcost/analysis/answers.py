@@ -44,9 +44,9 @@ _MOST_REASONS = 5
 Mode = Literal["training", "inference", "epoch"]
 _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
     {
-        "training": ("full", "full training"),
-        "inference": ("million", "million inferences"),
-        "epoch": ("epoch", "epoch"),
+        "training": ("full", "a full training"),
+        "inference": ("million", "a million inferences"),
+        "epoch": ("epoch", "an epoch"),
     }
 )
 
@@ -80,7 +80,7 @@ class Demand:
     @property
     def phrase(self) -> str:
         """Describe the demand, for example "a full training of lenet within 2 h"."""
-        work = f"a {_MODES[self.mode][1]} of {self.model}"
+        work = f"{_MODES[self.mode][1]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
             work += f", {self.tokens} tokens each" if self.tokens else ""
@@ -259,13 +259,13 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     terms = " in ".join(filter(None, (demand.software, demand.precision)))
     if terms:
         raise InputError(
-            f"{demand.model}: expected a time of a {work} in {terms}, found none: "
+            f"{demand.model}: expected a time of {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
     reasons = dict.fromkeys(each.words for each in times.without if each.id == demand.model)
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
-        f"{demand.model}: expected a time of a {work}, found none in the results and none in "
+        f"{demand.model}: expected a time of {work}, found none in the results and none in "
         f"specs/published{unpredicted}{_remedy(model)}"
     )
 
