@@ -85,6 +85,13 @@ def test_counts(text: str) -> None:
     assert parse_count(text, "count") == 2_500_000
 
 
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "0.0001k", "1e400", "2e27k"])
+def test_counts_that_are_none(text: str) -> None:
+    """A count is a whole number above 0 and at most 1e30."""
+    with pytest.raises(InputError, match=r"^count: expected a whole number above 0 and at most"):
+        parse_count(text, "count")
+
+
 @pytest.mark.parametrize("text", ["0.3", "30%", "30 %", " 30.0% "])
 def test_shares(text: str) -> None:
     """A share is a number up to one, or a percentage."""

@@ -56,17 +56,19 @@ TIME_UNITS = (
     (2 * 365.25 * 86_400, 1 / 86_400, "days"),
     (math.inf, 1 / (365.25 * 86_400), "years"),
 )
+# Larger counts are typing errors, and would overflow as times.
+_LARGEST_COUNT = Decimal("1e30")
 # A century: longer durations are typing errors, and later products stay far from overflow.
 MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
 # Large clouds change their price lists a few times a year: an older price may be out of date.
 FRESH, _YEAR_DAYS = dt.timedelta(days=60), 365
 
 
-def parse_duration_seconds(text: str) -> Decimal:
+def parse_duration_seconds(text: str, name: str = "duration") -> Decimal:
     """Parse a duration such as ``428s``, ``2h``, ``1h30m``, ``7 min``, ``2hours`` or ``428``.
 
     Returns seconds. A number without a unit counts as seconds. Raises InputError for other text,
-    for zero and for more than a century.
+    for zero and for more than a century, with ``name`` at the start of the message.
     """
     if _NUMBER.fullmatch(text):
         text = f"{text.strip()}s"
@@ -74,14 +76,14 @@ def parse_duration_seconds(text: str) -> Decimal:
     units = [unit for _, unit in parts]
     if not (parts and not _PART.sub("", text) and len(set(units)) == len(units)):
         raise InputError(
-            "duration: expected a number of seconds, or numbers with a unit, such as 90m, 2h or "
+            f"{name}: expected a number of seconds, or numbers with a unit, such as 90m, 2h or "
             f"1h30m, got {text!r:.80}"
         )
     with localcontext(_CONTEXT):
         lengths = (Decimal(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
         seconds = sum(lengths, Decimal(0))
     if not 0 < seconds <= MAX_DURATION_SECONDS:
-        raise InputError(f"duration: expected more than 0 and at most 100 years, got {text!r:.80}")
+        raise InputError(f"{name}: expected more than 0 and at most 100 years, got {text!r:.80}")
     return seconds
 
 
@@ -101,15 +103,18 @@ def parse_decimal(text: str, name: str) -> Decimal:
 
 
 def parse_count(text: str, name: str) -> Decimal:
-    """Parse a number above 0 such as ``10M``, ``2k``, ``14.8T`` or ``500,000``.
+    """Parse a whole number above 0 such as ``10M``, ``2k``, ``14.8T`` or ``500,000``.
 
     Raises InputError for other text, with ``name`` at the start of the message.
     """
     digits = text.strip().replace(",", "")
     power = {"k": 3, "M": 6, "G": 9, "B": 9, "T": 12}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
-    if value <= 0:
-        raise InputError(f"{name}: expected a number above 0, such as 10M, got {text!r:.80}")
+    if not 0 < value <= _LARGEST_COUNT or value != value.to_integral_value():
+        raise InputError(
+            f"{name}: expected a whole number above 0 and at most {_LARGEST_COUNT:.0e}, such as "
+            f"10M, got {text!r:.80}"
+        )
     return value
 
 

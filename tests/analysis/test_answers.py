@@ -68,3 +68,9 @@ def test_without_a_time_a_language_model_has_other_commands(own_inputs: Inputs) 
         demand = Demand(model, "training")
         with pytest.raises(InputError, match=f"found none in the results and none in .*{remedy}"):
             cheapest_answer(own_inputs.catalogue, Times((), ()), demand)
+
+
+def test_a_demand_in_words() -> None:
+    """Each kind of work has its article."""
+    phrases = [Demand("net", mode).phrase for mode in ("training", "inference", "epoch")]
+    assert phrases == ["a full training of net", "a million inferences of net", "an epoch of net"]

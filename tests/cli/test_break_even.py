@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,11 +62,21 @@ def test_an_answer_in_words(run: Callable[..., str]) -> None:
 def test_exact_json(run: Callable[..., str]) -> None:
     """JSON has decimal strings, and the hours of use as given."""
     answer = json.loads(run("--own", "mine", "--hours-per-month", "400", "--format", "json"))
+    assert answer["currency"] == "USD"
     assert (answer["owned"], answer["hours"], answer["month"]["fixed"]) == ("mine", "400", "100")
     (rented,) = answer["alternatives"]
     assert (rented["rent"]["price"], rented["month"]["per_hour"]) == ("theirs", "0.7")
     assert rented["crossing"] == {"outcome": "above", "hours": "200", "until": None}
     assert rented["payback"]["years"] == "0.5"
+
+
+def test_json_has_18_decimals(run: Callable[..., str], tmp_path: Path) -> None:
+    """A number that does not end is rounded to the 18 decimals of all amounts."""
+    path = tmp_path / "specs/prices/mine.toml"
+    text = path.read_text()
+    path.write_text(re.sub("years = .*", "years = 7", text))
+    answer = json.loads(run("--own", "mine", "--hours-per-month", "400", "--format", "json"))
+    assert re.fullmatch(r"[0-9]+\.[0-9]{18}", answer["month"]["fixed"])
 
 
 def test_plans_of_other_numbers_of_the_accelerators_are_named(
@@ -89,6 +100,7 @@ def test_plans_of_other_numbers_of_the_accelerators_are_named(
         ),
         (("--own", "theirs"), "theirs: expected an owned plan, got plan 'on-demand'"),
         (("--own", "mime"), "unknown price"),
+        (("--own", "mine", "--vcpus", "2"), "break-even: --vcpus has no effect: mine is not"),
         (("--own", "mine", "--speed", "2"), "break-even: --speed needs --rent"),
         (("--own", "mine", "--rent", "theirs", "--speed", "nan"), "speed: expected a finite"),
         (("--own", "mine", "--rent", "theirs", "--speed", "0"), "speed: expected a finite number"),

@@ -189,13 +189,13 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
         (("--budget", "much"), "budget: expected an amount above 0, such as 5USD, got 'much'"),
         (("--budget", "0USD"), "budget: expected an amount above 0"),
         (("--budget", "1.2.3"), "budget: expected a decimal number, got '1.2.3'"),
-        (("--deadline", "soon"), "duration: expected a number of seconds"),
+        (("--deadline", "soon"), "deadline: expected a number of seconds"),
         (
             ("--mode", "inference"),
             "found none in the results and none in specs/published: mea",
         ),
         (("--count", "many"), "count: expected a decimal number, got 'many'"),
-        (("--count", "0"), "count: expected a number above 0, such as 10M, got '0'"),
+        (("--count", "0"), "count: expected a whole number above 0 and at most 1e+30, such as 10M"),
         (("--count", "1M", "--mode", "epoch"), "--mode epoch: expected inference with --count"),
     ],
 )
@@ -213,8 +213,19 @@ def test_no_price_at_all(shell: Shell) -> None:
     shell.machine("bare")
     shell.timing("bare", 60)
     assert shell.refusal() == (
-        "tiny: expected a price, got times without one:\n  The bare, no price: no price is known\n"
+        "tiny: expected a time that a price can bill, found none:\n"
+        "  The bare, no price: no price is known\n"
     )
+
+
+def test_many_reasons_are_counted(shell: Shell) -> None:
+    """The error lists five machines, and the number of further machines."""
+    for number in range(7):
+        shell.machine(f"bare{number}")
+        shell.timing(f"bare{number}", 60)
+    said = shell.refusal()
+    assert said.count(": no price is known\n") == 5
+    assert said.endswith("\n  … and 2 more\n")
 
 
 def test_nothing_was_timed(shell: Shell) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from called_program import printed
 from epochcost.predict.rates import COLUMNS
+from tiny_project import write_tiny_project
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -163,3 +165,19 @@ def test_observations_are_read_to_the_last_row(project: Path) -> None:
         "specs/observations/others.csv:3:1: value: expected a number, got 'fast'",
         "specs/observations/others.csv:4:1: value: expected a number above 0, got '-1'",
     ]
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "cheapest --model tiny", "tokens --model tiny --requests 1/s"]
+)
+def test_a_subfolder_of_a_project_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    """A command in a subfolder of a project names the project, and reads no bundled specs."""
+    monkeypatch.chdir(write_tiny_project(tmp_path) / "specs/models")
+    code, out, err = printed(capsys, *command.split())
+    assert (code, out) == (1, "")
+    assert err.endswith(f": run this command in {tmp_path}\n")

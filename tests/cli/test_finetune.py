@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.errors import InputError
+from epochcost.errors import InputError, UsageError
 
 ROOT = Path(__file__).parents[2]
 LORA = "finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 512 --epochs 3"
@@ -78,3 +78,10 @@ def test_unknown_method_is_refused() -> None:
     result = CliRunner().invoke(app, [*LORA.split(), "--method", "dora"])
     assert result.exit_code == 2
     assert "expected one of" in result.stderr or "did you mean 'lora'" in result.stderr
+
+
+@pytest.mark.parametrize("method", ["full", "pretraining"])
+def test_a_rank_needs_adapters(method: str) -> None:
+    """A rank is refused if the method trains no adapters."""
+    with pytest.raises(UsageError, match=f"--rank: cannot be combined with --method {method}"):
+        run(f"finetune --model llama-3.1-8b --examples 10 --method {method} --rank 8")

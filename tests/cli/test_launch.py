@@ -157,3 +157,17 @@ def test_ten_thousand_cells_are_planned(project: Path, capsys: pytest.CaptureFix
     targets = [f"--target={name}" for name in machines]
     assert launch("--dry-run", *targets) == 0
     assert "10,000 trials to measure, 0 done already" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+def test_a_cap_may_have_a_currency(capsys: pytest.CaptureFixture[str]) -> None:
+    """The cap is in the currency of the targets' prices; another currency is refused."""
+    assert launch("--target", "rented", "--dry-run", "--cap", "20USD") == 0
+    assert "at most $20.00, the cap\n" in capsys.readouterr().out
+    assert launch("--target", "rented", "--dry-run", "--cap", "20EUR") == 1
+    assert (
+        "--cap: expected an amount in USD, the currency of local-11-01, got"
+        in capsys.readouterr().err
+    )
+    assert launch("--target", "rented", "--dry-run", "--cap", "free") == 1
+    assert "--cap: expected an amount above 0, such as 5USD" in capsys.readouterr().err

@@ -264,3 +264,90 @@ def test_data_of_another_model_is_not_overwritten(project: Path, graph: Path) ->
         b"others",
         False,
     )
+
+
+def _save_product(path: Path, shape: list[str | int | None], **changed: object) -> Path:
+    """Save the product of an input ``x`` and an 8 x 4 matrix; ``changed`` has other arguments."""
+    arguments = {
+        "nodes": [helper.make_node("MatMul", ["x", "weight"], ["y"])],
+        "name": "g",
+        "inputs": [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        "outputs": [helper.make_tensor_value_info("y", TensorProto.FLOAT, [shape[0], 4])],
+        "initializer": [helper.make_tensor("weight", TensorProto.FLOAT, [8, 4], [0.1] * 32)],
+    }
+    opset = helper.make_opsetid("", 18)
+    graph_proto = helper.make_graph(**{**arguments, **changed})
+    onnx.save(helper.make_model(graph_proto, opset_imports=[opset], ir_version=10), path)
+    return path
+
+
+def _new_model(path: Path, *options: str) -> tuple[str, ...]:
+    described = ("--task", "tests", "--example", "numbers", *SOURCE)
+    return ("new", "model", "--graph", str(path), *described, *options)
+
+
+@pytest.mark.parametrize("loss", [(), ("--loss", "mse")])
+def test_a_graph_without_outputs_is_refused(project: Path, loss: tuple[str, ...]) -> None:
+    """A graph without outputs computes nothing, so `new model` and `check` refuse it."""
+    path = _save_product(project / "silent.onnx", ["batch", 8], outputs=[])
+    assert str(_refusal(*_new_model(path, *loss))).endswith("a graph with an output, got none")
+    assert not (project / "models/silent.onnx").exists()
+    shutil.copy(path, project / "models/tiny.onnx")
+    assert "graph: should have an output, has none" in _run("check").stdout
+
+
+def test_an_input_of_texts_is_refused(project: Path) -> None:
+    """`new model` and `check` refuse an input of texts, with its name and type."""
+    texts = [
+        helper.make_tensor_value_info(name, TensorProto.STRING, ["batch"])
+        for name in ("words", "letters")
+    ]
+    nodes = [helper.make_node("StringNormalizer", ["words"], ["letters"])]
+    path = project / "texts.onnx"
+    _save_product(path, [1], nodes=nodes, inputs=texts[:1], outputs=texts[1:], initializer=[])
+    message = "inputs: should be numbers or truth values, got the input 'words' of type STRING"
+    assert message in str(_refusal(*_new_model(path)))
+    shutil.copy(path, project / "models/tiny.onnx")
+    assert message in _run("check").stdout
+
+
+def test_a_fixed_batch_is_the_only_batch_size(project: Path) -> None:
+    """`new model` writes the batch size to which the graph is fixed; `check` refuses others."""
+    path = _save_product(project / "seven.onnx", [7, 8])
+    result = _run(*_new_model(path, "--loss", "mse"))
+    assert result.exit_code == 0, result.exception
+    model = load_catalogue(project).model("seven")
+    assert model.training is not None
+    assert model.inference is not None
+    assert (model.training.batch_sizes, model.inference.batch_sizes) == ((7,), (7,))
+    assert _run("check").exit_code == 0
+    spec = project / "specs/models/seven.toml"
+    spec.write_text(spec.read_text("utf-8").replace("[7]", "[7, 8]", 1), "utf-8")
+    message = "training.batch_sizes: should be 7, as the graph's input 'x' has it, got 8"
+    assert message in _run("check").stdout
+
+
+def test_an_unnamed_batch_dimension_needs_no_size(project: Path) -> None:
+    """The first dimension of an input is the batch, even without a name."""
+    result = _run(*_new_model(_save_product(project / "unnamed.onnx", [None, 8])))
+    assert result.exit_code == 0, result.exception
+    assert load_catalogue(project).model("unnamed").dimensions == {}
+
+
+def test_sizes_that_contradict_the_graph_are_refused(project: Path) -> None:
+    """`new model` binds the sizes, and writes nothing if shapes contradict each other."""
+    path = _save_product(project / "wide.onnx", ["batch", "features"])
+    refused = str(_refusal(*_new_model(path, "--dim", "features=9")))
+    assert "with features = 9, batch = 1: node 'y' (MatMul) of x[1, 9], weight[8, 4]" in refused
+    assert not (project / "models/wide.onnx").exists()
+    assert _run(*_new_model(path, "--dim", "features=8")).exit_code == 0
+
+
+def test_an_option_for_no_input_is_refused(project: Path, graph: Path) -> None:
+    """A vocabulary of a missing input or of an input of numbers is refused by name."""
+    path = _save_product(project / "numbers.onnx", ["batch", 8])
+    refused = str(_refusal(*_new_model(path, "--vocabulary", "x=10")))
+    assert refused == "--vocabulary: expected none for this graph, got x"
+    sizes = ("--dim", "length=7", "--vocabulary", "tokens=5", "--vocabulary", "zz=10")
+    refused = str(_refusal(*_new_model(graph, *sizes)))
+    assert refused == "--vocabulary: expected one of tokens, got zz"

@@ -124,6 +124,15 @@ def test_json_of_a_bare_rate(shell: Shell) -> None:
                 "amount": "0.107",
             }
         ],
+        "price": None,
+        "as_of": None,
+        "assumed": False,
+        "elapsed_seconds": "428",
+        "expected_value": False,
+        "nine_of_ten": [],
+        "by_interruptions_per_hour": [],
+        "before_credit": None,
+        "credit_left": None,
     }
 
 
@@ -169,11 +178,34 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
         "free credit": amounts["free credit"],
     }
     assert got["total"] == "0"
+    assert (got["price"], got["as_of"], got["assumed"]) == ("box-terms", "2016-11-01", False)
+    assert got["expected_value"]
+    assert (got["before_credit"][:4], got["credit_left"][:4]) == ("7.86", "2.13")
+    assert float(got["elapsed_seconds"]) == pytest.approx(2 * 3600 + 4 * 600)
     code, out, _ = shell.quote(*arguments)
     assert code == 0
     assert "3600 s on 1 machine, 2 runs in a row; box-terms:" in out
     assert "Elapsed: 2.67 h, with start-ups and expected failures." in out
     assert "Before the credit: $7.87. Left of the credit: $2.13." in out
+
+
+def test_json_of_interruptions(shell: Shell, tmp_path: Path) -> None:
+    """JSON has the bills of nine runs of ten, or the bill at each rate if the rate is unknown."""
+    spot = PRICE.replace("box-hourly", "box-spot").replace("on-demand", "spot")
+    path = tmp_path / "specs/prices/box-spot.toml"
+    path.write_text(spot.replace("whole-hour", "prorated"))
+    got = shell.json("--price", "box-spot", "--duration", "1h")
+    rates = got["by_interruptions_per_hour"]
+    assert [bill["rate"] for bill in rates] == ["0", "0.05", "0.2"]
+    assert (rates[0]["total"], got["nine_of_ten"], got["expected_value"]) == ("0.9", [], False)
+    known = "[interruptions]\nrate_per_hour = 0.2\ncheckpoint_seconds = 30\nrestart_seconds = 300\n"
+    path.write_text(path.read_text() + known)
+    got = shell.json("--price", "box-spot", "--duration", "10h")
+    low, high = got["nine_of_ten"]
+    assert got["expected_value"]
+    assert float(low["total"]) < float(got["total"]) < float(high["total"])
+    assert float(low["elapsed_seconds"]) < float(got["elapsed_seconds"])
+    assert got["by_interruptions_per_hour"] == []
 
 
 @pytest.mark.parametrize(
@@ -186,6 +218,7 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
         (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
         (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
         (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
+        (["--price", "box-hourly", "--vcpus", "8"], "box-hourly is not a price per vCPU"),
     ],
 )
 def test_arguments_that_do_not_go_together(

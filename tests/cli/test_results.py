@@ -66,7 +66,7 @@ def test_json_has_exact_costs_and_withholds_tails(
     assert code == 0
     code, out, _ = printed(capsys, *ASK, "--format", "json")
     (row,) = json.loads(out)["reported"]
-    assert row["per_million"]["mean"].startswith("1.71938648973015998942")
+    assert row["per_million"]["mean"].startswith("1.719386489730159989")
     record = row["record"]
     assert (record["terms"]["gpus"], record["terms"]["machines"]) == (16, 2)
     assert (record["run"]["first"]["p99"], record["run"]["first"]["p99_9"]) == (1.55391, None)
@@ -109,3 +109,11 @@ def test_a_file_that_is_cut_off_is_one_line(root: Path, capsys: pytest.CaptureFi
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"{path}: expected the JSON of vLLM's `bench serve --save-result`")
     assert "got a file that is cut off (line 1, column " in err
+
+
+def test_a_duration_of_zero_is_doubted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of vLLM without a duration has rates that cannot be checked."""
+    path = write_export(root, {**VLLM, "duration": 0})
+    code, out, _ = printed(capsys, "results", "import", str(path), *TERMS)
+    assert code == 0
+    assert "32 at once: the file states no duration above 0 of the run" in out

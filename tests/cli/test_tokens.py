@@ -122,7 +122,8 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
     assert (deployment["software"], deployment["precision"]) == ("ONNX Runtime 1.31.1", "fp32")
     assert sum(answer["odds"]["shares"].values()) == pytest.approx(1)
     assert deployment["kind"] == "measured"
-    assert [api["api"] for api in answer["apis"]] == ["theirs"]
+    assert [(api["api"], api["currency"]) for api in answer["apis"]] == [("theirs", "USD")]
+    assert (machine["hour"], machine["currency"]) == ("1", "USD")
 
 
 @pytest.mark.parametrize(
@@ -131,9 +132,12 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
         (("--requests", "fast"), "requests: expected a rate above 0, such as 0.5/s"),
         (("--requests", "0/s"), "requests: expected a rate above 0"),
         (("--requests", "1/s", "--prompt", "250"), "expected at most 256 tokens together"),
-        (("--requests", "1/s", "--ttft", "soon"), "duration: expected a number of seconds"),
+        (("--requests", "1/s", "--ttft", "soon"), "ttft: expected a number of seconds"),
+        (("--requests", "1/s", "--tpot", "0s"), "tpot: expected more than 0"),
         (("--requests", "1/s", "--ttft", "1"), "ttft: expected a time with its unit"),
         (("--requests", "1/s", "--cached", "101%"), "cached: expected a share from 0 to 100%"),
+        (("--requests", "1/s", "--cached", "1"), "cached: expected a percentage such as 60%"),
+        (("--requests", "1/s", "--cached", "60"), "cached: expected a percentage such as 60%"),
         (("--requests", "1/s", "--cached", "-1%"), "cached: expected a share from 0 to 100%"),
         (("--requests", "1/s", "--cached", "most"), "cached: expected a decimal number"),
     ],

@@ -238,11 +238,25 @@ from epochcost.measure.engine import DecoderEngine
 from epochcost.measure.job import Job
 job = Job.model_validate_json(Path({job!r}).read_bytes())
 engine = DecoderEngine(job, job.serving, Path({folder!r}))
+run, tokens = engine._engine.run, []
+
+
+class Recording:
+    def __getattr__(self, name):
+        return getattr(inner, name)
+
+    def run(self, buffer):
+        for event in run(buffer):
+            if event.flags & engine._genai.EngineEventFlags.TOKEN:
+                tokens.append(event.token)
+            yield event
+
+
+inner, engine._engine = engine._engine, Recording()
 engine.begin(0)
-ended = []
 while engine.busy:
-    ended += engine.step()[1]
-print(json.dumps(ended[0].tokens))
+    engine.step()
+print(json.dumps(tokens))
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -160,3 +161,16 @@ def test_make_report_measures_and_publishes(project: Path) -> None:
     page = (project / "site/models/mnist-mlp.html").read_text("utf-8")
     assert "local" in page
     assert list((project / "docs/data/results").rglob("*.json"))
+
+
+def test_the_printed_command_starts_this_program(tmp_path: Path) -> None:
+    """If `python -m epochcost` made the project, `make` gets a command that can be executed."""
+    environment = {**os.environ, "PATH": "/usr/bin:/bin"}
+    made = subprocess.run(
+        [sys.executable, "-m", "epochcost", "init", str(tmp_path / "costs")],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *_, variable = shlex.split(made.stdout.splitlines()[-1])
+    name, _, command = variable.partition("=")
+    assert name == "EPOCHCOST"
+    subprocess.run(f"{command} --version", shell=True, check=True)  # noqa: S602  our own command

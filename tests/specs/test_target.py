@@ -25,6 +25,7 @@ price = "box-2026"
 name = "ssh"
 host = "alice@box"
 """
+OPTION_FAULT = '6:12: engine.options[0]: should be an option that begins with --, got "x"'
 
 
 def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -> None:
@@ -40,6 +41,10 @@ def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -
         ('"ssh"', '"shh"', '5:1: engine.name: should be one of "ssh", "slurm", "sky"'),
         ('"box"\n', '"bix"\n', '2:1: hardware: should be the id of a spec in hardware/, got "bix"'),
         ('"box-2026"', '"free"', '3:1: price: should be the id of a spec in prices/, got "free"'),
+        ('"alice@box"', '"a b; rm -rf"', "6:1: engine.host: should be a host for `ssh`, such as"),
+        ('"alice@box"', '"-oProxyCommand=x"', "6:1: engine.host: should be a host for `ssh`, su"),
+        ('"alice@box"', '""', "6:1: engine.host: should not be empty"),
+        ('"ssh"\nhost = "alice@box"', '"slurm"\noptions = ["x"]', OPTION_FAULT),
         ('host = "alice@box"\n', "", "4:2: engine.host: required key is missing"),
     ],
 )

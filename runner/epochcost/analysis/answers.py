@@ -39,12 +39,14 @@ from epochcost.specs.model import Model
 from epochcost.statistics import first_by
 from epochcost.units import plain
 
+# Machines that an error names, each with the reason why its time cannot be billed.
+_MOST_REASONS = 5
 Mode = Literal["training", "inference", "epoch"]
 _MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
     {
-        "training": ("full", "full training"),
-        "inference": ("million", "million inferences"),
-        "epoch": ("epoch", "epoch"),
+        "training": ("full", "a full training"),
+        "inference": ("million", "a million inferences"),
+        "epoch": ("epoch", "an epoch"),
     }
 )
 
@@ -78,7 +80,7 @@ class Demand:
     @property
     def phrase(self) -> str:
         """Describe the demand, for example "a full training of lenet within 2 h"."""
-        work = f"a {_MODES[self.mode][1]} of {self.model}"
+        work = f"{_MODES[self.mode][1]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
             work += f", {self.tokens} tokens each" if self.tokens else ""
@@ -257,13 +259,13 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     terms = " in ".join(filter(None, (demand.software, demand.precision)))
     if terms:
         raise InputError(
-            f"{demand.model}: expected a time of a {work} in {terms}, found none: "
+            f"{demand.model}: expected a time of {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
     reasons = dict.fromkeys(each.words for each in times.without if each.id == demand.model)
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
-        f"{demand.model}: expected a time of a {work}, found none in the results and none in "
+        f"{demand.model}: expected a time of {work}, found none in the results and none in "
         f"specs/published{unpredicted}{_remedy(model)}"
     )
 
@@ -280,7 +282,11 @@ def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:
     if not offered.candidates:
         reasons = "".join(
             f"\n  {row.observed.machine.name}, {row.plan}: {reason}"
-            for row, reason in offered.unpriced
+            for row, reason in offered.unpriced[:_MOST_REASONS]
         )
-        raise InputError(f"{demand.model}: expected a price, got times without one:{reasons}")
+        if (more := len(offered.unpriced) - _MOST_REASONS) > 0:
+            reasons += f"\n  … and {more} more"
+        raise InputError(
+            f"{demand.model}: expected a time that a price can bill, found none:{reasons}"
+        )
     return demand.limits.choice(offered.candidates, name_of, demand.phrase)

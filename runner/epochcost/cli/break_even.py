@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import OutputFormat, WideTable, ids, print_json, print_table, say
+from epochcost.cli.terminal import (
+    OutputFormat,
+    WideTable,
+    fields_of,
+    ids,
+    print_json,
+    print_table,
+    say,
+)
 from epochcost.cost.break_even import Alternative, Comparison, compare, rents_named
 from epochcost.errors import UsageError
 from epochcost.units import money, parse_decimal, share
@@ -50,6 +58,8 @@ def break_even(
     hardware = catalogue.machine(price.hardware)
     if speed is not None and not rent:
         raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
+    if vcpus is not None and not (price.owned and price.owned.per_vcpu):
+        raise UsageError(f"break-even: --vcpus has no effect: {own} is not a price per vCPU")
     rents = rents_named(catalogue, price, rent or (), _number(speed, "speed"))
     comparison = compare(
         price,
@@ -58,7 +68,7 @@ def break_even(
         vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus),
     )
     if form == "json":
-        print_json(comparison)
+        print_json(fields_of(comparison) | {"currency": price.currency})
     else:
         _show(comparison, wide=wide)
 

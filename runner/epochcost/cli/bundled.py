@@ -1,7 +1,7 @@
 """Choose the project that a command reads or writes: the current folder, or the bundled project.
 
 Outside a project, commands read the specs, models and published results that come with the package.
-Commands that write need a project.
+In a subfolder of a project, they refuse. Commands that write need a project.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epochcost import __version__
 from epochcost.cli.terminal import DOCS, RESULTS, say
 from epochcost.errors import InputError
 from epochcost.execute.folders import optional_cache_folder
-from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.catalogue import KINDS, Catalogue
 from epochcost.specs.loader import BUNDLED, FOLDER, load_catalogue
 
 if TYPE_CHECKING:
@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 
 
 def project_to_read() -> Path:
-    """The current folder if it has specs; else print a notice and return the bundled project."""
+    """The current folder if it has specs; else print a notice and return the bundled project.
+
+    Raises InputError in a subfolder of a project, whose specs are meant rather than the bundled.
+    """
     if Path(FOLDER).exists():
         return Path()
+    if (above := _project_above()) is not None:
+        raise _not_in_project(f"run this command in {above}")
     _print_bundled_notice_once()
     return BUNDLED
 
@@ -45,13 +50,21 @@ def _print_bundled_notice_once() -> None:
 def project_to_write() -> Path:
     """The current folder; if it has no specs, raises an InputError that suggests `init`."""
     if not Path(FOLDER).exists():
-        above = next((folder for folder in Path.cwd().parents if (folder / FOLDER).is_dir()), None)
+        above = _project_above()
         make = "make one with `epochcost init DIR` and run this command there"
-        raise InputError(
-            f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: "
-            f"{make if above is None else f'run this command in {above}'}"
-        )
+        raise _not_in_project(make if above is None else f"run this command in {above}")
     return Path()
+
+
+def _project_above() -> Path | None:
+    """The nearest folder above the current folder that has specs of any kind."""
+    here = Path.cwd()
+    kinds = ((folder, folder / FOLDER / kind) for folder in here.parents for kind in KINDS)
+    return next((folder for folder, specs in kinds if specs.is_dir()), None)
+
+
+def _not_in_project(remedy: str) -> InputError:
+    return InputError(f"expected a project, a folder with {FOLDER}/, got {Path.cwd()}: {remedy}")
 
 
 def catalogue_to_read() -> Catalogue:

@@ -31,14 +31,23 @@ ShowAll = Annotated[
 
 def limits_of(deadline: str | None, budget: str | None) -> Limits:
     """Parse the options for deadline and budget; raises InputError for an invalid value."""
-    latest = None if deadline is None else parse_duration_seconds(deadline)
+    latest = None if deadline is None else parse_duration_seconds(deadline, "deadline")
     if budget is None:
         return Limits(latest)
-    match = re.fullmatch(r"([0-9.]+)\s*([A-Z]{3})?", budget)
-    amount = parse_decimal(match[1], "budget") if match else Decimal(0)
+    amount, currency = parse_money(budget, "budget")
+    return Limits(latest, amount, currency or "USD")
+
+
+def parse_money(text: str, name: str) -> tuple[Decimal, str | None]:
+    """Parse an amount such as ``5USD`` or ``5``; the currency is None if the text has none.
+
+    Raises InputError for other text, with ``name`` at the start of the message.
+    """
+    match = re.fullmatch(r"([0-9.]+(?:[eE]\+?[0-9]+)?)\s*([A-Z]{3})?", text.strip())
+    amount = parse_decimal(match[1], name) if match else Decimal(0)
     if match is None or amount <= 0:
-        raise InputError(f"budget: expected an amount above 0, such as 5USD, got {budget!r:.80}")
-    return Limits(latest, amount, match[2] or "USD")
+        raise InputError(f"{name}: expected an amount above 0, such as 5USD, got {text!r:.80}")
+    return amount, match[2]
 
 
 def print_choices(

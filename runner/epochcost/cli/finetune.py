@@ -38,7 +38,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate
-from epochcost.errors import InputError
+from epochcost.errors import InputError, UsageError
 from epochcost.units import count_words, memory, money, parse_count, seconds
 
 _HEADER = (
@@ -54,6 +54,7 @@ _METHODS = {
     "full": "full fine-tuning",
     "pretraining": "pre-training",
 }
+_WITH_ADAPTERS = ("lora", "qlora")
 
 
 def finetune(
@@ -74,7 +75,9 @@ def finetune(
     precision: Annotated[
         Literal["bf16", "fp8"], typer.Option(help="Precision of most matrix products.")
     ] = "bf16",
-    rank: Annotated[int, typer.Option(min=1, help="Rank of adapters.")] = DEFAULT_RANK,
+    rank: Annotated[
+        int | None, typer.Option(min=1, help=f"Rank of adapters. Default: {DEFAULT_RANK}.")
+    ] = None,
     machines: Annotated[int, typer.Option(min=1, help="Machines that share the training.")] = 1,
     deadline: Deadline = None,
     budget: Budget = None,
@@ -88,11 +91,15 @@ def finetune(
     Example: epochcost finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 512
       --epochs 3
     """
+    if rank is not None and method not in _WITH_ADAPTERS:
+        raise UsageError(f"--rank: cannot be combined with --method {method}, without adapters")
     total, limits = (
         _total_tokens(examples, tokens, epochs, tokens_total),
         limits_of(deadline, budget),
     )
-    demand = TrainingDemand(model, method, total, tokens, precision, rank, machines, limits)
+    demand = TrainingDemand(
+        model, method, total, tokens, precision, rank or DEFAULT_RANK, machines, limits
+    )
     answer = TuningMarket(inputs_to_read(results)).answer(demand)
     if form == "json":
         print_json(answer)

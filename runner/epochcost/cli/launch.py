@@ -17,6 +17,7 @@ import typer
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measuring_value import MeasurableCell, order_by_value
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
+from epochcost.cli.choices import parse_money
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import (
     RESULTS,
@@ -44,7 +45,7 @@ from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Target
 from epochcost.statistics import group_by
-from epochcost.units import count_words, money, parse_decimal, seconds
+from epochcost.units import CONVERT, count_words, money, seconds
 
 _NO_TARGET = (
     "specs/targets: expected a target, got none: `epochcost launch` measures on machines that a "
@@ -80,7 +81,9 @@ def launch(
     cap: Annotated[
         str | None,
         typer.Option(
-            metavar="AMOUNT", help="Highest cost of the launch; required for rented machines."
+            metavar="AMOUNT",
+            help="Highest cost of the launch, such as 5USD; required for rented machines. "
+            "Default currency: that of the prices.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -106,7 +109,7 @@ def launch(
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)
-    most = None if cap is None else _amount_of(cap)
+    most = None if cap is None else _amount_of(cap, catalogue, targets)
     engines, problems = _checked_engines(catalogue, targets)
     if plan_by_value:
         waiting = _most_valuable_cells(
@@ -120,8 +123,8 @@ def launch(
     rented = [engine.target.id for engine in engines if engine.tariff.price.owned is None]
     if waiting and rented and most is None:
         raise UsageError(
-            f"missing: --cap AMOUNT, the most that this launch may cost: {', '.join(rented)} "
-            "costs money; --dry-run shows how much"
+            f"missing: --cap AMOUNT, such as 5{_currency(engines)}, the most that this launch may "
+            f"cost: {', '.join(rented)} costs money; --dry-run shows how much"
         )
     options = ("run", *(f"--study={name}" for name in study or ()), "--resume")
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
@@ -136,10 +139,14 @@ def launch(
         raise typer.Exit(_measure_cells(catalogue, parts, engines, interrupted))
 
 
-def _amount_of(cap: str) -> Decimal:
-    amount = parse_decimal(cap, "--cap")
-    if amount <= 0:
-        raise UsageError(f"--cap: expected an amount above 0, got {cap}")
+def _amount_of(cap: str, catalogue: Catalogue, targets: Iterable[Target]) -> Decimal:
+    amount, currency = parse_money(cap, "--cap")
+    for price in (catalogue.price(target.price) for target in targets):
+        if currency not in (None, price.currency):
+            raise InputError(
+                f"--cap: expected an amount in {price.currency}, the currency of {price.id}, got "
+                f"{cap!r}: {CONVERT}"
+            )
     return amount
 
 

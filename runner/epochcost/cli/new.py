@@ -18,11 +18,14 @@ from onnx import ModelProto, TensorProto
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
+from epochcost.plan.binding import bind_model, graph_misfits
 from epochcost.results.environment import Gpu
 from epochcost.specs.catalogue import KINDS, current_prices
 from epochcost.specs.draft import new_spec, require, spec_values, typed
+from epochcost.specs.findings import validate
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
+from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
@@ -212,14 +215,20 @@ def model(
         )
     defaults = {"id": graph.stem.lower().replace("_", "-"), "name": graph.stem}
     values = spec_values("models", {key: text or defaults.get(key) for key, text in texts.items()})
+    if not loaded.graph.output:
+        raise InputError(f"{graph}: expected a graph with an output, got none")
     values |= _dimensions_and_inputs(loaded, inputs, dim or [], vocabulary or [])
-    values["training"] = (
-        _placeholder_training(loaded, loss, examples_per_epoch, epochs) if loss else None
-    )
-    values["inference"] = {"batch_sizes": [1, 8, 32]}
+    first = [data_input.shape[0] for data_input in inputs if data_input.shape]
+    fixed = [size for size in first if isinstance(size, int)][:1]
+    values["inference"] = {"batch_sizes": fixed or [1, 8, 32]}
+    if loss:
+        training = _placeholder_training(loaded, loss, examples_per_epoch, epochs)
+        values["training"] = training | {"batch_sizes": fixed or [32]}
+    values["graph"] = graph.name
+    _require_fitting_graph(loaded, graph, values)
     copied = _copy_to_models(graph)
     try:
-        _write_new_spec("models", {**values, "graph": graph.name})
+        _write_new_spec("models", values)
     except BaseException:
         for file in copied:
             file.unlink()
@@ -321,16 +330,18 @@ def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
 def _dimension_sizes(
     loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
 ) -> dict[str, int]:
-    batch_dimensions = {data_input.shape[0] for data_input in inputs if data_input.shape}
+    first = [(each.name, each.shape[0]) for each in inputs if each.shape]
+    batch_dimensions = {f"{name}[0]" if size == "?" else size for name, size in first}
     names = [name for name in symbolic_dimensions(loaded) if name not in batch_dimensions]
-    for name in sizes:
-        if name not in names:
-            raise InputError(f"--dim: expected one of {', '.join(names) or 'none'}, got {name}")
     _require_sizes("dim", names, sizes)
     return {name: sizes[name] for name in names}
 
 
 def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) -> None:
+    for name in sizes:
+        if name not in names:
+            expected = f"one of {', '.join(names)}" if names else "none for this graph"
+            raise InputError(f"--{option}: expected {expected}, got {name}")
     missing = [f"--{option} {name}=SIZE" for name in names if name not in sizes]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
@@ -350,7 +361,7 @@ def _placeholder_training(
     loaded: ModelProto, loss: str, examples: int, epochs: int
 ) -> dict[str, Any]:
     output = loaded.graph.output[0]
-    last = output.type.tensor_type.shape.dim[-1].dim_value
+    last = max((dim.dim_value for dim in output.type.tensor_type.shape.dim[-1:]), default=0)
     target = (
         {"classes": max(2, last)}
         if loss in _OF_CLASSES
@@ -361,10 +372,23 @@ def _placeholder_training(
         "output": output.name,
         "target": target,
         "optimizer": {"name": "sgd", "learning_rate": Decimal("0.01")},
-        "batch_sizes": [32],
         "examples_per_epoch": examples,
         "epochs": epochs,
     }
+
+
+def _require_fitting_graph(loaded: ModelProto, graph: Path, values: Mapping[str, Any]) -> None:
+    """Raise an EpochcostError if the graph contradicts the values of its spec.
+
+    Values that are invalid by themselves are left to ``new_spec``.
+    """
+    declared = validate(Model, {key: value for key, value in values.items() if value is not None})
+    if isinstance(declared, tuple):
+        return
+    for misfit in graph_misfits(loaded, declared):
+        raise InputError(f"{graph}: {misfit}")
+    assert declared.inference is not None, "new models have batch sizes of inference"
+    bind_model(loaded, declared, declared.inference.batch_sizes[0])
 
 
 def _copy_to_models(graph: Path) -> list[Path]:

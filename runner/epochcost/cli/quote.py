@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,8 +96,7 @@ def quote(used: UsageOptions, paid: PriceOptions, form: OutputFormat = "text") -
     _require_consistent_options(used, paid)
     bill = _bill_at_rate(paid, used.usage()) if paid.price is None else _bill_of_price(paid, used)
     if form == "json":
-        quoted = bill.quote
-        print_json({"total": quoted.total, "currency": quoted.currency, "lines": quoted.lines})
+        print_json(_bill_fields(bill))
     else:
         _show(bill)
 
@@ -130,6 +129,8 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
         )
     price = catalogue.price(identifier)
     usage = used.usage()
+    if usage.vcpus is not None and not (price.owned and price.owned.per_vcpu):
+        raise UsageError(f"quote: --vcpus has no effect: {identifier} is not a price per vCPU")
     if usage.vcpus is None:
         machine = catalogue.machine(price.hardware)
         # A detected machine is this computer.
@@ -148,6 +149,48 @@ def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
     return _Bill(
         quoted, usage, f"{_formatted_rate(amount, currency)} per hour, {paid.billing} billing"
     )
+
+
+def _bill_fields(bill: _Bill) -> dict[str, Any]:
+    quoted, price, usage = bill.quote, bill.price, bill.usage
+    credited = quoted.credit_left is not None
+    return {
+        "total": quoted.total,
+        "currency": quoted.currency,
+        "lines": quoted.lines,
+        "price": quoted.price_id,
+        "as_of": quoted.as_of,
+        "assumed": quoted.assumed,
+        "elapsed_seconds": quoted.elapsed_seconds,
+        "expected_value": price is not None
+        and (_has_known_interruptions(price) or price.start.failure_probability > 0),
+        "nine_of_ten": [
+            {"total": end.total, "elapsed_seconds": end.elapsed_seconds}
+            for end in (_nine_of_ten(price, usage) if price else ())
+        ],
+        "by_interruptions_per_hour": [
+            {"rate": rate, "total": total}
+            for rate, total in (_totals_by_rate(price, usage) if price else ())
+        ],
+        "before_credit": quoted.before_credit if credited else None,
+        "credit_left": quoted.credit_left,
+    }
+
+
+def _has_known_interruptions(price: Price) -> bool:
+    return price.interruptions is not None and price.interruptions.rate_per_hour > 0
+
+
+def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
+    """The bills between which nine of ten runs cost, before credit; empty without interruptions."""
+    known = _has_known_interruptions(price)
+    return [quote_quantile(price, usage, share) for share in NINE_OF_TEN] if known else []
+
+
+def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]:
+    """Rates of interruptions an hour and the bill at each; empty if the price's rate is known."""
+    rates = SHOWN_RATES if can_be_interrupted(price) else ()
+    return [(rate, bill_of(interrupted_at(price, rate), usage).total) for rate in rates]
 
 
 def _show(bill: _Bill) -> None:
@@ -199,17 +242,13 @@ def _note_sentences(bill: _Bill) -> Iterator[str]:
 
 def _interruption_sentences(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
     currency = quoted.currency
-    if can_be_interrupted(price):
-        costs = ", ".join(
-            f"{money(bill_of(interrupted_at(price, rate), usage).total, currency)} at {share(rate)}"
-            for rate in SHOWN_RATES
-        )
+    if totals := _totals_by_rate(price, usage):
+        costs = ", ".join(f"{money(total, currency)} at {share(rate)}" for rate, total in totals)
         yield (
             "The rate of interruptions is unknown. Cost by interruptions an hour, with 30 s to "
             f"save and 5 min to resume: {costs}."
         )
-    if price.interruptions is not None and price.interruptions.rate_per_hour > 0:
-        ends = [quote_quantile(price, usage, share) for share in NINE_OF_TEN]
+    if ends := _nine_of_ten(price, usage):
         amounts = " to ".join(money(end.total, currency) for end in ends)
         times = " to ".join(seconds(float(end.elapsed_seconds)) for end in ends)
         credit = " before credit" if quoted.credit_left is not None else ""

@@ -53,7 +53,9 @@ def ids(kind: str) -> Callable[[str], list[str]]:
 
 
 Format = Literal["text", "json"]
-OutputFormat = Annotated[Format, typer.Option("--format", help="json has the exact numbers.")]
+OutputFormat = Annotated[
+    Format, typer.Option("--format", help="json has numbers with 18 decimals.")
+]
 ResultsFolder = Annotated[Path, typer.Option("--results", help="The folder of results.")]
 
 Studies = Annotated[
@@ -227,7 +229,7 @@ def _whole(widths: Mapping[str, int]) -> int:
 
 
 def print_json(values: Any) -> None:
-    """Print values as JSON: amounts with all digits, dataclasses as objects, specs as their ids."""
+    """Print values as JSON: numbers with 18 decimals, dataclasses as objects, specs as ids."""
     typer.echo(json.dumps(values, default=_exact, indent=2))
 
 
@@ -239,7 +241,8 @@ def fields_of(value: DataclassInstance) -> dict[str, Any]:
 def _exact(value: object) -> object:
     match value:
         case Decimal():
-            return plain(value)
+            # As many decimals as bills have.
+            return plain(Decimal(f"{value:.18f}"))
         case dt.date():
             return value.isoformat()
         case Path():

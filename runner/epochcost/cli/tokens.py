@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -121,16 +121,31 @@ def tokens(
     market = TokenMarket(inputs_to_read(results))
     answer = market.answer(model, traffic, precision, software, devices)
     if form == "json":
-        print_json(
-            fields_of(answer)
-            | {"odds": answer.odds, "self_hosting_wins": answer.turn and answer.turn[:2]}
-        )
+        print_json(_answer_fields(answer))
     else:
         _show(answer, show_all=show_all, wide=wide)
 
 
+def _answer_fields(answer: TokenAnswer) -> dict[str, Any]:
+    turn = answer.turn
+    return fields_of(answer) | {
+        "offers": [*map(_offer_fields, answer.offers)],
+        "apis": [*map(_offer_fields, answer.apis)],
+        "odds": answer.odds,
+        "self_hosting_wins": turn and (turn[0], _offer_fields(turn[1])),
+    }
+
+
+def _offer_fields(offer: Way) -> dict[str, Any]:
+    return fields_of(offer) | {"currency": offer.price.currency}
+
+
 def _parse_prompt_share(text: str, option: str) -> Decimal:
     share = parse_share(text, option)
+    if share >= 1 and "%" not in text:
+        raise InputError(
+            f"{option}: expected a percentage such as 60%, or a share below 1, got {text!r:.80}"
+        )
     if not 0 <= share <= 1:
         raise InputError(f"{option}: expected a share from 0 to 100%, got {text!r:.80}")
     return share
@@ -153,7 +168,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
         raise InputError(
             f"{name}: expected a time with its unit, such as 500ms or 1s, got {text!r}"
         )
-    return parse_duration_seconds(text)
+    return parse_duration_seconds(text, name)
 
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:

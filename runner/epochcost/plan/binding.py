@@ -152,7 +152,14 @@ def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
         model = Model.model_validate(spec)
     except ValidationError:
         return
-    graph = onnx.load_model(path, load_external_data=False)
+    yield from graph_misfits(onnx.load_model(path, load_external_data=False), model)
+
+
+def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
+    """Yield contradictions between a graph and the inputs, batch sizes and outputs of its spec."""
+    if not graph.graph.output:
+        yield Misfit(("graph",), "should have an output, has none")
+    yield from _of_fed_inputs(graph, model)
     inputs = {*_fed(graph)} - {state.input for state in model.states}
     vocabularies = {each.name: each.vocabulary or 0 for each in model.inputs}
     for name in sorted(inputs ^ vocabularies.keys()):
@@ -174,6 +181,34 @@ def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
         elif 0 < most < classes and term.loss != "sigmoid_cross_entropy":
             message = f"should have at most {most:,} classes for {term.output!r}, got {classes:,}"
             yield Misfit(("training",), message)
+
+
+def _of_fed_inputs(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
+    for name, value in _fed(graph).items():
+        if value.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            message = f"should be numbers or truth values, got the input {name!r} of type STRING"
+            yield Misfit(("inputs",), message)
+    for name, fixed in fixed_batch_sizes(graph, model).items():
+        for mode, table in (("training", model.training), ("inference", model.inference)):
+            for size in table.batch_sizes if table else ():
+                if size != fixed:
+                    message = f"should be {fixed}, as the graph's input {name!r} has it, got {size}"
+                    yield Misfit((mode, "batch_sizes"), message)
+
+
+def fixed_batch_sizes(graph: onnx.ModelProto, model: Model) -> dict[str, int]:
+    """The batch size by the name of each input whose first dimension has a fixed size.
+
+    The first dimension of an input is the batch. Carried state is left out.
+    """
+    states = {state.input for state in model.states}
+    first = {name: dim for name, value in _fed(graph).items() for dim in _dims(value)[:1]}
+    sizes = {
+        name: dim.dim_value or model.dimensions.get(dim.dim_param or f"{name}[0]", 0)
+        for name, dim in first.items()
+        if name not in states
+    }
+    return {name: size for name, size in sizes.items() if size}
 
 
 def phase_sizes(

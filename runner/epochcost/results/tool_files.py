@@ -180,6 +180,9 @@ def _vllm_runs(export: _ToolObject) -> Iterator[_Figures]:
         "requests_per_second": export.number_at("request_throughput"),
         "written_per_second": export.number_at("output_throughput"),
         "tokens_per_second": export.number_at("total_token_throughput"),
+        "remarks": []
+        if export.number_at("duration")
+        else ["the file states no duration above 0 of the run, so its rates cannot be checked"],
     } | export.latency_seconds(
         "{statistic}_{name}_ms", _SHORT, _FLAT, [_MILLISECONDS] * 3, requests
     )

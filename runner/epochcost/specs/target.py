@@ -7,11 +7,28 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from epochcost.specs.base import Array, Identifier, NamedSpec, Notes, Spec, Text, key, optional
+from epochcost.specs.base import (
+    Array,
+    Identifier,
+    Matching,
+    NamedSpec,
+    Notes,
+    Spec,
+    Text,
+    key,
+    optional,
+)
 from epochcost.specs.study import Provider
 
 # Excludes texts that ssh would read as an option, or rsync as a path.
-HOST = r"^[^-\s:][^\s:]*$"
+_Host = Annotated[
+    Text,
+    Matching(
+        r"[^-\s:][^\s:]*",
+        "a host for `ssh`, such as alice@gpu-box, without spaces, colons or a leading -",
+    ),
+]
+_Option = Annotated[str, Matching(r"--[a-z][\s\S]*", "an option that begins with --")]
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
@@ -21,10 +38,9 @@ class Ssh(Spec):
     """A machine that the system's `ssh` reaches, with the keys and settings of the user."""
 
     name: Literal["ssh"] = key("The system's `ssh` and `rsync`.")
-    host: Text = key(
+    host: _Host = key(
         "The host for `ssh`: an address, or an alias in the configuration of `ssh`.",
         "alice@gpu-box",
-        pattern=HOST,
     )
 
 
@@ -32,12 +48,11 @@ class Slurm(Spec):
     """Nodes of a Slurm cluster."""
 
     name: Literal["slurm"] = key("A Slurm cluster.")
-    login: Text | None = optional(
+    login: _Host | None = optional(
         "The login node for `ssh`: an address or alias; by default, this machine submits jobs.",
         "alice@login",
-        pattern=HOST,
     )
-    options: Array[Annotated[str, Field(pattern="^--[a-z]")]] = key(
+    options: Array[_Option] = key(
         "Options of `sbatch` that choose the nodes.",
         ["--partition=gpu", "--constraint=a100", "--gres=gpu:1", "--account=lab"],
         default=(),

@@ -225,6 +225,15 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
     assert winner_words(winner).endswith(f"; it costs least in {scenarios(winner.wins)} scenarios")
 
 
+def test_a_removed_model_is_the_reason(project: Path, compare: Compare) -> None:
+    """If the model was removed, the sentence says so, and blames no missing time."""
+    (project / "specs/models/net.toml").unlink()
+    shutil.rmtree(project / "docs/data/results")
+    words = [winner_words(winner) for winner in compare().winners]
+    assert words
+    assert all(line.endswith("; the model was removed") for line in words)
+
+
 def test_a_sole_choice_has_no_odds(project: Path, compare: Compare) -> None:
     """Without a second machine to compare, the sentence states no probability.
 

@@ -46,7 +46,7 @@ class Winner:
     probability that the machine of ``after`` costs least; None for an estimate or without a second
     machine. ``measured`` has the cheapest measured figure and its machine's probability.
     ``measured`` is None if that machine is the machine of ``after``, if no figure is measured, or
-    if ``wins`` is None.
+    if ``wins`` is None. ``removed`` says that the model of the workload was removed.
     """
 
     workload: str
@@ -55,6 +55,7 @@ class Winner:
     after: Figure | None
     wins: float | None
     measured: tuple[Figure, float] | None = None
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ def _changed_winners(before: Revision, after: Revision) -> Iterator[Winner]:
     old, new = (
         group_by(side.rows, lambda row: row.observed.workload.id) for side in (before, after)
     )
+    removed = before.catalogue.models.keys() - after.catalogue.models.keys()
     for workload in sorted({*old, *new, *before.estimated, *after.estimated}):
         for goal in goals:
             was, _ = _cheapest_with_odds(before, old.get(workload, ()), workload, goal)
@@ -145,7 +147,7 @@ def _changed_winners(before: Revision, after: Revision) -> Iterator[Winner]:
             if _has_choice_changed(was, now, before, after):
                 wins = odds.wins if odds else None
                 measured = _cheapest_measured(new.get(workload, ()), goal, odds)
-                yield Winner(workload, goal, was, now, wins, measured)
+                yield Winner(workload, goal, was, now, wins, measured, removed=workload in removed)
 
 
 def _cheapest_with_odds(

@@ -200,6 +200,8 @@ def winner_words(winner: Winner) -> str:
     if wins is None and after and after.job.kind != "estimated":
         odds = "; no other machine has a time and a price to compare it with"
     was, now = _choice_words(winner.before), _choice_words(winner.after)
+    if winner.after is None and winner.removed:
+        return f"{work}: was {was}; the model was removed"
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
     if winner.before is None:
