@@ -230,7 +230,7 @@ def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
     yield _range_of_cost(choice)
     if observed.kind == "predicted":
         yield "predicted, not measured there"
-    if not (choice.cost.bounded or choice.key.job.work.time.bounded):
+    if choice.cost.between and not choice.key.job.work.time.bounded:
         yield (
             "too few samples for a lower bound: measure longer there, with `epochcost run "
             f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
