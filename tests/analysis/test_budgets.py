@@ -100,7 +100,7 @@ def test_an_assumed_price_beside_a_listed_one(project: Path) -> None:
 
 
 def test_a_limit_without_conditions_is_that_of_cheapest(own_inputs: Inputs) -> None:
-    """Without conditions, the machine, price and cost of a limit are those that `cheapest` names."""
+    """Machine, price and cost of a limit without conditions are those that `cheapest` names."""
     goals: dict[BudgetGoal, Mode] = {
         "full-training": "training",
         "epoch": "epoch",
@@ -149,6 +149,16 @@ def test_the_exit_code(project: Path, limit: str, code: int) -> None:
     assert result.exit_code == code
     (outcome,) = json.loads(result.stdout)["budgets"]
     assert outcome["place"]["line"] == 9
+
+
+def test_faults_of_specs_as_json(project: Path) -> None:
+    """If a spec has faults, the JSON lists them, and no budget is checked."""
+    declare(project, TRAINING + "0")
+    result = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
+    assert answer["budgets"] == []
+    assert [fault["path"] for fault in answer["faults"]] == ["specs/studies/held.toml"]
 
 
 @pytest.mark.parametrize(
