@@ -107,7 +107,7 @@ def test_an_interval_without_a_low_end_has_words_of_its_own() -> None:
 
 
 def test_the_least_bill_of_a_plan_is_no_bound() -> None:
-    """If the low end of a time is no bound, neither is the plan's least bill, unless all bills are."""
+    """The least bill is a low end of the cost only if a time has one, or if all bills are equal."""
     price = rented("0.90", Billing(increment_seconds=Decimal(1), minimum_seconds=Decimal(60)))
     unbounded = [Time.from_floats(0, 100.0, 250.0), Time.from_floats(0, 1.0, 2.5)]
     costs = [MachineTime(time).cost(price) for time in unbounded]

@@ -252,8 +252,7 @@ def _exact(value: object) -> object:
             return value.id
         case BaseModel():
             return value.model_dump(mode="json")
-        case Time() | Estimate():
-            return fields_of(value) | {"low": value.known_low}
     if is_dataclass(value) and not isinstance(value, type):
-        return fields_of(value)
+        low = {"low": value.known_low} if isinstance(value, Time | Estimate) else {}
+        return fields_of(value) | low
     raise TypeError(f"expected a value that JSON or a spec has, got {type(value).__name__}")
