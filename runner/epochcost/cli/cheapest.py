@@ -188,7 +188,7 @@ def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
     yield from _confirmed_price_sentence(answer)
     yield from _odds_sentences(answer)
     switches = [turn.switch for turn in answer.switch_points if turn.changed is choice]
-    nearest = sorted(switches, key=lambda switch: abs(switch.value / switch.now - 1))[:_MOST_TURNS]
+    nearest = sorted(switches, key=_relative_change)[:_MOST_TURNS]
     if nearest:
         yield f"It stays cheapest unless {' or '.join(map(_needed_change_words, nearest))}."
     if demand.mode == "training":
@@ -310,7 +310,13 @@ def _input(name: str) -> str:
     return _INPUTS.get(name, name)
 
 
+def _relative_change(switch: Switch) -> Decimal:
+    return abs(switch.value / switch.now - 1) if switch.now else Decimal("Infinity")
+
+
 def _needed_change_words(switch: Switch) -> str:
+    if not switch.now:
+        return f"its {_input(switch.name)} rises from 0 to {rounded(switch.value, 2)}"
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:

@@ -66,18 +66,21 @@ def log_scaled(
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
-    """The least and the largest positive value, each moved outward by a margin."""
-    positive = [value for value in values if value > 0]
+    """The least and the largest positive value, each moved outward by a margin.
+
+    Without a positive value, the domain is around 1.
+    """
+    positive = [value for value in values if value > 0] or [1.0]
     return min(positive) / _MARGIN, max(positive) * _MARGIN
 
 
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
     """Positions of ``values`` in pixels on a logarithmic axis of ``length`` pixels.
 
-    The ends of the axis are those of ``log_domain(drawn)``.
+    The ends of the axis are those of ``log_domain(drawn)``. A value of 0 is at the low end.
     """
     low, high = log_domain(drawn)
-    return [length * math.log(value / low) / math.log(high / low) for value in values]
+    return [length * math.log(max(value, low) / low) / math.log(high / low) for value in values]
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:
