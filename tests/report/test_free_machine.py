@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from epochcost.report.charts.contest import cost_ratios
+from epochcost.report.charts.drawing import Drawer
 from epochcost.report.pages.page import Report
 from epochcost.report.site import build
 from report_project import (
@@ -55,6 +56,8 @@ def test_a_free_machine_has_pages(tmp_path: Path) -> None:
     assert cost_ratios(serve, identifier="ratio", job="inference") is None
     site = build(inputs, REPOSITORY / "site_templates")
     assert site.pages
+    drawing = Drawer(tmp_path / "charts").draw(site.figures["models-net-serve"])
+    assert "NaN" not in drawing.svg
     for text in site.pages.values():
         assert "Infinity" not in text
         assert "NaN" not in text

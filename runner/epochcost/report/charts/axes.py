@@ -39,11 +39,14 @@ def log_axis(
     """A logarithmic axis that covers the values of ``field`` and the values ``also``.
 
     ``channel`` is ``alt.X`` or ``alt.Y``. The field's form (seconds, money, ...) decides the ticks
-    and their labels.
+    and their labels. Values of 0 are at the low end.
     """
-    form = data.form(field)
-    domain = log_domain([*data.values_of(field), *also])
-    return log_scaled(channel, field, domain, title, form, data.currency)
+    form, values = data.form(field), data.values_of(field)
+    domain = log_domain([*values, *also])
+    axis = log_scaled(channel, field, domain, title, form, data.currency)
+    if not all(values):
+        axis["scale"]["clamp"] = True
+    return axis
 
 
 def log_scaled(
