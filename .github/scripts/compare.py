@@ -12,15 +12,18 @@ import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # no files beside the scripts
 from request_comment import (  # noqa: E402
+    BUDGETS,
     Comment,
     Part,
     faults_part,
     markdown,
     read_comment,
+    unkept_budgets_part,
     write_comment,
 )
 
@@ -52,21 +55,21 @@ def compare(base: str) -> Comment:
         if faults := check(*options):
             return Comment(f"check {options[0]}" if options else "check", parts=faults)
     changes = read_comment(output(program(), "diff", base, "--format", "comment"))
-    if faults := check("--budgets"):
+    if faults := check("--budgets", rows_of=unkept_budgets_part):
         parts = {**changes.parts, **faults}
-        return dataclasses.replace(changes, failed="check --budgets", parts=parts)
+        return dataclasses.replace(changes, failed=BUDGETS, parts=parts)
     return changes
 
 
-def check(*options: str) -> dict[str, Part]:
-    """The part of a comment that names the faults; empty if there are none."""
+def check(*options: str, rows_of: Callable[[str], Part] = faults_part) -> dict[str, Part]:
+    """The part of a comment that names the faults, from the output; empty if there are none."""
     command = (program(), "check", *options)
     done = subprocess.run(
         command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         encoding="utf-8", errors="replace",
     )  # fmt: skip
     print(done.stdout, end="", flush=True)
-    return {"faults": faults_part(done.stdout)} if done.returncode else {}
+    return {"faults": rows_of(done.stdout)} if done.returncode else {}
 
 
 def program() -> str:

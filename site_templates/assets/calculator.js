@@ -20,9 +20,10 @@
     return money(timing.kind === "predicted" && value >= 1 ? Number(value.toPrecision(3)) : value, plan.currency);
   }
 
-  function spread(low, mean, high, words) {
-    if (words(low) === words(high)) { return ""; }
-    return odds.bounded(low, mean) ? `${words(low)} to ${words(high)}` : `at most ${words(high)}`;
+  /* A low end below a thousandth of the mean time is no bound. */
+  function spread({ low, high, timing: { seconds } }, key, words) {
+    if (words(low[key]) === words(high[key])) { return ""; }
+    return odds.bounded(seconds[0], seconds[1]) ? `${words(low[key])} to ${words(high[key])}` : `at most ${words(high[key])}`;
   }
 
   function badge({ timing, plan }, shapes, page) {
@@ -36,7 +37,7 @@
   }
 
   function range(way, key, words) {
-    return noted(element("strong", words(way.mean[key])), spread(way.low[key], way.mean[key], way.high[key], words));
+    return noted(element("strong", words(way.mean[key])), spread(way, key, words));
   }
 
   function interrupted(question, plan) {
@@ -97,7 +98,7 @@
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
     const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * mean.used, 3)} hours a week in all` : "";
-    const ends = spread(way.low.total, mean.total, way.high.total, value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
+    const ends = spread(way, "total", value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
       `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}${weekly}.${parallel}`);

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
+from epochcost.analysis.answers import Demand, Mode, cheapest_answer
 from epochcost.analysis.budgets import Verdict, verdicts
-from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.times import times_of
 from epochcost.cli.app import app
 from epochcost.specs.loader import load_catalogue
-from report_project import make_result
+from epochcost.specs.study import Budget, BudgetGoal, BudgetLimit
+from report_project import make_result, store_results
 from revisions import STEPS, write_repository, write_spec
 
 _STUDY = """
@@ -58,9 +63,15 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
         (TRAINING + "0.01", "kept", "for at most $0.010, got $0.0050"),
         (TRAINING + "0.001", "exceeded", "for at most $0.0010, got $0.0050"),
         (TRAINING + "0.005001", "kept", "with a range that exceeds the limit"),
+        (TRAINING + "0.005001", "kept", "for at most $0.005001, got $0.005000 ("),
+        (TRAINING + "0.00499", "exceeded", "for at most $0.00499, got $0.00500 ("),
         ('model = "net", goal = "epoch", at_most = 0.001', "kept", "an epoch of net"),
-        ('model = "net", goal = "million-inferences", at_most = 1', "unknown", "not measured"),
-        (TRAINING + '1, hardware = "other"', "unknown", "not measured on other"),
+        (
+            'model = "net", goal = "million-inferences", at_most = 1',
+            "unknown",
+            "neither measured nor predicted: ",
+        ),
+        (TRAINING + '1, hardware = "other"', "unknown", "nor predicted on other"),
         (TRAINING + '1, currency = "EUR"', "unknown", "no price in EUR is known for local"),
         (TRAINING + '1, price = "local-2025"', "kept", "local-2025"),
         (
@@ -88,6 +99,36 @@ def test_an_assumed_price_beside_a_listed_one(project: Path) -> None:
     assert verdict(project, TRAINING + '0.001, price = "guess"').state == "kept"
 
 
+def test_a_limit_without_conditions_is_that_of_cheapest(own_inputs: Inputs) -> None:
+    """Machine, price and cost of a limit without conditions are those that `cheapest` names."""
+    goals: dict[BudgetGoal, Mode] = {
+        "full-training": "training",
+        "epoch": "epoch",
+        "million-inferences": "inference",
+    }
+    assert goals.keys() == set(get_args(BudgetGoal))
+    limits = tuple(BudgetLimit(model="mnist-cnn", goal=goal, at_most=1) for goal in goals)
+    study = own_inputs.catalogue.studies["two-vcpus"]
+    study = study.model_copy(update={"budget": Budget(limits=limits)})
+    catalogue = replace(own_inputs.catalogue, studies={study.id: study})
+    times = times_of(own_inputs, ["mnist-cnn"])
+    outcomes = verdicts(replace(own_inputs, catalogue=catalogue))
+    for mode, outcome in zip(goals.values(), outcomes, strict=True):
+        choice = cheapest_answer(catalogue, times, Demand("mnist-cnn", mode)).choice
+        place = choice.key.row.observed.machine.hardware, choice.cost.price_id
+        assert (outcome.hardware, outcome.price, outcome.cost) == (*place, choice.cost)
+        assert choice.key.row.mark in outcome.place.message
+
+
+def test_an_imprecise_time_beside_a_precise_one(project: Path) -> None:
+    """A lower cost whose time is not precise keeps no limit while a precise time is known."""
+    few = make_result(batch_size=16, samples=(0.00001, 0.00199))
+    store_results(project, [make_result(samples=STEPS), few])
+    outcome = verdict(project, TRAINING + "0.004")
+    assert outcome.state == "exceeded"
+    assert "batch 32," in outcome.place.message
+
+
 def test_an_accuracy_that_the_source_reaches(project: Path) -> None:
     """A limit with an accuracy is kept only if the model's source states at least this accuracy."""
     path = project / "specs/models/net.toml"
@@ -108,6 +149,16 @@ def test_the_exit_code(project: Path, limit: str, code: int) -> None:
     assert result.exit_code == code
     (outcome,) = json.loads(result.stdout)["budgets"]
     assert outcome["place"]["line"] == 9
+
+
+def test_faults_of_specs_as_json(project: Path) -> None:
+    """If a spec has faults, the JSON lists them, and no budget is checked."""
+    declare(project, TRAINING + "0")
+    result = CliRunner().invoke(app, ["check", "--budgets", "--format", "json"])
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
+    assert answer["budgets"] == []
+    assert [fault["path"] for fault in answer["faults"]] == ["specs/studies/held.toml"]
 
 
 @pytest.mark.parametrize(

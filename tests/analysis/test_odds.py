@@ -72,6 +72,15 @@ def test_equal_machines_share(levels: dict[str, float], copies: int) -> None:
     assert all(shared.ratios[twin] == (1.0, 1.0) for twin in twins)
 
 
+def test_free_ways_have_finite_ratios() -> None:
+    """A free machine or API wins against one that costs, and shares with another free one."""
+    costs = {"free": np.zeros(DRAWS), "gift": np.zeros(DRAWS), "paid": np.ones(DRAWS)}
+    found = odds("free", costs)
+    assert found.shares == {"free": 0.5, "gift": 0.5, "paid": 0.0}
+    assert (found.regret, found.ratios["gift"]) == (0.0, (1.0, 1.0))
+    assert all(map(math.isfinite, (*found.ratios["paid"], odds("paid", costs).regret)))
+
+
 def test_what_is_shared_cancels() -> None:
     """If costs are uncertain by a factor of ten but their ratio by 5 %, the cheaper one wins."""
     rng = np.random.default_rng(2)

@@ -159,6 +159,16 @@ def test_the_cheapest_of_all(priced: Shell) -> None:
     assert (row["observed"]["machine"]["hardware"], reason) == ("bare", "no price is known")
 
 
+def test_a_free_machine(priced: Shell) -> None:
+    """The answer says at which price of electricity a free machine is no longer the cheapest."""
+    price = OWNED_PRICE.replace("= 8766", "= 0").replace("kwh = 0.2", "kwh = 0")
+    price = re.sub("assumed = true|ranges = .*", "", price.replace('"local"', '"slow"'))
+    priced.spec("prices", "own", price)
+    _, out, _ = priced.run("--model", "tiny")
+    assert "Cheapest: The slow, batch 4, slow owned, 2026-11-01: $0.00 in 10 h" in out
+    assert "It stays cheapest unless its price of electricity rises from 0 to " in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "hardware"),
     [

@@ -138,7 +138,7 @@ def test_disturbed_rounds_are_named() -> None:
         for each in (disturbed, twice)
     ]
     assert endings == [
-        "2 ms ±37.5% a step, 4 samples, disturbed by other programs (precise)",
+        "2 ms ±75.0% a step, 4 samples, disturbed by other programs (precise)",
         "2 ms ±0.0% a step, 4 samples, not counting 1 round that other programs disturbed "
         "(precise)",
     ]

@@ -23,6 +23,7 @@ from epochcost.cli.request_comment import (
     part,
     plain,
     read_comment,
+    unkept_budgets_part,
     write_comment,
 )
 from fuzzing_comments import hostile_text, require_inert, run
@@ -50,7 +51,8 @@ def test_its_text() -> None:
     parts = {"costs": _COSTS, "winners": Part((("a",),), 3), "faults": faults_part("x\n\n y\n")}
     text = markdown(Comment("check --budgets", "1 cost changes", "v1", "working tree", parts))
     assert text == (
-        f"{MARKER}\n**epochcost check --budgets found faults:**\n\n- ` x `\n- ` y `\n\n"
+        f"{MARKER}\n**epochcost check --budgets found limits that are not kept:**\n\n"
+        "- ` x `\n- ` y `\n\n"
         "### What this changes in cost\n\n` 1 cost changes `  \n"
         "Between ` v1 ` and ` working tree `.\n\n"
         "| job | machine | plan | before | after | change | why |\n"
@@ -58,6 +60,17 @@ def test_its_text() -> None:
         f"<details open><summary>Cheapest of new jobs: 4</summary>\n\n{_LISTED}\n"
         "and 3 more: `epochcost diff` lists them all\n\n</details>\n\n"
     )
+
+
+def test_kept_budgets_are_no_faults() -> None:
+    """A comment has only those limits that are not kept, and errors."""
+    place = "specs/studies/a.toml:9:3: budget.limits"
+    exceeded, unknown = f"{place}[1]: exceeded: expected x", f"{place}[2]: unknown: expected y"
+    problem = "docs/data/results/a.json: expected a model with a spec (left out of the site)"
+    lines = [problem, f"{place}[0]: kept: expected z, got 1", exceeded, unknown]
+    for count in ("3 budgets checked: 1 exceeded, 1 kept, 1 unknown", "1 budget checked"):
+        part = unkept_budgets_part("\n".join((*lines, count)))
+        assert part.rows == ((problem,), (exceeded,), (unknown,))
 
 
 def test_other_models_are_folded_beside_a_new_one() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from epochcost.cli.plan import batch_size_of
 from epochcost.cli.terminal import log, print_json, print_table, say
+from epochcost.cost import Time
 from epochcost.errors import Fault, InputError
 
 
@@ -51,6 +52,12 @@ def test_json_has_every_digit_and_the_fields_of_values(capsys: pytest.CaptureFix
         "day": "2026-07-01",
         "fault": {"path": "specs/a.toml", "line": 1, "column": 2, "message": "wrong"},
     }
+
+
+def test_a_low_end_that_is_no_bound_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON has no placeholder for the unknown low end of a time."""
+    print_json([Time.from_floats(0, 1, 2), Time.from_floats(0.5, 1, 2)])
+    assert [time["low"] for time in json.loads(capsys.readouterr().out)] == [None, "0.5"]
 
 
 TABLE = (

@@ -8,7 +8,9 @@ from decimal import Decimal
 import pytest
 
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.sensitivity import PricedJob, cost_interval
 from epochcost.errors import InputError
+from epochcost.specs.terms import Billing
 from price_plans import owned, rented
 
 EPOCH = Time(Decimal(3590), Decimal(3600), Decimal(3610))
@@ -102,3 +104,17 @@ def test_an_interval_without_a_low_end_has_words_of_its_own() -> None:
     found = [Estimate(*map(Decimal, one), "USD", "p", assumed=False) for one in ends]
     assert [one.between for one in found] == ["at most $578.10", "$19.00 to $21.00", "", ""]
     assert [one.bounded for one in found] == [False, True, True, True]
+
+
+def test_the_least_bill_of_a_plan_is_no_bound() -> None:
+    """The least bill is a low end of the cost only if a time has one, or if all bills are equal."""
+    price = rented("0.90", Billing(increment_seconds=Decimal(1), minimum_seconds=Decimal(60)))
+    unbounded = [Time.from_floats(0, 100.0, 250.0), Time.from_floats(0, 1.0, 2.5)]
+    costs = [MachineTime(time).cost(price) for time in unbounded]
+    intervals = [cost_interval(PricedJob(price, MachineTime(time))).cost for time in unbounded]
+    for cost, same in (costs, intervals):
+        assert isinstance(cost, Estimate)
+        assert isinstance(same, Estimate)
+        assert (cost.low > 0, cost.between, cost.known_low) == (True, "at most $0.062", None)
+        assert (same.between, same.known_low) == ("", Decimal("0.015"))
+    assert [time.known_low for time in (*unbounded, EPOCH)] == [None, None, EPOCH.low]

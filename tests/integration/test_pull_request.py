@@ -136,7 +136,7 @@ def test_a_budget_that_is_not_kept_is_told_beside_the_changes(clone: Clone) -> N
     write_spec(clone.folder, "studies/brief", _BUDGET)
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
-    assert "**epochcost check --budgets found faults:**" in clone.comment
+    assert "**epochcost check --budgets found limits that are not kept:**" in clone.comment
     assert "What this changes in cost" in clone.comment
 
 

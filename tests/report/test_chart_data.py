@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Annotated
 
@@ -42,6 +42,12 @@ def test_files_have_a_unit_in_each_name_and_all_digits() -> None:
         "a,2,1,2,99,0.5,1.235,yes,n",
         "b,4,,3,,,1,no,m",
     ]
+
+
+def test_a_low_end_that_is_no_bound_is_empty() -> None:
+    """A low end below a thousandth of the mean is no figure in tables and files."""
+    row = replace(DATA.rows[0], time=(1e-18, 2.0, 99.0))
+    assert as_csv(ChartData((row,)).table()).splitlines()[1] == "a,2,,2,99,0.5,1.235,yes,n"
 
 
 def test_people_read_titles_and_what_an_end_is() -> None:

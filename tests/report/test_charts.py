@@ -116,6 +116,12 @@ def test_ticks_are_round_few_and_inside(low: float, factor: float) -> None:
         assert all(before < after for before, after in pairwise(ticks))
 
 
+def test_a_cost_of_zero_is_at_the_low_end() -> None:
+    """A free machine is at the low end of the axis of costs, also if all are free."""
+    assert axes.positions([0.0, 1.0, 10.0], [0.0], 100) == [0.0]
+    assert axes.positions([0.0], [0.0], 100) == [0.0]
+
+
 def _luminance(colour: str) -> float:
     channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]

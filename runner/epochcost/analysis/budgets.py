@@ -1,7 +1,8 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
-The mean cost of the cheapest price decides. A price with a drawback (it is assumed, say) decides
-only if all prices have one. If only the high end of the cost is above the limit, the verdict says
+The mean cost of the machine and price that `epochcost cheapest` chooses decides. Times are
+measured, published or else predicted. An imprecise time or an assumed price decides only if all
+choices have such a drawback. If only the high end of the cost is above the limit, the verdict says
 so. A limit is unknown if the workload has no suitable time or price. An unknown limit does not
 pass.
 """
@@ -14,14 +15,15 @@ from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.observations import Goal, observe
-from epochcost.analysis.rows import Row, accuracies, price_rows
-from epochcost.cost import Estimate
+from epochcost.analysis.observations import Goal
+from epochcost.analysis.rows import Offer, Row, accuracies, better_known, offers, price_rows
+from epochcost.analysis.times import times_of
+from epochcost.cost import Candidate, Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import display_path, key_position
 from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
-from epochcost.units import money, plain
+from epochcost.units import money, plain, significant_places
 
 State = Literal["kept", "exceeded", "unknown"]
 _GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
@@ -51,11 +53,14 @@ class Verdict:
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
-    """Judge every limit in the budget of every study, in the order of the files."""
+    """Judge every limit in the budget of every study, in the order of the files.
+
+    Raises InputError as ``times_of`` does.
+    """
     studies = inputs.catalogue.studies.values()
     budgets = [(study, study.budget.limits) for study in studies if study.budget]
     models = {limit.model for _, limits in budgets for limit in limits}
-    rows = price_rows(inputs.catalogue, observe(inputs, workloads=models))
+    rows = price_rows(inputs.catalogue, times_of(inputs, models).observations) if models else ()
     return tuple(
         _verdict(inputs.catalogue, study, index, limit, rows)
         for study, limits in budgets
@@ -68,32 +73,30 @@ def _verdict(
 ) -> Verdict:
     goal, goal_words = _GOALS[limit.goal]
     about = [row for row in rows if _is_about(row, limit, goal)]
-    costs = [(row, row.estimate(goal)) for row in about]
-    priced = [(row, cost) for row, cost in costs if cost and cost.currency == limit.currency]
-    accurate = [(row, cost) for row, cost in priced if _is_accurate_enough(catalogue, limit, row)]
-    row, cost = min(accurate, key=_surest_first, default=(None, None))
+    priced = [
+        row for row in about if (cost := row.estimate(goal)) and cost.currency == limit.currency
+    ]
+    accurate = [row for row in priced if _is_accurate_enough(catalogue, limit, row)]
+    choice = next(iter(offers(better_known(accurate, goal), goal, Decimal(1)).candidates), None)
     state: State = "unknown"
-    if row is None or cost is None:
+    most = money(limit.at_most, limit.currency)
+    if choice is None:
         figures = f"unknown: {_reason_why_unknown(catalogue, limit, about, has_cost=bool(priced))}"
     else:
-        state = "kept" if cost.mean <= limit.at_most else "exceeded"
-        figures = _figures(row, cost, limit)
+        state = "kept" if choice.cost.mean <= limit.at_most else "exceeded"
+        most, mean = _distinct_amounts(limit.at_most, choice.cost.mean, limit.currency)
+        figures = f"{mean}{_details(choice, limit)}"
     conditions = (
         f" to {plain(limit.accuracy_percent)} %" if limit.accuracy_percent else "",
         f" on {limit.hardware}" if limit.hardware else "",
         f" at {limit.price}" if limit.price else "",
     )
-    most = money(limit.at_most, limit.currency)
     expected = f"{goal_words} of {limit.model}{''.join(conditions)} for at most {most}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
-    hardware = row.observed.machine.hardware if row else None
-    price = cost.price_id if cost else None
-    return Verdict(study.id, limit, state, place, cost, hardware, price)
-
-
-def _surest_first(pair: tuple[Row, Estimate]) -> tuple[bool, Decimal]:
-    row, cost = pair
-    return bool(row.reservation), cost.mean
+    if choice is None:
+        return Verdict(study.id, limit, state, place, None, None, None)
+    cost, hardware = choice.cost, choice.key.row.observed.machine.hardware
+    return Verdict(study.id, limit, state, place, cost, hardware, cost.price_id)
 
 
 def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Fault:
@@ -118,13 +121,24 @@ def _is_accurate_enough(catalogue: Catalogue, limit: BudgetLimit, row: Row) -> b
     return any(percent is not None and percent >= limit.accuracy_percent for percent in stated)
 
 
-def _figures(row: Row, cost: Estimate, limit: BudgetLimit) -> str:
+def _details(choice: Candidate[Offer], limit: BudgetLimit) -> str:
+    row, cost = choice.key.row, choice.cost
     between = f" ({cost.between})" if cost.between else ""
     straddles = cost.mean <= limit.at_most < cost.high
     doubt = ", with a range that exceeds the limit" if straddles else ""
     where = f"{row.observed.machine.hardware}, batch {row.observed.batch_size}"
-    price = f"{cost.price_id}{' (assumed)' if row.assumed else ''}"
-    return f"{money(cost.mean, cost.currency)}{between}{doubt} on {where}, {price}"
+    return f"{between}{doubt} on {where}, {cost.price_id} ({row.mark})"
+
+
+def _distinct_amounts(first: Decimal, second: Decimal, currency: str) -> tuple[str, str]:
+    """Format two amounts with as many digits as are needed to show which one is larger."""
+    texts = money(first, currency), money(second, currency)
+    digits = 3
+    while texts[0] == texts[1] and first != second:
+        places = significant_places(first, digits)
+        texts = money(first, currency, places), money(second, currency, places)
+        digits += 1
+    return texts
 
 
 def _reason_why_unknown(
@@ -139,4 +153,4 @@ def _reason_why_unknown(
     if timed:
         return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    return f"not measured{there}: `epochcost run --model {limit.model}`"
+    return f"neither measured nor predicted{there}: `epochcost run --model {limit.model}`"

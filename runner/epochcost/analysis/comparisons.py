@@ -248,7 +248,7 @@ def _costs_or_vcpu_seconds(
     jobs: Sequence[JobCost], steps: Sequence[Bounded], vcpus: Sequence[int]
 ) -> list[Bounded]:
     costs = [in_floats(job.cost) for job in jobs if isinstance(job.cost, Estimate)]
-    if len(costs) == len(jobs):
+    if len(costs) == len(jobs) and all(cost.mean for cost in costs):
         return costs
     return [
         Bounded(count * step.low, count * step.mean, count * step.high)

@@ -29,6 +29,8 @@ Quantity = Literal["cost", "time"]
 _DEVIATIONS = 1.96
 # A way with lower odds of being cheaper is not listed.
 LEAST_ODDS = 0.05
+# Free work counts as almost free in logarithms and ratios of costs, in any currency.
+_LEAST_COST = 1e-12
 _LEADS = MappingProxyType(
     {
         "cost": ("costs least", "costs {} more than the cheapest"),
@@ -72,8 +74,10 @@ class Odds(Generic[KeyT]):
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     """Compute the odds of ``choice`` from draws of the cost of each way to do a job (``costs``).
 
-    If ways tie for the lowest cost of a draw, each gets an equal share of the draw.
+    If ways tie for the lowest cost of a draw, each gets an equal share of the draw. A cost of 0
+    counts as ``_LEAST_COST``, so that all ratios are finite.
     """
+    costs = {key: np.maximum(cost, _LEAST_COST) for key, cost in costs.items()}
     drawn = np.stack(list(costs.values()))
     least, choice_costs = drawn.min(axis=0), costs[choice]
     first = np.isclose(drawn, least, rtol=1e-9, atol=0.0)
@@ -137,7 +141,7 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
     ``drawn_times`` are logarithms of times relative to the mean.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
-    points = sorted({(float(at), max(float(value), 1e-12)) for at, value in ends})
+    points = sorted({(float(at), max(float(value), _LEAST_COST)) for at, value in ends})
     seconds, logarithms = (np.log(column) for column in zip(*points, strict=True))
     at = np.log(float(time.mean)) + drawn_times
     inside = np.clip(at, seconds[0], seconds[-1])

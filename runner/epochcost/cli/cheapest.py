@@ -188,7 +188,7 @@ def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
     yield from _confirmed_price_sentence(answer)
     yield from _odds_sentences(answer)
     switches = [turn.switch for turn in answer.switch_points if turn.changed is choice]
-    nearest = sorted(switches, key=lambda switch: abs(switch.value / switch.now - 1))[:_MOST_TURNS]
+    nearest = sorted(switches, key=_relative_change)[:_MOST_TURNS]
     if nearest:
         yield f"It stays cheapest unless {' or '.join(map(_needed_change_words, nearest))}."
     if demand.mode == "training":
@@ -230,7 +230,7 @@ def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
     yield _range_of_cost(choice)
     if observed.kind == "predicted":
         yield "predicted, not measured there"
-    if not (choice.cost.bounded or choice.key.job.work.time.bounded):
+    if choice.cost.between and not choice.key.job.work.time.bounded:
         yield (
             "too few samples for a lower bound: measure longer there, with `epochcost run "
             f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
@@ -310,7 +310,13 @@ def _input(name: str) -> str:
     return _INPUTS.get(name, name)
 
 
+def _relative_change(switch: Switch) -> Decimal:
+    return abs(switch.value / switch.now - 1) if switch.now else Decimal("Infinity")
+
+
 def _needed_change_words(switch: Switch) -> str:
+    if not switch.now:
+        return f"its {_input(switch.name)} rises from 0 to {rounded(switch.value, 2)}"
     ratio = switch.value / switch.now
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:

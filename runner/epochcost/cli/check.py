@@ -12,7 +12,8 @@ import typer
 
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
-from epochcost.errors import Fault, InputError, ModelError, UsageError
+from epochcost.errors import Fault, InputError, ModelError, SpecError, UsageError
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.plan.binding import file_misfits, step_misfits
 from epochcost.report.publishing import link_faults
 from epochcost.specs.document import display_path, key_position
@@ -167,12 +168,18 @@ def _check_budgets(results: Path, *, as_json: bool) -> None:
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
-    inputs = read_inputs(own_catalogue(), [results], DOCS)
+    try:
+        catalogue = own_catalogue()
+    except SpecError as error:
+        if as_json:
+            print_json({"budgets": (), "faults": error.faults})
+        raise
+    inputs = read_inputs(catalogue, [results], DOCS, optional_cache_folder("answers"))
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     judged = verdicts(inputs)
     if as_json:
-        print_json({"budgets": judged})
+        print_json({"budgets": judged, "faults": ()})
     else:
         typer.echo("".join(f"{verdict.place}\n" for verdict in judged), nl=False)
     counts = Counter(verdict.state for verdict in judged)

@@ -74,7 +74,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     return (
         outcome.trial.title,
         seconds(summary.mean),
-        f"{summary.relative_half_width:.1%}",
+        f"{summary.relative_margin:.1%}",
         f"{outcome.trial.batch_size / summary.mean:,.0f}",
         str(summary.count),
         measurement.stop_reason + stored,

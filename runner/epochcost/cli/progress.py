@@ -99,7 +99,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
     extent += _disturbance_words(counted, round_count(measurement) - rounds)
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
-    width = f"±{summary.relative_half_width:.1%}"
+    width = f"±{summary.relative_margin:.1%}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,8 +24,10 @@ MOST_ROWS = 200
 MOST_CHARACTERS = 500
 MOST_COUNTED = 1_000_000
 # The commands whose faults a comment shows.
-CHECKS = ("check", "check --results", "check --budgets")
+BUDGETS = "check --budgets"
+CHECKS = ("check", "check --results", BUDGETS)
 _FAULTS = "faults"
+_KEPT_OR_COUNT = re.compile(r": budget\.limits\[[0-9]+\]: kept: |^[0-9,]+ budgets? checked(: |$)")
 # The parts of a comparison in the order of their lists.
 TITLES: Mapping[str, str] = MappingProxyType(
     {
@@ -91,6 +94,12 @@ def part(rows: Iterable[Sequence[str]]) -> Part:
 def faults_part(output: str) -> Part:
     """Make a ``Part`` from the lines that a check printed."""
     return part((line,) for line in output.splitlines() if line.strip())
+
+
+def unkept_budgets_part(output: str) -> Part:
+    """Make a ``Part`` from the output of `check --budgets`, without kept limits and the count."""
+    lines = [line for line in output.splitlines() if not _KEPT_OR_COUNT.search(line)]
+    return faults_part("\n".join(lines))
 
 
 def bounded(text: str) -> str:
@@ -166,7 +175,8 @@ def markdown(comment: Comment) -> str:
     parts, text = dict(comment.parts), f"{MARKER}\n"
     faults, costs = parts.pop(_FAULTS, Part(())), parts.get("costs", Part(()))
     if comment.failed:
-        text += f"**epochcost {comment.failed} found faults:**\n\n"
+        noun = "limits that are not kept" if comment.failed == BUDGETS else "faults"
+        text += f"**epochcost {comment.failed} found {noun}:**\n\n"
         text += _rows_that_fit(map(_item, faults.rows), faults.more, text) + "\n"
     if comment.summary or parts:
         text += f"### What this changes in cost\n\n{_code_span(comment.summary)}  \n"

@@ -23,6 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from epochcost.cost import Estimate, Time
 from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.loader import FOLDER
@@ -229,7 +230,10 @@ def _whole(widths: Mapping[str, int]) -> int:
 
 
 def print_json(values: Any) -> None:
-    """Print values as JSON: numbers with 18 decimals, dataclasses as objects, specs as ids."""
+    """Print values as JSON: numbers with 18 decimals, dataclasses as objects, specs as ids.
+
+    The low end of a time or cost is null if it is no usable bound.
+    """
     typer.echo(json.dumps(values, default=_exact, indent=2))
 
 
@@ -252,5 +256,6 @@ def _exact(value: object) -> object:
         case BaseModel():
             return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):
-        return fields_of(value)
+        low = {"low": value.known_low} if isinstance(value, Time | Estimate) else {}
+        return fields_of(value) | low
     raise TypeError(f"expected a value that JSON or a spec has, got {type(value).__name__}")

@@ -5,7 +5,7 @@ Callers choose the times and the price plans.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from epochcost.cost.bill import in_constant_use, quote, share
@@ -59,6 +59,11 @@ class Time:
         """Whether the interval's low end is a usable bound: at least a thousandth of the mean."""
         return self.mean <= WIDEST * self.low
 
+    @property
+    def known_low(self) -> Decimal | None:
+        """The low end if it is a usable bound, else None."""
+        return self.low if self.bounded else None
+
     def scaled(self, repetitions: int | Decimal) -> Time:
         """The time of doing the same work ``repetitions`` times, one after the other."""
         with exact_arithmetic():
@@ -70,6 +75,7 @@ class Estimate:
     """The costs for the low end, the mean and the high end of a time.
 
     If billed time is rounded up, ``mean`` is the bill of the mean time, not the mean of the bills.
+    ``time_bounded`` is `Time.bounded` of the time.
     """
 
     low: Decimal
@@ -78,11 +84,22 @@ class Estimate:
     currency: str
     price_id: str
     assumed: bool
+    time_bounded: bool = field(default=True, repr=False)
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval's low end is a usable bound: at least a thousandth of the mean."""
-        return self.mean <= WIDEST * self.low
+        """Whether the low end is a usable bound.
+
+        It is one if it equals the high end. Otherwise it must be at least a thousandth of the mean,
+        and the bill of a time whose low end is a bound: the least bill of a plan is no bound.
+        """
+        whole = self.time_bounded or self.low == self.high
+        return whole and self.mean <= WIDEST * self.low
+
+    @property
+    def known_low(self) -> Decimal | None:
+        """The low end if it is a usable bound, else None."""
+        return self.low if self.bounded else None
 
     @property
     def between(self) -> str:
@@ -156,4 +173,4 @@ class MachineTime:
         except InputError as error:
             return Unpriced(str(error))
         low, mean, high = (totals[seconds] for seconds in (time.low, time.mean, time.high))
-        return Estimate(low, mean, high, price.currency, price.id, price.assumed)
+        return Estimate(low, mean, high, price.currency, price.id, price.assumed, time.bounded)

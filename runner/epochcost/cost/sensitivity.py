@@ -190,9 +190,9 @@ def cost_interval(job: PricedJob) -> CostInterval:
         below = _together(bill.total - part.low for part in parts)
         above = _together(part.high - bill.total for part in parts)
         low, high = max(Decimal(0), bill.total - below), bill.total + above
-    return CostInterval(
-        Estimate(low, bill.total, high, bill.currency, job.price.id, job.price.assumed), parts
-    )
+    price, bounded = job.price, job.work.time.bounded
+    estimate = Estimate(low, bill.total, high, bill.currency, price.id, price.assumed, bounded)
+    return CostInterval(estimate, parts)
 
 
 def _parts(job: PricedJob, total: Decimal) -> Iterator[InputInterval]:

@@ -26,7 +26,9 @@ class _Part(BaseModel):
 class Interval(_Part):
     """A mean and its uncertainty interval; without an interval, both ends equal the mean."""
 
-    low: float
+    low: float | None = Field(
+        validation_alias="known_low", description="null if the samples are too few for a lower end"
+    )
     mean: float
     high: float
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -90,8 +91,10 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """Format a factor as a number, or as a fraction such as 1/94 if it is below 0.1."""
+    """Format a factor as a number, or as 1/94 if it is below 0.1; a dash if it is infinite."""
     value = factor.mean if isinstance(factor, Bounded) else factor
+    if value == math.inf:
+        return "—"
     return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
 

@@ -32,9 +32,10 @@ BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 class BudgetLimit(Spec):
     """A limit: training or inference of a model may cost at most ``at_most`` in ``currency``.
 
-    Without ``hardware`` and ``price``, the limit applies to the cheapest machine and plan; an
-    assumed price counts only if no other is known. With ``accuracy_percent``, the limit applies
-    only to trainings whose source states at least this accuracy.
+    Without ``hardware`` and ``price``, the limit applies to the machine and plan that `epochcost
+    cheapest` names, from measured, published or predicted times. An assumed price or an imprecise
+    time counts only if no other is known. With ``accuracy_percent``, the limit applies only to
+    trainings whose source states at least this accuracy.
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")

@@ -27,6 +27,11 @@ class Summary:
         """Half the width of the mean's interval, divided by the mean."""
         return (self.interval.high - self.interval.low) / 2 / self.mean
 
+    @property
+    def relative_margin(self) -> float:
+        """Distance from the mean to the farther end of its interval, divided by the mean."""
+        return max(self.interval.high - self.mean, self.mean - self.interval.low) / self.mean
+
 
 def summarise(samples: Sequence[float], rounds: Sequence[int] = ()) -> Summary:
     """Compute the statistics of at least one positive sample.

@@ -45,10 +45,11 @@ def _entries_with_interval(
     name: str, meaning: str, empty: str, unit: str, *, suffix: str = ""
 ) -> tuple[Entry, ...]:
     nothing = f"{empty}; also if no interval is known"
+    few = f"{nothing}, or its samples are too few for a lower end"
     low, high = (f"{meaning}: {end} end of its interval" for end in ("lower", "upper"))
     return (
         Entry(f"{name}{suffix}", meaning, empty, "number", unit),
-        Entry(f"{name}_low{suffix}", low, nothing, "number", unit),
+        Entry(f"{name}_low{suffix}", low, few, "number", unit),
         Entry(f"{name}_high{suffix}", high, nothing, "number", unit),
     )
 

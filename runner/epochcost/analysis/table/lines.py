@@ -196,7 +196,7 @@ def _time(name: str, time: Time | None) -> Values:
 def _value_with_ends(name: str, suffix: str, value: Time | Estimate) -> Values:
     exact = value.low == value.high
     return {
-        f"{name}_low{suffix}": None if exact else value.low,
+        f"{name}_low{suffix}": None if exact else value.known_low,
         f"{name}{suffix}": value.mean,
         f"{name}_high{suffix}": None if exact else value.high,
     }

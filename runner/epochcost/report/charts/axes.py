@@ -39,11 +39,14 @@ def log_axis(
     """A logarithmic axis that covers the values of ``field`` and the values ``also``.
 
     ``channel`` is ``alt.X`` or ``alt.Y``. The field's form (seconds, money, ...) decides the ticks
-    and their labels.
+    and their labels. Values of 0 are at the low end.
     """
-    form = data.form(field)
-    domain = log_domain([*data.values_of(field), *also])
-    return log_scaled(channel, field, domain, title, form, data.currency)
+    form, values = data.form(field), data.values_of(field)
+    domain = log_domain([*values, *also])
+    axis = log_scaled(channel, field, domain, title, form, data.currency)
+    if not all(values):
+        axis["scale"]["clamp"] = True
+    return axis
 
 
 def log_scaled(
@@ -66,18 +69,21 @@ def log_scaled(
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
-    """The least and the largest positive value, each moved outward by a margin."""
-    positive = [value for value in values if value > 0]
+    """The least and the largest positive value, each moved outward by a margin.
+
+    Without a positive value, the domain is around 1.
+    """
+    positive = [value for value in values if value > 0] or [1.0]
     return min(positive) / _MARGIN, max(positive) * _MARGIN
 
 
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
     """Positions of ``values`` in pixels on a logarithmic axis of ``length`` pixels.
 
-    The ends of the axis are those of ``log_domain(drawn)``.
+    The ends of the axis are those of ``log_domain(drawn)``. A value of 0 is at the low end.
     """
     low, high = log_domain(drawn)
-    return [length * math.log(value / low) / math.log(high / low) for value in values]
+    return [length * math.log(max(value, low) / low) / math.log(high / low) for value in values]
 
 
 def log_ticks(domain: tuple[float, float]) -> list[float]:

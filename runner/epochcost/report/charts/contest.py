@@ -256,9 +256,12 @@ class CostRatios(Figure):
 
 
 def cost_ratios(contest: Contest, *, identifier: str, job: str) -> CostRatios | None:
-    """Chart each machine's cost relative to the cheapest; None for fewer than three machines."""
+    """Chart each machine's cost relative to the cheapest.
+
+    None for fewer than three machines, and if the cheapest costs nothing.
+    """
     odds = contest.odds
-    if odds is None or len(odds.shares) < LEAST_POINTS:
+    if odds is None or len(odds.shares) < LEAST_POINTS or not contest.cheapest.cost.mean:
         return None
     best = one_line(contest.cheapest.name)
     contenders = {

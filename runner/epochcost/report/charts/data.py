@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from epochcost.analysis.table.lines import Value
+from epochcost.cost.estimate import WIDEST
 from epochcost.report.tables import Column, Form, Table
 from epochcost.units import TIME_UNITS, symbol
 
@@ -187,7 +188,9 @@ def _table_cells(field: _RowField, value: Any) -> tuple[Value, ...]:
     low, mean, high = (_cell(field.display, end) for end in value)
     if not field.display.bounds:
         return (mean,)
-    return (None, mean, None) if value[0] == value[2] else (low, mean, high)
+    if value[0] == value[2]:
+        return None, mean, None
+    return low if value[1] <= WIDEST * value[0] else None, mean, high
 
 
 def _cell(display: Shown, value: Any) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,15 +43,22 @@ class JobHere:
 
     @property
     def factor(self) -> float:
-        """The job's cost on the machine ``here``, divided by the cost on the cheapest machine."""
+        """The job's cost on the machine ``here``, divided by the cost on the cheapest machine.
+
+        Infinite if only the cheapest machine is free.
+        """
+        if self.here.cost.mean and not self.best.cost.mean:
+            return math.inf
         return times_over(self.here.cost.mean, self.best.cost.mean)
 
     @property
     def likely(self) -> str:
         """Format the 90 % interval of ``factor`` and the odds that ``here`` beats ``best``.
 
-        Empty if the odds are unknown.
+        Empty if the odds are unknown, or if the cheapest machine is free.
         """
+        if not self.best.cost.mean:
+            return ""
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
