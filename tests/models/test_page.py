@@ -48,8 +48,14 @@ def test_every_spec_on_the_page_passes_the_check(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     (tmp_path / "models").mkdir()
-    for graph in ("tagger", "recurrent"):
-        onnx.save(linear_model(), tmp_path / "models" / f"{graph}.onnx")
+    for graph, tokens in (("tagger", "tokens"), ("recurrent", "words")):
+        model = linear_model()
+        model.graph.input[0].name = model.graph.node[0].input[0] = tokens
+        # More classes than the page's examples have.
+        model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 10_000
+        model.graph.output.add().CopyFrom(model.graph.output[0])
+        model.graph.output[1].name = "length"
+        onnx.save(model, tmp_path / "models" / f"{graph}.onnx")
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["check"], catch_exceptions=False)
     assert result.exit_code == 0, result.output

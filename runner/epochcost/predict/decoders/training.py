@@ -274,7 +274,7 @@ def _attention_operations(question: TrainingQuestion) -> float:
     # Causal attention computes half of all pairs forwards, and all of them backwards.
     form = question.form
     pairs_per_token = form.attended_pairs(question.length) / question.length
-    return 2 * pairs_per_token * form.attention * form.layers * (3 + question.recomputed)
+    return 2 * pairs_per_token * form.hidden * form.layers * (3 + question.recomputed)
 
 
 def _chip(question: TrainingQuestion) -> Chip:
