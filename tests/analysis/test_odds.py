@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
-from epochcost.analysis.odds import deviations, draws_along, odds, odds_sentence, time_draws
+from epochcost.analysis.odds import (
+    Odds,
+    deviations,
+    draws_along,
+    odds,
+    odds_sentence,
+    time_draws,
+)
 from epochcost.cost import Time
 from epochcost.predict.joint import DRAWS, Draws, standard_normals
 
@@ -130,3 +137,11 @@ def test_a_low_end_near_zero_is_no_bound() -> None:
     assert deviations(noisy) == pytest.approx((0.3845, 0.3845), abs=1e-3)
     assert deviations(firm) == pytest.approx((0.3785, 0.3845), abs=1e-3)
     assert np.exp(time_draws(_observed("noisy"), noisy)).min() > 0.1
+
+
+def test_a_tie_is_no_loss() -> None:
+    """If two ways cost the same, the sentence names no extra cost of 0 %."""
+    tied = Odds("a", {"a": 0.5, "b": 0.5}, {}, {}, 0.001)
+    dearer = Odds("a", {"a": 0.5, "b": 0.5}, {}, {}, 0.1)
+    assert odds_sentence(tied) == "It costs least of 2 machines in 50 of 100 scenarios."
+    assert "it costs 20 % more than the cheapest" in odds_sentence(dearer)

@@ -31,6 +31,8 @@ _DEVIATIONS = 1.96
 LEAST_ODDS = 0.05
 # Free work counts as almost free in logarithms and ratios of costs, in any currency.
 _LEAST_COST = 1e-12
+# A smaller regret is no loss: the best costs as much.
+_LEAST_REGRET = 0.005
 _LEADS = MappingProxyType(
     {
         "cost": ("costs least", "costs {} more than the cheapest"),
@@ -112,7 +114,7 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
         return ""
     leads, loses = _LEADS[quantity]
     wins = f"It {leads} of {len(chances.shares)} {among} in {scenarios(chances.wins)} scenarios"
-    if chances.wins == 1:
+    if chances.regret_if_lost < _LEAST_REGRET:
         return f"{wins}."
     lost = f"{rounded(100 * chances.regret_if_lost, 2)} %"
     return f"{wins}; in the others, it {loses.format(lost)}."
