@@ -15,7 +15,6 @@ from epochcost.analysis.decoder_places import Place
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.serving_capacity import (
     ENGINES,
-    Precision,
     ServedModel,
     fitting,
     layouts_of,
@@ -25,7 +24,7 @@ from epochcost.analysis.tokens import Capacity, Deployment, Requests, machines_f
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import DRAWS, Draws, Forecast
-from epochcost.specs.decoder import Decoder
+from epochcost.specs.decoder import Decoder, ServedPrecision
 from epochcost.specs.hardware import Device
 
 _GIB = 2**30
@@ -54,7 +53,7 @@ DEVICE = Device(
 )
 
 
-def model(precision: Precision = "bf16") -> ServedModel:
+def model(precision: ServedPrecision = "bf16") -> ServedModel:
     """A model of a billion parameters."""
     served = ServedModel.of("billion", DECODER, precision)
     assert served is not None
@@ -88,7 +87,7 @@ REQUESTS = Requests(Decimal(1), 1000, 100)
 
 
 def best(
-    at: Place, requests: Requests = REQUESTS, precision: Precision = "bf16"
+    at: Place, requests: Requests = REQUESTS, precision: ServedPrecision = "bf16"
 ) -> tuple[Deployment, Capacity] | None:
     """The best capacity with vLLM; None if there is none."""
     layouts, _ = fitting(model(precision), [at], [VLLM], requests)
@@ -212,7 +211,7 @@ def test_a_cached_prompt_never_costs_more(
     precision=st.sampled_from(["bf16", "fp8", "int4"]),
 )
 def test_more_memory_never_fits_less(
-    gib: float, more: float, count: int, prompt: int, precision: Precision
+    gib: float, more: float, count: int, prompt: int, precision: ServedPrecision
 ) -> None:
     """A machine with more memory holds at least as many copies and sequences."""
     requests = replace(REQUESTS, prompt=prompt)

@@ -18,12 +18,12 @@ from analysis.test_tokens import offers_of, phase_result, project
 from browsed_site import chromium
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.phases import timed_decoders
-from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.tokens import Requests, ServingOffer, api_offers
 from epochcost.report.pages import workload
 from epochcost.report.pages.page import Report
 from epochcost.report.templates import environment, render
 from epochcost.report.traffic import FOLDER, SHARED, token_files
+from epochcost.specs.decoder import ServedPrecision
 from epochcost.specs.loader import load_catalogue
 from epochcost.units import money
 from report.test_tokens import with_room
@@ -160,7 +160,7 @@ _NEAR = 0.03
     [("llama-3.1-8b", "bf16"), ("qwen3-30b-a3b", "bf16"), ("llama-3.1-8b", "fp8")],
 )
 def test_predicted_machines_cost_what_the_engine_says(
-    page: Page, project_report: Report, name: str, precision: Precision, traffic: Requests
+    page: Page, project_report: Report, name: str, precision: ServedPrecision, traffic: Requests
 ) -> None:
     """Dense models and mixtures, alone and at full load, on every machine that keeps the bounds."""
     files = dict(token_files(project_report, [name]))

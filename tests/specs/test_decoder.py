@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import onnx
 import pytest
 
-from epochcost.analysis.serving_capacity import Precision
 from epochcost.errors import InputError, SpecError
-from epochcost.specs.decoder import ServedPrecision
 from epochcost.specs.loader import load_catalogue
 from tiny_decoders import DECODER_SPEC, tiny_decoder
 from tiny_project import write_tiny_project
@@ -80,9 +77,8 @@ def test_a_form_with_its_numbers_needs_no_graph(tmp_path: Path) -> None:
 
 
 def test_weights_are_published_in_bf16_unless_the_spec_says_otherwise(tmp_path: Path) -> None:
-    """The key has the precisions of `tokens --precision`."""
+    """A spec states the precision of published weights that have fewer than 16 bits."""
     text = DECODER_SPEC.replace("[decoder]", '[decoder]\npublished_precision = "fp8"')
     for spec, expected in ((DECODER_SPEC, "bf16"), (text, "fp8")):
         decoder = load_catalogue(with_spec(tmp_path / expected, spec)).decoder("tiny")
         assert decoder.published_precision == expected
-    assert get_args(ServedPrecision) == get_args(Precision)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY
 from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
 from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
-from epochcost.specs.decoder import Decoder
+from epochcost.specs.decoder import Decoder, ServedPrecision
 from epochcost.statistics import group_by
 from epochcost.units import memory as memory_words
 
 ValueT = TypeVar("ValueT", float, Vector)
-
-Precision = Literal["bf16", "fp8", "int8", "int4"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +83,11 @@ class ServedModel:
 
     name: str
     form: DecoderForm
-    precision: Precision
+    precision: ServedPrecision
     heads: int
 
     @classmethod
-    def of(cls, name: str, decoder: Decoder, precision: Precision) -> ServedModel | None:
+    def of(cls, name: str, decoder: Decoder, precision: ServedPrecision) -> ServedModel | None:
         """The decoder of a model; None if its spec lacks ``hidden`` or ``parameters``."""
         form = form_of(decoder)
         heads = 1 if decoder.key_value_rank else decoder.key_value_heads

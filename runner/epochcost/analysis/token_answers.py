@@ -28,7 +28,6 @@ from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
     Forecaster,
-    Precision,
     ServedModel,
     fitting,
     predicted_capacities,
@@ -51,6 +50,7 @@ from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import BITS, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.results.kept import Keep
+from epochcost.specs.decoder import ServedPrecision
 from epochcost.statistics import first_by, group_by
 
 # Precisions of our own phases that are listed with predictions in 16 bits.
@@ -107,13 +107,13 @@ class TokenAnswer:
 
     model: str
     requests: Requests
-    precision: Precision
+    precision: ServedPrecision
     offers: tuple[ServingOffer, ...]
     apis: tuple[ApiOffer, ...]
     refused: tuple[Refusal, ...]
     served: tuple[ServedDecoder, ...]
     reported: tuple[ReportedRow, ...] = ()
-    published_precision: Precision = "bf16"
+    published_precision: ServedPrecision = "bf16"
 
     @property
     def precision_words(self) -> str:
@@ -245,7 +245,7 @@ class TokenMarket:
         self,
         name: str,
         requests: Requests,
-        precision: Precision | None = None,
+        precision: ServedPrecision | None = None,
         software: Software | None = None,
         devices: int | None = None,
     ) -> TokenAnswer:
@@ -291,7 +291,7 @@ class TokenMarket:
         return answer
 
     def _measured(
-        self, name: str, requests: Requests, precision: Precision, software: Software | None
+        self, name: str, requests: Requests, precision: ServedPrecision, software: Software | None
     ) -> Deployed:
         as_precise = _AS_PRECISE if precision == "bf16" else (precision,)
         deployed, refusals = [], []

@@ -17,7 +17,6 @@ from pydantic import TypeAdapter
 from epochcost.analysis.serving_capacity import (
     ENGINES,
     Layout,
-    Precision,
     ServedModel,
     fitting,
     question_of,
@@ -26,6 +25,7 @@ from epochcost.analysis.token_answers import TokenMarket
 from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.results.kept import Keep
+from epochcost.specs.decoder import ServedPrecision
 from epochcost.statistics import group_by
 
 # Powers of two, which capacities try.
@@ -72,7 +72,7 @@ _KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffi
 
 
 def predicted_timings(
-    market: TokenMarket, name: str, precision: Precision
+    market: TokenMarket, name: str, precision: ServedPrecision
 ) -> Iterator[DeviceTiming]:
     """Yield the timings of a decoder, unless its spec lacks dimensions that the forecast needs."""
     decoder = market.inputs.catalogue.decoder(name)
@@ -135,18 +135,17 @@ def _timing_from_answers(
     )
     loaded = long[1] / long[0]
     form = layouts[0].form
-    kept, pairs = (
-        np.array([*map(count, prompts)]) for count in (form.kept_tokens, form.attended_pairs)
-    )
+    pairs = np.array([*map(form.attended_pairs, prompts)])
     waited = waiting / loaded - alone
     once = max(2 * waited[0] - (two[1] / loaded - two[0]), 0.0)
     basis = np.stack([np.ones_like(pairs), prompts, pairs], axis=1)
-    read = np.linalg.solve(basis, waited - once)
+    # Several solutions are possible if all layers have a window that is shorter than the prompts.
+    read = np.linalg.lstsq(basis, waited - once)[0]
     slope = (first[1] - first[0]) / (waited[-1] - waited[0])
     return DeviceTiming(
         layouts=tuple(layouts),
         step=tuple(step),
-        cached=(alone[-1] - alone[0]) / (kept[-1] - kept[0]),
+        cached=(alone[-1] - step[0]) / form.kept_tokens(prompts[-1]),
         read=tuple(read),
         once=once,
         first=(first[0] - slope * (waited[0] - once), slope),

@@ -13,7 +13,6 @@ import typer
 
 from epochcost.analysis.odds import odds_sentence
 from epochcost.analysis.serving import ServedDecoder, ServedRate
-from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.token_answers import (
     Software,
     TokenAnswer,
@@ -39,6 +38,7 @@ from epochcost.cli.terminal import (
 )
 from epochcost.errors import InputError
 from epochcost.report.wording import cost_words
+from epochcost.specs.decoder import ServedPrecision
 from epochcost.units import (
     money,
     money_range,
@@ -89,7 +89,7 @@ def tokens(
         typer.Option("--batch", help="Answers may take a day, so that APIs' batch prices apply."),
     ] = False,
     precision: Annotated[
-        Precision | None,
+        ServedPrecision | None,
         typer.Option(help="Precision of the weights. Default: that of the published weights."),
     ] = None,
     software: Annotated[

@@ -14,7 +14,6 @@ from typing import Any, get_args
 
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.phases import TimedDecoder, ends_of, seconds_at
-from epochcost.analysis.serving_capacity import Precision
 from epochcost.analysis.tokens import (
     MOST_BUSY,
     break_even_rate,
@@ -34,11 +33,12 @@ from epochcost.report.pages.page import Report
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES
 from epochcost.specs.api import MILLION, ApiPrice
+from epochcost.specs.decoder import ServedPrecision
 
 FOLDER = "data/calculator/tokens"
 SHARED = f"{FOLDER}.js"
 Json = Any
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+PRECISIONS: tuple[ServedPrecision, ...] = get_args(ServedPrecision)
 _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
 # The share of each prompt that is in the cache.
 _SHARE = symbol("share")
@@ -81,7 +81,7 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
             yield f"{FOLDER}/{name}/{precision}.js", script
 
 
-def _timing(timing: DeviceTiming, precision: Precision) -> Json:
+def _timing(timing: DeviceTiming, precision: ServedPrecision) -> Json:
     layout = timing.layouts[0]
     read = dict(zip(("read0", "read1", "read2"), timing.read, strict=True))
     first = dict(zip(("start", "slope"), timing.first, strict=True))
