@@ -301,9 +301,8 @@ def _training_layouts(
     pretrains = demand.method == "pretraining"
     most = _MOST_OF_PRETRAINING if pretrains else _MOST_OF_FINE_TUNING
     batches, ways = powers_of_two(max(most // demand.length, 1)), (False, True)
-    linked = (
-        place.count >= _LARGE_MACHINE_GPUS and chip_of(place.device, demand.precision).hops == 1
-    )
+    chip = chip_of(place.device, demand.precision, count=place.count)
+    linked = place.count >= _LARGE_MACHINE_GPUS and chip.hops == 1
     network = _NETWORK_OF_LARGE.get(place.device.generation, _NETWORK) if linked else _NETWORK
     for sequences, checkpointing, sharded in product(batches, ways, ways):
         if count > 1 or not sharded:

@@ -279,7 +279,8 @@ def _attention_operations(question: TrainingQuestion) -> float:
 
 def _chip(question: TrainingQuestion) -> Chip:
     # Weights of four bits are unpacked before they are multiplied.
-    return chip_of(question.device, "bf16" if question.method == "qlora" else question.precision)
+    precision = "bf16" if question.method == "qlora" else question.precision
+    return chip_of(question.device, precision, count=question.count // question.machines)
 
 
 def _amounts(question: TrainingQuestion) -> Amounts:
