@@ -5,8 +5,8 @@
 For each model, machine and pair of prompt and answer lengths, the highest published rate counts:
 that of an online server, or one that its source calls the maximum load. The prediction is for the
 same devices and the published number of requests at once; if a source does not state that number,
-for the best number of sequences. ``--leave-out device`` predicts each row without all
-rows of its chip.
+for the best number of sequences. ``--leave-out device`` predicts each row without all rows of its
+chip.
 """
 
 from __future__ import annotations

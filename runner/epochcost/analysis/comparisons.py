@@ -61,7 +61,7 @@ def job_cost(observed: Observation, price: Price | None) -> JobCost:
         return JobCost(Unpriced("no price is known"), None)
     if vcpus is None or vcpus == machine.vcpus:
         return JobCost(_machine_cost(price, observed, machine.vcpus), price)
-    if price.owned is not None and price.owned.per_vcpu:
+    if price.is_per_vcpu:
         return JobCost(_machine_cost(price, observed, vcpus), price, "price per vCPU")
     if machine.vcpus is None:
         return JobCost(Unpriced("the machine's number of vCPUs is unknown"), price)

@@ -5,43 +5,33 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import inspect
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from filecmp import cmp
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from onnx import ModelProto, TensorProto
 
 from epochcost.cli.bundled import own_catalogue
+from epochcost.cli.new_model import copy_to_models, load_step_graph, values_of_graph
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
-from epochcost.plan.binding import bind_model, graph_misfits
 from epochcost.results.environment import Gpu
 from epochcost.specs.catalogue import KINDS, current_prices
 from epochcost.specs.draft import new_spec, require, spec_values, typed
-from epochcost.specs.findings import validate
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
-from epochcost.specs.model import Model
 from epochcost.specs.price import Price
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggestion
 from epochcost.statistics import group_by
 from epochcost.units import CONVERT
-from onnxstep.graphs.binding import symbolic_dimensions
-from onnxstep.graphs.loading import external_files, load_model
-from onnxstep.graphs.parameters import DataInput, data_inputs
 
 app = typer.Typer(no_args_is_help=True, help="Write a new spec from options, a machine or a graph.")
 _GIB = 2**30
 _OWNED = ("purchase", "years", "utilisation", "power_watts", "electricity_per_kwh")
 _IF_ANY = ("residual", "idle_watts", "pue", "rack_per_month", "maintenance_per_year")
-_FOLDER = Path("models")
 _NOT_COMPARED = f"costs in different currencies are not compared: {CONVERT}"
-_OF_CLASSES = ("softmax_cross_entropy", "nll")
 
 
 def _with_spec_options(
@@ -206,27 +196,12 @@ def model(
     Example: epochcost new model --graph model.onnx --loss softmax_cross_entropy --task "image
       classification" --example "a grey 28 x 28 image" --source "our own"
     """
-    loaded = load_model(graph)
-    inputs = data_inputs(loaded)
-    if any(data_input.name.startswith("past_key_values.") for data_input in inputs):
-        raise InputError(
-            f"{graph}: expected a graph without a cache, got a decoder's: declare its form in a "
-            "table [decoder], as docs/how-to/add-a-decoder.md says"
-        )
+    loaded = load_step_graph(graph)
     defaults = {"id": graph.stem.lower().replace("_", "-"), "name": graph.stem}
     values = spec_values("models", {key: text or defaults.get(key) for key, text in texts.items()})
-    if not loaded.graph.output:
-        raise InputError(f"{graph}: expected a graph with an output, got none")
-    values |= _dimensions_and_inputs(loaded, inputs, dim or [], vocabulary or [])
-    first = [data_input.shape[0] for data_input in inputs if data_input.shape]
-    fixed = [size for size in first if isinstance(size, int)][:1]
-    values["inference"] = {"batch_sizes": fixed or [1, 8, 32]}
-    if loss:
-        training = _placeholder_training(loaded, loss, examples_per_epoch, epochs)
-        values["training"] = training | {"batch_sizes": fixed or [32]}
-    values["graph"] = graph.name
-    _require_fitting_graph(loaded, graph, values)
-    copied = _copy_to_models(graph)
+    training = (loss, examples_per_epoch, epochs) if loss else None
+    values |= values_of_graph(graph, loaded, values, dim or [], vocabulary or [], training)
+    copied = copy_to_models(graph)
     try:
         _write_new_spec("models", values)
     except BaseException:
@@ -302,114 +277,3 @@ def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
 
 def _without_none(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _dimensions_and_inputs(
-    loaded: ModelProto,
-    inputs: Sequence[DataInput],
-    dim_options: list[str],
-    vocabulary_options: list[str],
-) -> dict[str, Any]:
-    dimensions = _dimension_sizes(loaded, inputs, _whole_numbers("--dim", dim_options)) or None
-    sizes = _whole_numbers("--vocabulary", vocabulary_options)
-    _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
-    return {
-        "dimensions": dimensions,
-        "inputs": [_input_values(data_input, sizes) for data_input in inputs],
-    }
-
-
-def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
-    numbers = pairs(option, texts, "sequence=128")
-    for name, size in numbers.items():
-        if not size.isdecimal() or not int(size):
-            raise InputError(f"{option}: expected a whole number, {name}=128, got {name}={size}")
-    return {name: int(size) for name, size in numbers.items()}
-
-
-def _dimension_sizes(
-    loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
-) -> dict[str, int]:
-    first = [(each.name, each.shape[0]) for each in inputs if each.shape]
-    batch_dimensions = {f"{name}[0]" if size == "?" else size for name, size in first}
-    names = [name for name in symbolic_dimensions(loaded) if name not in batch_dimensions]
-    _require_sizes("dim", names, sizes)
-    return {name: sizes[name] for name in names}
-
-
-def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) -> None:
-    for name in sizes:
-        if name not in names:
-            expected = f"one of {', '.join(names)}" if names else "none for this graph"
-            raise InputError(f"--{option}: expected {expected}, got {name}")
-    missing = [f"--{option} {name}=SIZE" for name in names if name not in sizes]
-    if missing:
-        raise UsageError(f"missing: {', '.join(missing)}")
-
-
-def _input_values(data_input: DataInput, vocabulary_sizes: dict[str, int]) -> dict[str, Any]:
-    if _is_index(data_input):
-        return {"name": data_input.name, "vocabulary": vocabulary_sizes[data_input.name]}
-    return {"name": data_input.name, "low": Decimal(0), "high": Decimal(1)}
-
-
-def _is_index(data_input: DataInput) -> bool:
-    return data_input.elem_type in (TensorProto.INT64, TensorProto.INT32)
-
-
-def _placeholder_training(
-    loaded: ModelProto, loss: str, examples: int, epochs: int
-) -> dict[str, Any]:
-    output = loaded.graph.output[0]
-    last = max((dim.dim_value for dim in output.type.tensor_type.shape.dim[-1:]), default=0)
-    target = (
-        {"classes": max(2, last)}
-        if loss in _OF_CLASSES
-        else {"low": Decimal(0), "high": Decimal(1)}
-    )
-    return {
-        "loss": loss,
-        "output": output.name,
-        "target": target,
-        "optimizer": {"name": "sgd", "learning_rate": Decimal("0.01")},
-        "examples_per_epoch": examples,
-        "epochs": epochs,
-    }
-
-
-def _require_fitting_graph(loaded: ModelProto, graph: Path, values: Mapping[str, Any]) -> None:
-    """Raise an EpochcostError if the graph contradicts the values of its spec.
-
-    Values that are invalid by themselves are left to ``new_spec``.
-    """
-    declared = validate(Model, {key: value for key, value in values.items() if value is not None})
-    if isinstance(declared, tuple):
-        return
-    for misfit in graph_misfits(loaded, declared):
-        raise InputError(f"{graph}: {misfit}")
-    assert declared.inference is not None, "new models have batch sizes of inference"
-    bind_model(loaded, declared, declared.inference.batch_sizes[0])
-
-
-def _copy_to_models(graph: Path) -> list[Path]:
-    """Copy the graph and its external data; return the files that models/ did not have."""
-    copies = [
-        (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
-    ]
-    new = [
-        (file, copy)
-        for file, copy in copies
-        if not (copy.exists() and cmp(copy, file, shallow=False))
-    ]
-    for file, copy in new:
-        if copy.exists():
-            raise InputError(
-                f"{copy}: expected an unused name, but another model's file has it: rename {file}"
-                + ("" if file == graph else ", by exporting again under another name")
-            )
-    for file, copy in new:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        partial = copy.with_name(f".{copy.name}.partial")
-        shutil.copyfile(file, partial)
-        partial.replace(copy)
-    return [copy for _, copy in new]

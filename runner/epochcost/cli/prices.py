@@ -18,10 +18,9 @@ from epochcost.specs.prices.api_table import Commit, renewed
 from epochcost.specs.prices.importing import (
     ImportRequest,
     ImportResult,
-    NewSpec,
-    new_specs,
     sort_rows,
 )
+from epochcost.specs.prices.new_specs import NewSpec, new_specs
 from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.units import money, plain

@@ -129,7 +129,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
         )
     price = catalogue.price(identifier)
     usage = used.usage()
-    if usage.vcpus is not None and not (price.owned and price.owned.per_vcpu):
+    if usage.vcpus is not None and not price.is_per_vcpu:
         raise UsageError(f"quote: --vcpus has no effect: {identifier} is not a price per vCPU")
     if usage.vcpus is None:
         machine = catalogue.machine(price.hardware)

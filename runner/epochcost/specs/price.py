@@ -271,6 +271,11 @@ class Price(PricedSpec):
         return self.kind.interruptible and self.interruptions is None
 
     @property
+    def is_per_vcpu(self) -> bool:
+        """Whether the amounts are for one vCPU of an owned machine."""
+        return self.owned is not None and self.owned.per_vcpu
+
+    @property
     def months(self) -> Decimal:
         """The length of the commitment in months; 0 for plans without a commitment."""
         return self.commitment.term_months if self.commitment else Decimal(0)

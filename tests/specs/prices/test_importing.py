@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from epochcost.errors import InputError, UsageError
-from epochcost.specs.prices.importing import new_specs
+from epochcost.specs.prices.new_specs import new_specs
 from epochcost.specs.prices.tables import amount_of
 from listed_prices import JANUARY, JULY, REQUEST, ROW, Project, sort
 

@@ -179,8 +179,7 @@ def _operations_of_step(question: ServingQuestion) -> float:
     # Embeddings need no operations.
     looked_up = form.vocabulary * form.hidden
     reading = _FORWARD * max(0, form.active_parameters - 2 * looked_up) * prompt
-    pairs = form.attended_pairs(max(question.prompt, 0)) - form.attended_pairs(question.cached)
-    reading += _FORWARD * max(0, pairs) * form.attention * form.layers
+    reading += _FORWARD * question.read_pairs * form.attention * form.layers
     if question.kind == "first":
         return reading * question.sequences
     per_token: float = _FORWARD * (form.active_parameters - looked_up)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ class Law:
         self.kept = self._column(
             lambda question: question.form.kept_tokens(_prompt(question) + _output(question))
         )
-        self.pairs = self._column(_pairs)
+        self.pairs = self._column(attrgetter("read_pairs"))
         self.hidden = self._column(lambda question: question.form.hidden)
         self.attention = self._column(lambda question: question.form.attention)
         self.parameters = self._column(lambda question: question.form.parameters)
@@ -179,12 +180,6 @@ def _prompt(question: ServingQuestion) -> float:
 
 def _output(question: ServingQuestion) -> float:
     return max(question.output, 1.0)
-
-
-def _pairs(question: ServingQuestion) -> float:
-    prompt = _prompt(question)
-    pairs = question.form.attended_pairs
-    return pairs(prompt) - pairs(min(max(question.cached, 0.0), prompt))
 
 
 def _unpacking(question: ServingQuestion) -> float:

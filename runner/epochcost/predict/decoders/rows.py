@@ -122,6 +122,13 @@ class ServingQuestion:
     cached: float = 0.0
     source: str = ""
 
+    @property
+    def read_pairs(self) -> float:
+        """Attended pairs, as `DecoderForm` counts them, of the prompt without the cached tokens."""
+        prompt = max(self.prompt, 0.0)
+        cached = min(max(self.cached, 0.0), prompt)
+        return self.form.attended_pairs(prompt) - self.form.attended_pairs(cached)
+
     @cached_property
     def chip(self) -> Chip:
         """The rates of the device or the processors at the question's precision."""
