@@ -122,9 +122,10 @@ def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decima
 
 
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
-    """Collect the times of decoders' phases, from trials in default settings except the precision.
+    """Collect the times of decoders' phases from trials with default settings, in any precision.
 
-    ``model`` is the id of the decoder, None for all decoders. The order is that of the files.
+    ``model`` is the id of the decoder, None for all decoders. The order is that of the result
+    files.
     """
     named = (stored for stored in inputs.stored if model in (None, stored.result.trial.model))
     groups = group_by(of_whole_machines(named, Phase), _setting)

@@ -171,8 +171,8 @@ class Progress(_Frozen):
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` is half the width of the
     mean's confidence interval, divided by the mean; None until this is computed. In the phase
-    ``starting``, ``elapsed_seconds`` counts from the start of the worker; later, like
-    ``budget_seconds``, from the start of the warm-up.
+    ``starting``, ``elapsed_seconds`` counts from the start of the worker, later from the start of
+    the warm-up. The warm-up and all later phases may take ``budget_seconds`` together.
     """
 
     phase: Phase

@@ -177,10 +177,12 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_KeyTable]:
-    """Yield the tables at any depth of a schema, for the reference page.
+    """Yield the TOML tables at any depth of a schema, for the reference page.
 
-    ``path`` is the key of ``schema``; ``headers`` has the headers of the tables so far. Tables
-    inside a repeated table are left out.
+    ``schema`` is that of the table at the dotted key ``path``. ``headers`` maps the content of a
+    table to the header, such as ``[training]``, under which it was yielded first; this function
+    adds to it. A later table with the same content names that header, and its inner tables are left
+    out.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key

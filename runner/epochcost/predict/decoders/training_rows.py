@@ -29,9 +29,10 @@ class TrainingRow:
     """A published training of a language model, with its speed.
 
     ``tokens_per_second`` is the speed of all devices together. ``sequence`` is a length in tokens,
-    0 if unknown. ``batch`` is a number of sequences as the source states it: on a device (Unsloth,
-    say) or in a step on all devices. ``checkpointing`` is whether the row's task states that the
-    backward pass recomputes activations. ``settings`` is the row's task and note.
+    0 if unknown. ``batch`` is a number of sequences as the source states it: some sources, such as
+    Unsloth, state those on one device, others those of a step on all devices. ``checkpointing`` is
+    whether the source says that the backward pass recomputes activations. ``settings`` are the
+    texts in the columns ``task`` and ``note``.
     """
 
     line: Line
