@@ -324,10 +324,7 @@ class Price(PricedSpec):
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule that rounds used time to billed time.
-
-        If the spec only names a rule, the property looks the rule up.
-        """
+        """The rule that rounds used time to billed time, also if the spec only names it."""
         return rule_of(self.billing)
 
 
