@@ -15,7 +15,7 @@ from epochcost.specs.base import Choices, PositiveInt, Spec, key, optional
 
 PhaseName = Literal["prefill", "decode"]
 # Precisions of weights in which `tokens` prices a decoder.
-ServedPrecision = Literal["bf16", "fp8", "int8", "int4"]
+ServedPrecision = Literal["bf16", "fp8", "int8", "int4", "fp4"]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 SCORES = "logits"
 _PARTS = ("key", "value")
@@ -83,8 +83,8 @@ class Decoder(Spec):
         validate_default=True,
     )
     published_precision: ServedPrecision = key(
-        "Precision of the published weights, which prices to serve the model assume; int4 for any "
-        "format of 4 bits, such as MXFP4.",
+        "Precision of the published weights, which prices to serve the model assume; fp4 for MXFP4 "
+        "and NVFP4.",
         "fp8",
         default="bf16",
     )
