@@ -158,6 +158,8 @@ def test_who_is_left_out_is_said_with_its_reason() -> None:
     assert small.reason == "does not fit: weights and a request need 2.1 GiB"
     assert small.detail == "has 2.0 GiB"
     assert old.reason == "not served by vLLM in bf16"
+    _, (turing,) = fitting(model("fp4"), [place(capability="7.5")], [VLLM], REQUESTS)
+    assert turing.reason == "not served by vLLM in fp4"
     unstated = replace(place(), capability=None)
     _, (unknown,) = fitting(model(), [unstated], [VLLM], REQUESTS)
     assert unknown.reason == f"{old.reason}: no compute_capability is known of its accelerator"

@@ -52,7 +52,7 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
         ("key_value_heads = 2", "key_value_heads = 3", "should divide the number of heads, 4"),
         ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),
         ("contexts = [8, 24]", "contexts = [256]", "not of 257"),
-        ("layers = 2", 'layers = 2\npublished_precision = "fp16"', '"bf16", "fp8", "int8", "int4"'),
+        ("layers = 2", 'layers = 2\npublished_precision = "fp16"', '"int8", "int4", "fp4"'),
         ("[decoder]", '[[inputs]]\nname = "x"\n[decoder]', "no inputs or carried state"),
     ],
 )

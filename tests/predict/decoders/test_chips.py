@@ -47,6 +47,10 @@ def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catal
         2 * chip_of(hopper, "bf16").products, rel=1e-3
     )
     assert chip_of(ampere, "fp8").products == chip_of(ampere, "bf16").products
+    # MXFP4 and NVFP4 are multiplied in 16 bits before Blackwell.
+    assert chip_of(hopper, "fp4").products == chip_of(hopper, "bf16").products
+    blackwell = catalogue.devices["b200"]
+    assert chip_of(blackwell, "fp4").products == 2 * chip_of(blackwell, "fp8").products
 
 
 @pytest.mark.parametrize(

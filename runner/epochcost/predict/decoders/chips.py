@@ -33,8 +33,10 @@ _PCIE_OF_OTHERS = 25e9
 # two devices.
 _LINKED = re.compile(r"sxm|gh200|gb200|gb300|^b[23]00")
 _BRIDGED, _DEVICES_OF_BRIDGE = re.compile(r"nvl|^[ah]100-pcie"), 2
-# Generations whose matrix units multiply 8-bit floats, at the rate of int8.
+# Generations whose matrix units multiply 8-bit floats, at the rate of int8, or 4-bit floats at twice
+# that rate.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
+_FLOAT4 = frozenset({"Blackwell", "CDNA 4"})
 # GPUs of these generations need twice as many operations to unpack quantised weights, since they
 # cannot multiply four packed integers at once. GPUs with a stated int8 rate, such as P40, can.
 _UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
@@ -218,9 +220,10 @@ def _peak_matrix_rate(device: Device, precision: str, short_sums: bool) -> float
     if short_sums and device.generation not in _UNPACKED:
         # GeForce GPUs sum products in fp32 at half the rate (NVIDIA's GA102 white paper).
         peak = max(peak, float(device.peak_int8_tops or 0) / 2)
-    if precision in ("fp8", "fp4") and device.generation in _FLOAT8:
+    native = _FLOAT8 if precision == "fp8" else _FLOAT4
+    if precision in ("fp8", "fp4") and device.generation in native:
         peak = max(peak, float(device.peak_int8_tops or 2 * peak))
-        if precision == "fp4" and device.generation == "Blackwell":
+        if precision == "fp4":
             peak *= 2
     return peak * _TERA
 
