@@ -33,8 +33,8 @@ _PCIE_OF_OTHERS = 25e9
 # two devices.
 _LINKED = re.compile(r"sxm|gh200|gb200|gb300|^b[23]00")
 _BRIDGED, _DEVICES_OF_BRIDGE = re.compile(r"nvl|^[ah]100-pcie"), 2
-# Generations whose matrix units multiply 8-bit floats, at the rate of int8, or 4-bit floats at twice
-# that rate.
+# Generations whose matrix units multiply floats of 8 bits, at the rate of int8, or of 4 bits, at
+# twice that rate.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
 _FLOAT4 = frozenset({"Blackwell", "CDNA 4"})
 # GPUs of these generations need twice as many operations to unpack quantised weights, since they
