@@ -124,6 +124,16 @@ def test_the_largest_load_is_stated_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert '"most_busy":0.71' in str(scripts[1])
 
 
+def test_an_ended_offer_is_no_answer_of_the_form(tmp_path: Path) -> None:
+    """The form computes the costs of an API only as long as the API is offered."""
+    project(tmp_path)
+    address = f"{traffic.FOLDER}/tiny.js"
+    assert '"apis":[{"name":"They, ' in str(built(tmp_path).files[address])
+    api = tmp_path / "specs/apis/theirs.toml"
+    api.write_text(api.read_text("utf-8") + "valid_until = 2026-11-02\n", "utf-8")
+    assert '"apis":[]' in str(built(tmp_path).files[address])
+
+
 def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     """A slower decoder with other requests meets none of its bounds."""
     project(tmp_path)

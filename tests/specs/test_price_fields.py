@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 
 import pytest
 
 from epochcost.specs.price import Price, value_at, with_value
+from epochcost.units import today
 from price_plans import owned, plan, rented
 
 GPU = {"label": "GPU", "amount": Decimal("0.70")}
@@ -51,7 +53,7 @@ def test_every_figure_can_be_replaced(price: Price, path: str) -> None:
 
 
 def test_what_keeps_a_price_from_being_the_answer() -> None:
-    """Assumptions, commitments and spot without a rate have a reservation. On-demand has none."""
+    """Ended offers, assumptions, commitments and spot without a rate have a reservation."""
     term = {"term_months": Decimal(12), "payment": "no-upfront", "hourly": Decimal("0.5")}
     committed = plan(plan="committed-use", commitment=term)
     assert rented().reservation == ""
@@ -59,6 +61,10 @@ def test_what_keeps_a_price_from_being_the_answer() -> None:
     spot = plan(plan="spot", amount=Decimal("0.1"))
     assert spot.reservation == "not known how often it is interrupted"
     assert committed.reservation == "paid for its whole term, used or not"
+    ended = plan(amount=Decimal("0.1"), valid_until=dt.date(2025, 4, 28))
+    assert ended.reservation == "no longer offered"
+    ends_later = plan(amount=Decimal("0.1"), valid_until=today() + dt.timedelta(days=1))
+    assert ends_later.reservation == ""
     assert (committed.plan_words, rented().plan_words) == ("committed-use, 12 months", "on-demand")
 
 

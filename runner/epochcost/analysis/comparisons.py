@@ -48,7 +48,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     costs = [
         (cost.mean, price)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
-        if not price.doubt
+        if not price.flaw
         and isinstance(cost := _machine_cost(price, observed, observed.machine.vcpus), Estimate)
     ]
     return min(costs, key=lambda pair: pair[0])[1] if costs else None

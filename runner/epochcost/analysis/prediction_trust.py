@@ -238,7 +238,7 @@ def _device_hour_prices(
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
         listed = price.plan == "on-demand" and price.currency == "USD"
-        sound = listed and not price.assumed and not price.doubt
+        sound = listed and not price.assumed and not price.flaw
         if sound and price.amount is not None and len(machine.accelerators) == 1:
             device = devices.named(machine.accelerators[0].name)
             if device is not None:

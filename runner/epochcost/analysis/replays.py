@@ -144,6 +144,6 @@ def on_demand_per_hour(catalogue: Catalogue, hardware: str, currency: str) -> fl
     totals = [
         share(price, hour).total
         for price in current_prices(catalogue.prices_of(machine.id))
-        if price.plan == "on-demand" and price.currency == currency and not price.doubt
+        if price.plan == "on-demand" and price.currency == currency and not price.flaw
     ]
     return float(min(totals)) if totals else None

@@ -339,11 +339,11 @@ def rents_named(
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """Yield the rented plans that could replace an owned plan's machine.
 
-    The prices are current, not doubtful, and in the owned plan's currency. The machines are the
+    The prices are current, without a flaw, and in the owned plan's currency. The machines are the
     same or have equal accelerators.
     """
     for price in current_prices(catalogue.prices.values()):
-        rented = price.owned is None and price.currency == owned.currency and not price.doubt
+        rented = price.owned is None and price.currency == owned.currency and not price.flaw
         if rented and _machines_are_alike(catalogue, owned, price):
             yield Rent(price)
 

@@ -76,9 +76,9 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
     """Make a target that SkyPilot rents at ``price``.
 
-    None for an unsuitable machine, or a price that is old, doubtful or neither on-demand nor spot.
+    None for an unsuitable machine, or a price that is old, flawed or neither on-demand nor spot.
     """
-    firm = price.plan in ("on-demand", "spot") and not price.doubt
+    firm = price.plan in ("on-demand", "spot") and not price.flaw
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")
     cloud, chips = _CLOUDS.get(price.provider), catalogue.machine(price.hardware).accelerators

@@ -69,7 +69,7 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
 
 def _on_demand(price: Price) -> bool:
     listed = price.plan == "on-demand" and price.currency == "USD"
-    return listed and not price.assumed and not price.doubt
+    return listed and not price.assumed and not price.flaw
 
 
 def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:

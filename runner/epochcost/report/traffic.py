@@ -64,7 +64,7 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
         names = {*report.decoders, *report.tokens}
     for name in sorted(names):
         named = (api for api in report.catalogue.apis.values() if api.model == name)
-        apis = [api for api in named if not api.doubt and api.currency == report.currency]
+        apis = [api for api in named if not api.reservation and api.currency == report.currency]
         published = {
             "decoders": [
                 _decoder(report, timed)

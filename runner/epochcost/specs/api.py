@@ -9,7 +9,6 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from epochcost.specs.base import (
-    DOUBTED,
     Identifier,
     NamedSpec,
     NonNegative,
@@ -22,11 +21,12 @@ from epochcost.specs.base import (
     TableName,
     Text,
     Unconfirmed,
+    flaw_words,
     key,
     optional,
 )
 from epochcost.specs.reference_data import Currency
-from epochcost.units import price_age, today
+from epochcost.units import price_age
 
 MILLION = 1_000_000
 
@@ -118,9 +118,7 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
     @property
     def reservation(self) -> str:
         """Why other APIs rank before this API; empty if this API has no drawback."""
-        if self.valid_until is not None and self.valid_until < today():
-            return "no longer offered"
-        return DOUBTED if self.doubt else ""
+        return flaw_words(self.valid_until, self.doubt)
 
     def request(
         self,

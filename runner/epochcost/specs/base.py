@@ -28,6 +28,7 @@ from pydantic import (
 from pydantic_core import core_schema
 
 from epochcost.specs.wording import KeyPath, describe
+from epochcost.units import today
 
 ItemT = TypeVar("ItemT")
 # No quantity of a spec (bytes, dollars, examples) is larger; products of two do not overflow.
@@ -211,8 +212,11 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
         yield from _tables_in(argument)
 
 
-# Remark next to an implausible price.
-DOUBTED = "doubted, see `epochcost check`"
+def flaw_words(valid_until: dt.date | None, doubt: str) -> str:
+    """The remark next to a price whose offer ended, or that is implausible; empty for others."""
+    if valid_until is not None and valid_until < today():
+        return "no longer offered"
+    return "doubted, see `epochcost check`" if doubt else ""
 
 
 class PricedSpec(NamedSpec):

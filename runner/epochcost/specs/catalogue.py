@@ -181,12 +181,12 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     """The current on-demand price of ``hardware``, or else the price of owning the machine.
 
-    None without such a price. A plausible price is always preferred to an implausible price.
+    None without such a price. A plausible price that is still offered is always preferred.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
     usual = [price for price in current if price.kind.usual]
-    return min(usual, key=lambda price: (bool(price.doubt), order.index(price.plan)), default=None)
+    return min(usual, key=lambda price: (bool(price.flaw), order.index(price.plan)), default=None)
 
 
 def _plan(price: Price) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from pydantic import ValidationInfo, field_validator, model_validator
 
 from epochcost.errors import InputError
 from epochcost.specs.base import (
-    DOUBTED,
     Array,
     Bounded,
     Identifier,
@@ -30,6 +29,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     distinct,
+    flaw_words,
     key,
     optional,
     ordered_keys_of,
@@ -297,10 +297,15 @@ class Price(PricedSpec):
         return "" if self.owned else price_age(self.as_of)
 
     @property
+    def flaw(self) -> str:
+        """Why nobody can rent at this price today; empty if it is offered and plausible."""
+        return flaw_words(self.valid_until, self.doubt)
+
+    @property
     def reservation(self) -> str:
         """Why other prices rank before this price; empty if this price has no drawback."""
-        if self.doubt:
-            return DOUBTED
+        if self.flaw:
+            return self.flaw
         if self.assumed:
             return "not a market price"
         if self.interruptions_unknown:
@@ -316,15 +321,12 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """For each equal part of a month, the share of the hourly price that the provider charges.
-
-        Empty if the plan has no discount for sustained use.
-        """
+        """Shares of the hourly price in equal parts of a month; empty without this discount."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
     def billing_rule(self) -> Billing:
-        """The rule that rounds used time to billed time, also if the spec only names it."""
+        """The rule that rounds used time to billed time, looked up if the spec only names it."""
         return rule_of(self.billing)
 
 
@@ -354,10 +356,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
 
 
 def value_at(price: Price, path: str) -> Decimal:
-    """The number at a key path of a price, or the key's default.
-
-    Raises InputError if the key has neither a number nor a default.
-    """
+    """The number or default of a price's key; raises InputError if the key has neither."""
     try:
         return figure_at(_table_for_path(price, key_path(path)), key_path(path))
     except ValueError as error:

@@ -168,9 +168,14 @@ def test_each_cause_is_named(project: Path, compare: Compare) -> None:
             'amount = 0.01\n        billing = "whole-hour"',
             'price x: billing "per-second" → "whole-hour"',
         ),
+        (
+            "amount = 0.01",
+            "amount = 0.01\n        valid_until = 2026-01-01",
+            "price x: valid_until — → 2026-01-01",
+        ),
         ('"x"', '"y"', "price x removed"),
     ],
-    ids=["amount", "terms", "another id"],
+    ids=["amount", "terms", "end of the offer", "another id"],
 )
 def test_a_price_of_what_nobody_timed(
     project: Path, compare: Compare, old: str, new: str, cause_text: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -14,7 +14,7 @@ import pytest
 
 from epochcost.report.list_prices import list_prices
 from epochcost.specs.api import ApiPrice
-from epochcost.specs.catalogue import Catalogue, current_prices
+from epochcost.specs.catalogue import Catalogue, current_prices, usual_price
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts
@@ -215,6 +215,21 @@ def test_a_doubted_price_replaces_no_sound_one(catalogue: Catalogue) -> None:
     alone = replace(catalogue, prices={doubted.id: doubted})
     assert list_prices(alone)["p5.48xlarge"].hour is None
     assert list_prices(catalogue)["p5.48xlarge"].hour == sound.amount
+
+
+def test_an_ended_price_is_no_usual_price(catalogue: Catalogue) -> None:
+    """A price whose last valid day is over is no list price, and gives way to an owned plan."""
+    price = catalogue.price("p5.48xlarge-on-demand-2026-07")
+    ended = price.model_copy(update={"valid_until": date(2026, 8, 1)})
+    own = catalogue.price("assumed-server-8x-a100-80gb").model_copy(
+        update={"hardware": price.hardware}
+    )
+    prices = replace(catalogue, prices={each.id: each for each in (ended, own)})
+    assert list_prices(prices)[price.hardware].hour is None
+    assert usual_price(prices, price.hardware) is own
+    assert usual_price(catalogue, price.hardware) == catalogue.price(
+        "p5.48xlarge-on-demand-2026-11"
+    )
 
 
 def test_an_hour_has_its_premiums_and_upfront_payments(catalogue: Catalogue) -> None:

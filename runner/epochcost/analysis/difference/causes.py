@@ -35,7 +35,7 @@ _SIZE_OF_MACHINE = ("vcpus", "accelerators")
 _WHOLE_SPEC = ("",)
 _MOST_KEYS = 3
 # Descriptive keys of a spec, which change no cost.
-_DESCRIPTIVE = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of", "valid_until"})
+_DESCRIPTIVE = frozenset({"id", "name", "notes", "source", "unconfirmed", "as_of"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,8 +88,9 @@ def _old_prices_by_source(
         for hardware, price in provider.current
         if price.owned is None
     ]
-    offered = [(api, api.provider) for api in catalogue.apis.values() if api.valid_until is None]
-    old = (pair for pair in (*rented, *offered) if today() - pair[0].as_of > FRESH)
+    served = [(api, api.provider) for api in catalogue.apis.values()]
+    offered = (pair for pair in (*rented, *served) if pair[0].valid_until is None)
+    old = (pair for pair in offered if today() - pair[0].as_of > FRESH)
     by_source = group_by(old, lambda pair: _PUBLISHER_END.split(pair[0].source)[0])
     for source, prices in sorted(by_source.items(), key=lambda item: (-len(item[1]), item[0])):
         counts = Counter(name for _, name in prices)
