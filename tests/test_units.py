@@ -20,6 +20,7 @@ from epochcost.units import (
     parse_share,
     plain,
     seconds,
+    share,
 )
 
 
@@ -103,6 +104,15 @@ def test_shares_that_are_none(text: str) -> None:
     """A text that is neither number nor percentage is refused with the option's name."""
     with pytest.raises(InputError, match=r"^share: expected"):
         parse_share(text, "share")
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [(0, "0 %"), (0.0039, "0.4 %"), (0.0126, "1 %"), (0.6, "60 %"), (1, "100 %")],
+)
+def test_a_small_share_is_not_0(part: float, expected: str) -> None:
+    """Percentages are whole, except those below 1."""
+    assert share(part) == expected
 
 
 def test_the_callers_context_does_not_round() -> None:

@@ -210,8 +210,9 @@ def scientific(value: float) -> str:
 
 
 def share(part: Decimal | float) -> str:
-    """Format a share, such as 0.25, in percent."""
-    return f"{float(part) * 100:.0f} %"
+    """Format a share, such as 0.25, in percent; a share below 1 % keeps one significant digit."""
+    percent = float(part) * 100
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
 
 
 def kilowatt_hours(energy: Decimal) -> str:
