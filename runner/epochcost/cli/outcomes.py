@@ -143,11 +143,22 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
 
 def bound_words(work: Work) -> str:
     """Describe the bound on a server's latency; empty for trials without a bound."""
-    load = work.load if isinstance(work, Requests) else work
-    if not isinstance(load, Load) or load.bound_seconds is None:
+    if isinstance(work, Requests):
+        return f"keeps {token_bound_words(work)}"
+    if not isinstance(work, Load) or work.bound_seconds is None:
         return ""
-    share = float(load.latency_percentile or 0)
-    return f"keeps {share:.4g} of answers within {seconds(load.bound_seconds)}"
+    share = float(work.latency_percentile or 0)
+    return f"keeps {share:.4g} of answers within {seconds(work.bound_seconds)}"
+
+
+def token_bound_words(requests: Requests) -> str:
+    """Describe the bounds on the latencies of tokens."""
+    first, further = (
+        seconds(bound / 1e3) for bound in (requests.first_token_ms, requests.token_ms)
+    )
+    return (
+        f"{requests.percentile} % of first tokens within {first} and further ones within {further}"
+    )
 
 
 def _show_largest_batches(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
