@@ -201,11 +201,15 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_job_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    disturbed = sum(bool(disturbances_of(result)) for result in measured)
-    if disturbed:
+    if disturbances := list(filter(None, map(disturbances_of, measured))):
+        patiently = (
+            ", or with `--resume --patience 20`, which adds rounds when other programs are idle"
+            if any("others" in causes for causes in disturbances)
+            else ""
+        )
         say(
-            f"{disturbed} of {len(measured)} results are disturbed, as listed above: without the "
-            "disturbance, the same run replaces them, and `--resume --patience 20` adds rounds"
+            f"{len(disturbances)} of {len(measured)} results are disturbed, as listed above: "
+            f"measure them again without the disturbance and without `--resume`{patiently}"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
 
