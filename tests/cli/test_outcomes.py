@@ -13,7 +13,7 @@ from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
 from report_project import make_result
-from served_results import served, under_load
+from served_results import behind_an_engine, served, under_load
 
 
 def test_a_rate_is_told_with_its_latency_and_bound() -> None:
@@ -33,6 +33,12 @@ def test_a_bound_that_nothing_keeps_is_told() -> None:
         "no rate keeps 0.99 of answers within 15 ms, 1 run of LoadGen"
     )
     assert served_cells(lost)[-1] == "no rate meets the bound"
+    asked = behind_an_engine(make_result(), {})
+    assert asked.measurement.served is not None
+    assert served_words(asked.trial, asked.measurement.served) == (
+        "no rate keeps 90 % of first tokens within 80 ms and further ones within 200 ms, "
+        "1 run of LoadGen"
+    )
 
 
 STEADY = (0.0100, 0.0101) * 20

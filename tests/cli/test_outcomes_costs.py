@@ -88,4 +88,4 @@ def test_disturbed_results_can_be_replaced(capsys: pytest.CaptureFixture[str]) -
     disturbed = result.model_copy(update={"measurement": measurement})
     store_results(Path(), [disturbed])
     show_costs(load_catalogue(Path()), RESULTS, [Skipped(disturbed.trial, disturbed)])
-    assert "\n1 of 1 results are disturbed, as listed above: without" in capsys.readouterr().out
+    assert "\n1 of 1 results are disturbed, as listed above: measure" in capsys.readouterr().out

@@ -85,6 +85,18 @@ def test_time_left_starts_from_the_budgets() -> None:
     assert time_left(TRIALS * 5).text == "2 min left"
 
 
+def test_time_left_leaves_out_stored_trials() -> None:
+    """A resumed run expects time only for the trials that it measures."""
+    estimate = TimeLeft(clock := CountingClock())
+    estimate.schedule([Visit(TRIALS[0], stored=True), Visit(TRIALS[1], stored=True)])
+    assert estimate.text == "0 s left"
+    clock.seconds = 1
+    estimate.end(measured=True)  # its file was removed after the run began
+    estimate.schedule([Visit(TRIALS[0], stored=True), Visit(TRIALS[1])])
+    estimate.start()
+    assert estimate.text == f"{EXPECTED_SECONDS} s left"
+
+
 def test_time_left_learns_from_finished_trials() -> None:
     """If the first trial takes half of its estimate, the other estimates are halved."""
     clock = CountingClock()

@@ -18,6 +18,7 @@ from epochcost.results.environment import Conditions
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
+from report_project import make_result
 from tiny_project import write_tiny_project
 
 CALM = Conditions(seconds=1.0, others_cpus=0.0, steal_share=0.0)
@@ -128,14 +129,21 @@ def test_what_is_not_precise_is_measured_in_more_rounds(
     assert max(rounds) >= 2
 
 
-def test_what_is_precise_is_left_as_it_is(assignment: Assignment) -> None:
-    """If every mean is as precise as its trial demands, no round is added."""
-    found = []
-    for one in run_trials(assignment, lambda _: None):
-        assert isinstance(one, Finished)
-        content = one.trial.model_copy(update={"relative_half_width": Decimal(1000)})
-        found.append(one.result.model_copy(update={"trial": content}))
-    assert list(Machine(CALM).patience(60).more_rounds({}, lambda: found)) == []
+def test_what_is_precise_gets_a_round_only_if_it_was_disturbed() -> None:
+    """A precise mean needs no round, unless other programs disturbed all of its rounds."""
+    precise = make_result(batch_size=32, samples=(0.0100, 0.0101) * 20)
+
+    def more_rounds(conditions: Conditions) -> list[int]:
+        measurement = precise.measurement.model_copy(update={"conditions": conditions})
+        result = precise.model_copy(update={"measurement": measurement})
+        machine, numbers = Machine(CALM), []
+        for visit in machine.patience(2).more_rounds({}, lambda: [result]):
+            numbers.append(visit.number)
+            machine.sleep(1)
+        return numbers
+
+    assert more_rounds(CALM) == []
+    assert more_rounds(BUSY) == [2, 2]
 
 
 def test_the_least_precise_comes_first_and_each_in_its_turn(assignment: Assignment) -> None:

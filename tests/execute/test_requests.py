@@ -21,7 +21,9 @@ from epochcost.execute.engines import find_environment, python_of
 from epochcost.execute.planning import plan_run
 from epochcost.execute.requests import PROMPTS, draw_lengths, with_all_positions
 from epochcost.measure import start
-from epochcost.measure.job import AskedDecoder, Job, TrialFailed
+from epochcost.measure.job import AskedDecoder, Job, Progress, TrialFailed
+from epochcost.measure.trial import OnProgress
+from epochcost.measure.watch import Watch
 from epochcost.measure.worker import measure
 from epochcost.plan.make import RunRequest
 from epochcost.plan.trial import Trial
@@ -89,11 +91,21 @@ def job(catalogue: Catalogue, trial: Trial, tmp_path: Path, monkeypatch: Any) ->
     return build_job(trial, model, catalogue.graph_path(model), tmp_path)
 
 
-def answered(job: Job, folder: Path, monkeypatch: pytest.MonkeyPatch, **engine: Any) -> Any:
+def ignore(_: Progress) -> None:
+    """Ignore the worker's progress."""
+
+
+def answered(
+    job: Job,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    on_progress: OnProgress = ignore,
+    **engine: Any,
+) -> Any:
     """Measure ``job`` with a fake onnxruntime-genai."""
     monkeypatch.setitem(sys.modules, "onnxruntime_genai", fake_genai(**engine))
     monkeypatch.setattr(ort, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    return measure(job, folder, lambda _: None)
+    return measure(job, folder, lambda message: on_progress(message.progress))
 
 
 def test_without_the_engine_its_command_is_named(
@@ -201,14 +213,20 @@ def test_rates_are_asked_and_latencies_are_loadgens(
 def test_bounds_that_nothing_keeps_are_a_state(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If no rate keeps the bounds, no rate is reported and the runs of the search are kept."""
+    """If no rate keeps the bounds, no rate is reported and the runs of the search are kept.
+
+    The machine's conditions are stored, since another program may have slowed the answers.
+    """
     assert isinstance(job.serving, AskedDecoder)
     hopeless = job.serving.requests.model_copy(update={"first_token_ms": 10, "token_ms": 1})
     serving = job.serving.model_copy(update={"requests": hopeless})
     asked = job.model_copy(update={"serving": serving})
-    served = answered(asked, tmp_path, monkeypatch).served
-    assert served.reported is None
-    assert {run.purpose for run in served.runs} == {"search"}
+    with Watch("cpu") as watch:
+        heard = watch.follow(lambda _: None)
+        measured = watch.completed(answered(asked, tmp_path, monkeypatch, heard))
+    assert measured.served.reported is None
+    assert {run.purpose for run in measured.served.runs} == {"search"}
+    assert 0 < measured.conditions.seconds <= measured.wall_seconds
 
 
 def test_an_engine_that_gives_up_ends_the_trial_with_its_reason(

@@ -147,6 +147,20 @@ def test_a_result_says_what_surrounded_it(assignment: Assignment) -> None:
     assert result.contradictions == ()
 
 
+def test_a_spec_removed_during_the_run_costs_no_trial(assignment: Assignment) -> None:
+    """The result has the digest of the spec with which the run began."""
+    path = assignment.catalogue.files["models/tiny"]
+    declared = path.read_bytes()
+
+    def remove_spec(_: Event) -> None:
+        path.unlink(missing_ok=True)
+
+    (outcome,) = run_trials(replace(assignment, plan=Plan(assignment.plan.trials[:1])), remove_spec)
+    assert isinstance(outcome, Finished)
+    digest = hashlib.sha256(declared).hexdigest()
+    assert outcome.result.spec_files["models/tiny"] == digest
+
+
 def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
     """The stored result says how this machine differs from the named hardware."""
     once = Assignment(

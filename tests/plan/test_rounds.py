@@ -76,6 +76,7 @@ def test_resuming_visits_exactly_what_is_missing(asked: list[int], done: list[in
         wanted, kept = rounds[one.id], stored[one.id]
         numbers = [visit.number for visit in planned if visit.trial == one]
         assert numbers == ([wanted] if kept >= wanted else list(range(kept + 1, wanted + 1)))
+        assert {visit.stored for visit in planned if visit.trial == one} == {kept >= wanted}
 
 
 def test_a_resumed_run_keeps_the_order_of_the_whole_one() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from epochcost.results.checks import CHECKS, Claim
 from epochcost.results.records import DamagedResultError, Result, parse_result, serialise_result
-from served_results import LATENCIES, under_load
+from epochcost.specs.loader import load_catalogue
+from served_results import LATENCIES, run, served, under_load
+from tiny_project import write_tiny_project
 
 MakeResult = Callable[..., Result]
 PATH = Path("net.json")
@@ -63,3 +67,20 @@ def test_more_latencies_than_a_file_holds_leave_the_statistics(make_result: Make
     assert served is not None
     assert served.run is not None
     assert served.run.latency.maximum_nanoseconds == LATENCIES[-1]
+
+
+@pytest.mark.parametrize(("wall_seconds", "refused"), [(9.1, False), (8.0, True)])
+def test_a_run_of_few_requests_lasts_as_long_as_its_rate_says(
+    make_result: MakeResult, tmp_path: Path, wall_seconds: float, refused: bool
+) -> None:
+    """Ten requests at LoadGen's rate of one a second took nine seconds from first to last."""
+    few = run().model_copy(update={"samples": 10, "queries": 10, "samples_per_second": 1.0})
+    record = served().model_copy(update={"runs": (few,), "reported": 0})
+    result = under_load(make_result())
+    fields = {"served": record, "wall_seconds": wall_seconds}
+    measurement = result.measurement.model_copy(update=fields)
+    (duration,) = (check for check in CHECKS if check.name == "duration")
+    catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
+    changed = result.model_copy(update={"measurement": measurement})
+    fault = duration.fault(Claim(changed, catalogue, dt.datetime.now(dt.UTC)))
+    assert (fault is not None) == refused

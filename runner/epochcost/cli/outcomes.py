@@ -143,11 +143,22 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
 
 def bound_words(work: Work) -> str:
     """Describe the bound on a server's latency; empty for trials without a bound."""
-    load = work.load if isinstance(work, Requests) else work
-    if not isinstance(load, Load) or load.bound_seconds is None:
+    if isinstance(work, Requests):
+        return f"keeps {token_bound_words(work)}"
+    if not isinstance(work, Load) or work.bound_seconds is None:
         return ""
-    share = float(load.latency_percentile or 0)
-    return f"keeps {share:.4g} of answers within {seconds(load.bound_seconds)}"
+    share = float(work.latency_percentile or 0)
+    return f"keeps {share:.4g} of answers within {seconds(work.bound_seconds)}"
+
+
+def token_bound_words(requests: Requests) -> str:
+    """Describe the bounds on the latencies of tokens."""
+    first, further = (
+        seconds(bound / 1e3) for bound in (requests.first_token_ms, requests.token_ms)
+    )
+    return (
+        f"{requests.percentile} % of first tokens within {first} and further ones within {further}"
+    )
 
 
 def _show_largest_batches(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
@@ -190,11 +201,15 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_job_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    disturbed = sum(bool(disturbances_of(result)) for result in measured)
-    if disturbed:
+    if disturbances := list(filter(None, map(disturbances_of, measured))):
+        patiently = (
+            ", or with `--resume --patience 20`, which adds rounds when other programs are idle"
+            if any("others" in causes for causes in disturbances)
+            else ""
+        )
         say(
-            f"{disturbed} of {len(measured)} results are disturbed, as listed above: without the "
-            "disturbance, the same run replaces them, and `--resume --patience 20` adds rounds"
+            f"{len(disturbances)} of {len(measured)} results are disturbed, as listed above: "
+            f"measure them again without the disturbance and without `--resume`{patiently}"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
 

@@ -57,7 +57,11 @@ class TimeLeft:
     def schedule(self, visits: Iterable[Visit]) -> None:
         """Replace the list of remaining visits, in the order in which the run makes them."""
         self._waiting = [
-            (visit.trial.id, float(visit.expected_seconds) + _OVERHEAD_SECONDS) for visit in visits
+            (
+                visit.trial.id,
+                0.0 if visit.stored else float(visit.expected_seconds) + _OVERHEAD_SECONDS,
+            )
+            for visit in visits
         ]
 
     def start(self) -> None:
@@ -70,7 +74,7 @@ class TimeLeft:
         If ``given_up``, the trial's later visits are no longer expected.
         """
         name, expected = self._waiting.pop(0)
-        if measured:
+        if measured and expected:
             self._ratios.append((self._clock() - self._started) / expected)
         if given_up:
             self._waiting = [visit for visit in self._waiting if visit[0] != name]

@@ -51,7 +51,7 @@ def run(
             min=0,
             max=100_000,
             help="Minutes by which the run may exceed the plan, to wait while other programs use "
-            "the machine and to add rounds to imprecise trials.",
+            "the machine and to add rounds to imprecise or disturbed trials.",
         ),
     ] = 0,
     ceilings: WithCeilings = True,

@@ -24,6 +24,7 @@ from epochcost.analysis.token_answers import (
 from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import ShowAll, left_out_lines, print_choices
+from epochcost.cli.outcomes import token_bound_words
 from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
     RESULTS,
@@ -318,13 +319,9 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 
 
 def _served_decoder_summary(served: ServedDecoder) -> str:
-    load, highest = served.requests, served.highest
+    highest = served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
-    bounds = (seconds(bound / 1e3) for bound in (load.first_token_ms, load.token_ms))
-    bound = "{} % of first tokens within {} and further ones within {}".format(
-        load.percentile, *bounds
-    )
-    parts = [(rate or "no rate keeps {}").format(bound)]
+    parts = [(rate or "no rate keeps {}").format(token_bound_words(served.requests))]
     if served.start_seconds is not None:
         parts.append(f"the engine accepts requests {seconds(served.start_seconds)} after its start")
     if served.joules_per_token is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from epochcost.errors import EpochcostError, ResultError
@@ -140,14 +140,16 @@ class Assignment:
 class RunContext:
     """The assignment of a run, its host, and the function that receives its events.
 
-    ``fingerprint`` is a hash of the host's hardware. A trial may take ``memory_bytes`` of the
-    host's memory; None means no limit.
+    ``fingerprint`` is a hash of the host's hardware. ``spec_files`` has digests of the specs as the
+    run began, since a spec may be edited while the run goes on. A trial may take ``memory_bytes``
+    of the host's memory; None means no limit.
     """
 
     assignment: Assignment
     on_event: OnEvent
     fingerprint: str
     patience: Patience
+    spec_files: Mapping[str, str]
     memory_bytes: int | None = None
 
     def stored(self, trial: Trial) -> Result | None:

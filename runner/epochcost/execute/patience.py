@@ -14,7 +14,7 @@ from epochcost.plan.rounds import Visit
 from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, without_disturbed_rounds
-from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE
+from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE, disturbances_of
 from epochcost.statistics import relative_half_width
 
 _LOOK_SECONDS = 1.0
@@ -75,19 +75,24 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """While extra time is left, yield another round of the least precise trial.
+        """While extra time is left, yield another round of the least precise or a disturbed trial.
 
-        ``measured`` returns the current results of all trials; ``rounds`` is the planned number of
-        rounds by trial id. A trial gets another round only after all other imprecise trials had
-        one, so that the rounds of a trial are spread over time.
+        A trial is disturbed if other programs disturbed all its rounds. ``measured`` returns the
+        current results of all trials; ``rounds`` is the planned number of rounds by trial id. A
+        trial gets another round only after all other such trials had one, so that the rounds of a
+        trial are spread over time.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:
-            wide = {result.trial.id: result for result in measured() if is_imprecise(result)}
-            if not wide:
+            unsure = {
+                result.trial.id: result
+                for result in measured()
+                if is_imprecise(result) or _is_disturbed(result)
+            }
+            if not unsure:
                 return
-            tried = set() if wide.keys() <= tried else tried
-            widest = max((result for key, result in wide.items() if key not in tried), key=_width)
+            tried = set() if unsure.keys() <= tried else tried
+            widest = max((unsure[key] for key in unsure if key not in tried), key=_width)
             key, rounds_done = widest.trial.id, round_count(widest.measurement)
             tried.add(key)
             begun, left_before = self._clock(), self.left_seconds
@@ -105,6 +110,11 @@ def is_imprecise(result: Result) -> bool:
     """Whether a result has samples, and their mean is less precise than the trial demands."""
     demanded = float(result.trial.relative_half_width)
     return bool(result.measurement.samples_seconds) and _width(result) > demanded
+
+
+def _is_disturbed(result: Result) -> bool:
+    causes = disturbances_of(without_disturbed_rounds(result))
+    return bool(result.measurement.samples_seconds) and "others" in causes
 
 
 def _width(result: Result) -> float:

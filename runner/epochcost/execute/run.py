@@ -71,7 +71,9 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
         remove_scratch(folder)
         host = detect_environment()
         patience = Patience(assignment.patience_seconds, host.logical_cpus)
-        outcomes = _measure_all_trials(RunContext(assignment, on_event, host.fingerprint, patience))
+        spec_files = _spec_file_digests(assignment)
+        run = RunContext(assignment, on_event, host.fingerprint, patience, spec_files)
+        outcomes = _measure_all_trials(run)
     return tuple(outcomes.values())
 
 
@@ -220,7 +222,11 @@ def _measure_round(run: RunContext, visit: Visit, earlier: Result | None) -> Res
         contradictions=contradictions(
             assignment.catalogue.machine(assignment.hardware), environment
         ),
-        spec_files=_spec_file_digests(assignment, trial),
+        spec_files={
+            name: run.spec_files[name]
+            for name in (f"models/{trial.model}", f"hardware/{assignment.hardware}")
+            if name in run.spec_files
+        },
     )
 
 
@@ -279,13 +285,15 @@ def _move_software_to_environment(
     )
 
 
-def _spec_file_digests(assignment: Assignment, trial: Trial) -> dict[str, str]:
-    files = assignment.catalogue.files
-    spec_names = (f"models/{trial.model}", f"hardware/{assignment.hardware}")
+def _spec_file_digests(assignment: Assignment) -> dict[str, str]:
+    """SHA-256 of the specs of the machine and of the plan's models, by kind and id."""
+    plan = assignment.plan
+    trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
+    names = {f"hardware/{assignment.hardware}", *(f"models/{trial.model}" for trial in trials)}
     return {
-        name: hashlib.sha256(files[name].read_bytes()).hexdigest()
-        for name in spec_names
-        if name in files
+        name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for name, path in assignment.catalogue.files.items()
+        if name in names
     }
 
 

@@ -52,6 +52,7 @@ def measure_requests(
     capacity = ENGINE_SEQUENCES / warmup[-1]
     asking = _Requests(job, decoder.requests, engine, capacity, progress.report, folder)
     served = asking.run()
+    progress.enter("finishing")
     return Measurement(
         started_at=progress.started_at,
         wall_seconds=progress.wall_seconds(),

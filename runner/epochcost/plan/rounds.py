@@ -25,13 +25,15 @@ class Visit:
     """Round ``number`` (from 1) of the ``rounds`` in which a trial is measured.
 
     ``rounds`` includes the ``extra`` rounds that were added for precision. The planned rounds share
-    the trial's time budget equally, and an extra round has as much time as a planned round.
+    the trial's time budget equally, and an extra round has as much time as a planned round. If the
+    trial is ``stored``, all its rounds are stored, and the visit only reports them.
     """
 
     trial: Trial
     number: int = 1
     rounds: int = 1
     extra: int = 0
+    stored: bool = False
 
     @property
     def last(self) -> bool:
@@ -85,7 +87,7 @@ def visits(
                 stored[trial.id] = rounds_stored(trial)
                 if stored[trial.id] >= planned:
                     # So that the run can report the trial.
-                    yield Visit(trial, planned, planned)
+                    yield Visit(trial, planned, planned, stored=True)
             if stored[trial.id] < number <= planned:
                 yield Visit(trial, number, planned)
 

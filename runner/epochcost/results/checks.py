@@ -160,7 +160,9 @@ def _duration(claim: Claim) -> str | None:
     if measurement.served is None:
         total = sum(measurement.samples_seconds) + sum(measurement.warmup_seconds)
     else:
-        total = sum(run.samples / run.samples_per_second for run in measurement.served.runs)
+        # LoadGen computes a server's rate from the samples without the first.
+        runs = measurement.served.runs
+        total = sum((run.samples - 1) / run.samples_per_second for run in runs)
     if total <= measurement.wall_seconds * _ROUNDING:
         return None
     return (
