@@ -14,6 +14,7 @@ from epochcost.analysis.rows import (
     by_stack,
     contenders,
     odds_of,
+    offers,
     price_rows,
     ranking,
 )
@@ -265,7 +266,7 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
 
 
 def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report) -> None:
-    """A wide measurement at a list price is no answer, but stands first among the others."""
+    """A wide measurement at a list price is the choice only where all others are assumed."""
     rows = rows_by_workload(report, "net")
     best = contenders(rows, "epoch")[0]
     wide = Time(Decimal("0.0001"), Decimal("0.05"), Decimal("0.1"))
@@ -280,6 +281,14 @@ def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report
     assert ranking_of_page.cheapest.name == best.observed.machine.name
     assert ranking_of_page.imprecise is not None
     assert ranking_of_page.imprecise.name == "Own"
+    all_reserved = [*(row for row in rows if row.assumed), imprecise]
+    assert contenders(all_reserved, "epoch") == (imprecise,)
+    assert [offer.key.row for offer in offers(all_reserved, "epoch", Decimal(1)).candidates] == [
+        imprecise
+    ]
+    page = contest(all_reserved, "epoch")
+    assert page is not None
+    assert page.cheapest.name == "Own"
     fair = Time(Decimal("0.03"), Decimal("0.05"), Decimal("0.07"))
     measured_well = replace(imprecise, observed=replace(observed, step=fair))
     assert not measured_well.reservation

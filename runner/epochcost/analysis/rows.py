@@ -72,6 +72,14 @@ class Row:
         return self.observed.imprecise or of_price
 
     @property
+    def drawbacks(self) -> tuple[bool, bool]:
+        """Whether the price has a drawback, and whether the time is imprecise.
+
+        Rows with a smaller value are preferred as an answer, whatever they cost.
+        """
+        return bool(self.price and self.price.reservation), bool(self.observed.imprecise)
+
+    @property
     def mark(self) -> str:
         """The kind of evidence, with a note if the price is assumed."""
         return mark_of(self.observed.kind, self.price)
@@ -175,11 +183,11 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The cheapest row of each machine in the software stack that ``by_stack`` puts first.
 
-    Rows with a drawback (an assumed price, say) are left out unless all rows have one. Empty if no
-    row has a cost.
+    Rows with more drawbacks than the first (an assumed price, say) are left out. Empty if no row
+    has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
-    return tuple(row for row in ranked if not row.reservation) or ranked
+    return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
 
 
 def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
@@ -206,9 +214,7 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
 
 
 def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    row = candidate.key
-    doubted = bool(row.price and row.price.reservation)
-    return doubted, bool(row.observed.imprecise), *_cheapest_first(candidate)
+    return *candidate.key.drawbacks, *_cheapest_first(candidate)
 
 
 def _comparable_candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
@@ -264,8 +270,8 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     """Make offers from those rows of one software stack that may be answers (``Row.answers``).
 
     Each job repeats the goal ``repetitions`` times. All offers have the most frequent currency.
-    Rows with a drawback (an assumed price, say) are left out unless all have one. The time of an
-    offer includes starting the machine and expected interruptions.
+    Rows with more drawbacks than others (an assumed price, say) are left out. The time of an offer
+    includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []
@@ -280,14 +286,14 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
         if candidate.cost.currency != usual:
             unpriced.append((candidate.key.row, other_currency(candidate.cost.currency, usual)))
     same = [candidate for candidate in candidates if candidate.cost.currency == usual]
-    sound = [candidate for candidate in same if not candidate.key.row.reservation]
-    if sound:
-        reserved = [candidate for candidate in same if candidate.key.row.reservation]
-        unpriced += [
-            (candidate.key.row, f"{candidate.key.row.reservation}: {_cost_and_time(candidate)}")
-            for candidate in reserved
-        ]
-    return Offers(tuple(sorted(sound or same, key=_cheapest_first)), tuple(unpriced))
+    least = min((candidate.key.row.drawbacks for candidate in same), default=None)
+    unpriced += [
+        (candidate.key.row, f"{candidate.key.row.reservation}: {_cost_and_time(candidate)}")
+        for candidate in same
+        if candidate.key.row.drawbacks != least
+    ]
+    chosen = (candidate for candidate in same if candidate.key.row.drawbacks == least)
+    return Offers(tuple(sorted(chosen, key=_cheapest_first)), tuple(unpriced))
 
 
 def _cheapest_first(candidate: Candidate[Any]) -> tuple[Decimal, Decimal]:

@@ -71,6 +71,11 @@ class Contender:
         return (self.row or self.price).reservation
 
     @property
+    def drawbacks(self) -> tuple[bool, bool]:
+        """The drawbacks of the row (see ``Row``); those of the price if there is no row."""
+        return self.row.drawbacks if self.row else (bool(self.price.reservation), False)
+
+    @property
     def added_energy(self) -> Decimal | None:
         """Cost of the energy that the job adds on an owned machine; None for other machines.
 
@@ -128,8 +133,9 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines that may be recommended, or all machines if there are none."""
-        return tuple(contender for contender in self.machines if contender.answers) or self.machines
+        """The machines with the fewest drawbacks, which `cheapest` compares (``Row.drawbacks``)."""
+        least = min(contender.drawbacks for contender in self.machines)
+        return tuple(each for each in self.machines if each.drawbacks == least)
 
     @cached_property
     def _competing_in_one_currency(self) -> tuple[Contender, ...]:
