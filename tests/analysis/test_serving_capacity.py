@@ -96,9 +96,14 @@ def best(
 
 
 def test_memory_decides_how_many_sequences_there_are() -> None:
-    """0.9 · 4 GiB minus 2 GB of weights hold 1.87 GB of cache, 212 requests of 8.8 MB."""
+    """0.9 · 4 GiB minus 2 GB of weights hold 1.87 GB of cache, 212 requests of 8.8 MB.
+
+    Eight devices store four heads twice.
+    """
     (layout,) = layouts_of(model(), place(), VLLM)
     assert layout.room == pytest.approx((0.9 * 4 * _GIB - 2e9) / 8000)
+    *_, eight = layouts_of(model(), place(8), VLLM)
+    assert eight.room == pytest.approx((8 * 0.9 * 4 * _GIB - 2e9) / 16_000)
     assert max(layout.sequences(REQUESTS)) == 128
     assert list(layout.sequences(replace(REQUESTS, prompt=10_000))) == [1, 2, 4, 8, 16]
     assert list(layout.sequences(replace(REQUESTS, prompt=100_000, output=1))) == [1, 2]
@@ -117,6 +122,7 @@ def test_a_request_is_its_prompt_and_its_tokens() -> None:
     assert float(capacity.request.mean) == pytest.approx(100 * token / 128)
     assert float(capacity.first.mean) == pytest.approx(0.1)
     assert float(capacity.token.mean) == pytest.approx((100 * token - 0.1) / 99)
+    assert float(capacity.token.high) == pytest.approx(1.2 * (100 * token - 0.1) / 99)
     assert float(capacity.request.high) == pytest.approx(1.2 * 100 * token / 128)
     assert capacity.draws is not None
     assert np.std(capacity.draws) == pytest.approx(0.2 / np.sqrt(12), rel=0.1)
@@ -157,6 +163,8 @@ def test_who_is_left_out_is_said_with_its_reason() -> None:
     small, old = refusals
     assert small.reason == "does not fit: weights and a request need 2.1 GiB"
     assert small.detail == "has 2.0 GiB"
+    _, (long,) = fitting(model(), [place(gib=2)], [VLLM], replace(REQUESTS, prompt=100_000))
+    assert long.reason == "does not fit: weights and a request need 2.9 GiB"
     assert old.reason == "not served by vLLM in bf16"
     _, (turing,) = fitting(model("fp4"), [place(capability="7.5")], [VLLM], REQUESTS)
     assert turing.reason == "not served by vLLM in fp4"

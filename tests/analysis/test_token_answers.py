@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,6 +179,9 @@ def test_an_api_with_a_drawback_is_no_answer(
     assert answer.ways[-1].price.reservation == reservation
     assert answer.cheapest_api is None
     assert isinstance(answer.ways[0], ServingOffer)
+    alone = answer.odds_of(answer.ways[-1:])
+    assert alone is not None
+    assert alone.shares == {"They, tiny": 1}
 
 
 def test_a_cached_prompt_is_cheaper_where_it_has_a_price(root: Path) -> None:
@@ -196,6 +200,31 @@ def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
     assert {offer.deployment.precision for offer in few.offers} == {"int4"}
     measured = market.answer("tiny", REQUESTS, software="ONNX Runtime")
     assert {offer.deployment.kind for offer in measured.offers} == {"measured"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "detail"),
+    [
+        (
+            {"first_seconds": Decimal("0.4")},
+            "too slow for the bounds",
+            "first token 500 ms, each further 125 ms",
+        ),
+        (
+            {"prompt": 201, "output": 10},
+            "not timed at these lengths",
+            "timed: prefill of 100 to 200 tokens; decode of 100 to 200 tokens",
+        ),
+    ],
+)
+def test_a_measured_machine_is_refused_with_its_times(
+    root: Path, asked: dict[str, Any], reason: str, detail: str
+) -> None:
+    """The refusal says whether the machine is too slow or was not timed at these lengths."""
+    requests = replace(REQUESTS, **asked)
+    answer = TokenMarket(inputs_of(root)).answer("tiny", requests)
+    (refusal,) = answer.refused
+    assert (refusal.reason, refusal.detail) == (reason, detail)
 
 
 def test_without_tables_of_tokens_nothing_is_predicted(root: Path) -> None:

@@ -22,7 +22,7 @@ from epochcost.analysis.tokens import (
     hour_of,
     priced_offers,
 )
-from epochcost.cost import Usage, quote
+from epochcost.cost import Time, Usage, quote
 from epochcost.cost.break_even import monthly_owned
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.plan.work import Phase
@@ -41,6 +41,7 @@ provider = "They"
 model = "tiny"
 input_per_million = 1
 output_per_million = 4
+batch_percent = 50
 as_of = 2026-11-01
 source = "a test"
 """
@@ -159,11 +160,25 @@ def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: Time
     assert float(offer.per_million.mean) == pytest.approx(10 / 150 / 3600 * 1e6)
     assert float(offer.busy) == pytest.approx(0.3625)
     assert offer.machines == 1
-    (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.3"), 100, 50))
-    assert (offer.machines, float(offer.busy)) == (2, pytest.approx(0.3 * 3.625 / 2))
     # One machine would be 91 % busy.
     (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.25"), 100, 50))
     assert (offer.machines, float(offer.busy)) == (2, pytest.approx(0.25 * 3.625 / 2))
+
+
+def test_machines_are_counted_at_each_end_of_a_time(
+    catalogue: Catalogue, decoder: TimedDecoder
+) -> None:
+    """Requests of 1 to 9 s, 0.3 a second, need 1 to 4 machines, each at most 80 % busy."""
+    requests = Requests(Decimal("0.3"), 100, 50)
+    (capacity, *_) = capacities(decoder, requests)
+    spread = replace(capacity, request=Time(Decimal(1), Decimal(3), Decimal(9)))
+    deployment = Deployment(decoder.machine, decoder.precision, decoder.software)
+    (offer,) = priced_offers(catalogue, [(deployment, spread)], requests)
+    assert (offer.machines, offer.busy) == (2, Decimal("0.45"))
+    million = 1e6 / 150 / 3600
+    for cost, machines in ((offer.per_million, (1, 2, 4)), (offer.full, (0.3, 0.9, 2.7))):
+        ends = [number / 0.3 * million for number in machines]
+        assert [float(end) for end in (cost.low, cost.mean, cost.high)] == pytest.approx(ends)
 
 
 def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedDecoder) -> None:
@@ -178,6 +193,11 @@ def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedD
     rate = break_even_per_second(offer, dear, requests)
     assert rate is not None
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
+    # A batch costs half, so that the machine needs twice the load.
+    doubled = break_even_per_second(offer, dear, replace(requests, batch=True))
+    assert doubled == 2 * rate
+    for update in ({"currency": "EUR"}, {"input_per_million": 0, "output_per_million": 0}):
+        assert break_even_per_second(offer, dear.model_copy(update=update), requests) is None
 
 
 def test_an_owned_machine_that_serves_costs_its_month(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Usage, quote, quote_at_rate, share
+from epochcost.cost import Usage, quote, quote_at_rate, quote_quantile, share
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, Billing
@@ -111,8 +111,9 @@ def test_a_share_has_no_start_no_run_and_no_credit() -> None:
 
 def test_a_plan_per_run_has_no_share() -> None:
     """A share of a job is refused, and not free, under a plan without a price per hour."""
-    price = plan(components=[{"label": "job", "amount": Decimal(5), "per": "run"}])
-    assert quote(price, Usage(HOUR)).total == 5
+    job = {"label": "job", "amount": Decimal(5), "per": "run"}
+    price = plan(components=[job], start={"seconds": Decimal(600)})
+    assert [(line.label, line.amount) for line in quote(price, Usage(HOUR)).lines] == [("job", 5)]
     with pytest.raises(InputError, match=r"^p2.xlarge-on-demand: expected a price per hour"):
         share(price, Usage(HOUR))
 
@@ -154,6 +155,13 @@ def test_impossible_runs_and_egress(field: str, value: Decimal | int) -> None:
         Usage(Decimal(1), **{field: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("probability", [0, 1, float("nan")])
+def test_impossible_quantiles(probability: float) -> None:
+    """A probability outside of 0 to 1 is refused."""
+    with pytest.raises(InputError, match=r"^probability: expected"):
+        quote_quantile(rented(), Usage(HOUR), probability)
+
+
 @pytest.mark.parametrize("rate", ["0", "-0.90", "NaN", "Infinity", "1e-19", "1e31"])
 def test_impossible_rates(rate: str) -> None:
     """A rate that is zero, negative, no finite number or out of range is refused."""
@@ -163,6 +171,7 @@ def test_impossible_rates(rate: str) -> None:
 
 def test_overflow_is_said() -> None:
     """A number that does not fit 60 digits is refused and never rounded away."""
+    assert quote_at_rate(Decimal("1e20"), PRORATED, Usage(HOUR)).total == 10**20
     step = Billing.model_construct(increment_seconds=Decimal("1e-60"), minimum_seconds=Decimal(0))
     with pytest.raises(InputError, match="fit 60 digits"):
         quote(rented(billing=step), Usage(Decimal(10**9)))

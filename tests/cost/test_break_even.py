@@ -117,6 +117,12 @@ def test_a_purchase_that_never_pays() -> None:
     assert found.phrase == "not in its life"
 
 
+def test_a_purchase_that_pays_by_its_resale() -> None:
+    """Eight vCPUs cost 800 dollars, less 720 at the end, and 84 for energy; renting costs 240."""
+    found = payback(owned("90", per_vcpu=True), Rent(rented("0.05")), Decimal(100), vcpus=8)
+    assert found.phrase == "only with its resale value"
+
+
 @pytest.mark.parametrize("hours", ["-1", "731", "NaN", "Infinity"])
 def test_hours_that_no_month_has(hours: str) -> None:
     """Negative hours, hours beyond a month and hours that are no number are refused in one line."""

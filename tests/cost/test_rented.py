@@ -147,6 +147,18 @@ def test_an_hour_of_use_carries_the_idle_ones(utilisation: Decimal) -> None:
     assert abs(month - 3 * HOURS_PER_BILLED_MONTH) <= Decimal("1e-12")
 
 
+def test_a_commitment_for_four_machines() -> None:
+    """A commitment for four machines is paid for one as for four. Two more cost the list price."""
+    terms = {"term_months": 12, "payment": "no-upfront", "hourly": 1}
+    four = {**terms, "machines": 4, "on_demand_hourly": 2}
+    price = plan(plan="savings-plan", commitment=four)
+    unused, above = "commitment, unused machines", "on demand, above the commitment"
+    one, all_four, six = (quote(price, Usage(Decimal(3600), count)) for count in (1, 4, 6))
+    assert amounts(one) == {"commitment": 1, unused: 3}
+    assert amounts(all_four) == {"commitment": 4}
+    assert amounts(six) == {"commitment": 4, above: 4}
+
+
 def test_a_part_too_small_to_keep_is_not_free() -> None:
     """An upfront payment whose amount per hour rounds to zero is refused."""
     terms = {"term_months": Decimal(10**15), "payment": "all-upfront", "upfront": Decimal("1e-9")}

@@ -56,11 +56,11 @@ def test_every_start_is_rounded_by_itself() -> None:
 
 def test_failed_starts_are_expected() -> None:
     """Starts of 240 s that fail one time in five are expected 1.25 times, with the charge."""
-    failing = {"failure_probability": Decimal("0.2"), "failure_charge": Decimal(1)}
+    failing = {"failure_probability": Decimal("0.2"), "failure_charge": Decimal("0.5")}
     price = plan(amount=Decimal(1), start={"seconds": Decimal(240), "billed": False, **failing})
     bill = quote(price, Usage(HOUR, 4))
     assert bill.lines[-1].label == "failed starts, expected"
-    assert (bill.lines[-1].quantity, bill.lines[-1].amount) == (1, 1)
+    assert (bill.lines[-1].quantity, bill.lines[-1].amount) == (1, Decimal("0.5"))
     assert bill.elapsed_seconds == HOUR + 300
 
 

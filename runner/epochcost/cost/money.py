@@ -25,14 +25,7 @@ from epochcost.specs.reference_data import ISO_4217
 QUANTUM = Decimal("1e-18")
 LARGEST = Decimal("1e30")
 CONTEXT = Context(
-    prec=60,
-    rounding=ROUND_HALF_EVEN,
-    Emin=-9999,
-    Emax=9999,
-    capitals=1,
-    clamp=0,
-    flags=[],
-    traps=[InvalidOperation, DivisionByZero, Overflow],
+    prec=60, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow]
 )
 
 
