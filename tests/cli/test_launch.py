@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from called_program import exit_code
+from epochcost.cli.interruption import INTERRUPTED
 from epochcost.fleet import launch as fleet
 from epochcost.fleet import station
-from epochcost.fleet.ledger import FOLDER
+from epochcost.fleet.engine import Engine
+from epochcost.fleet.ledger import FOLDER, Lease
+from epochcost.fleet.station import Launch
 from local_engine import LocalEngine
 from sound_results import sound_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
@@ -55,13 +59,36 @@ def launch(*arguments: str) -> int:
 def test_cells_are_measured_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A launch measures all trials there and takes their results in; the next has nothing to do."""
     assert launch("--target", "desk") == 0
-    assert re.search(r"^desk +3 +0 ", capsys.readouterr().out, re.MULTILINE)
+    text = capsys.readouterr().out
+    assert re.search(r"^desk +3 +0 ", text, re.MULTILINE)
+    assert f"results are in {RESULTS}" in text
     assert len(sound_results(RESULTS)) == 3
     assert not (project / FOLDER / "ledger.json").exists()
     files = {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")}
     assert launch("--target", "desk") == 0
-    assert "0 trials to measure, 3 done already" in capsys.readouterr().out
+    assert "0 trials to measure, 3 done already\n" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")} == files
+
+
+@pytest.mark.usefixtures("project")
+def test_a_second_signal_names_the_machines_that_may_be_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If a launch ends before it has given a machine back, it says so and what to do."""
+
+    def interrupted(parts: Launch, engines: list[Engine], *_: object) -> None:
+        nothing = Decimal(0)
+        target = engines[0].target
+        parts.ledger.reserve(
+            "desk", Lease(target=target, job="job", since=0, until=1, reserved=nothing)
+        )
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epochcost.cli.launch.measure_all", interrupted)
+    assert launch("--target", "desk") == INTERRUPTED
+    message = capsys.readouterr().err
+    assert message.startswith("desk: the trial may still be running")
+    assert "the same command ends them" in message
 
 
 @pytest.mark.usefixtures("project")

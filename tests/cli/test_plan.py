@@ -44,6 +44,13 @@ def test_the_trials_are_listed_in_order() -> None:
     ]
 
 
+def test_sweeps_have_no_time_beforehand() -> None:
+    """A plan of sweeps alone says how many, and does not promise a time of zero."""
+    lines = plan("--provider", "cpu", "--batch-size", "auto").splitlines()
+    assert lines[0].startswith("2 sweeps of batch sizes on local: ")
+    assert not any("0 trials" in line for line in lines)
+
+
 def test_json_holds_everything_that_defines_a_trial() -> None:
     """JSON lists the trials of the text, with ids and digests of their graphs."""
     document = json.loads(plan("--provider", "cpu", "--format", "json"))

@@ -202,6 +202,14 @@ def test_scenarios_are_planned_beside_training() -> None:
     assert {trial.work.scenario for trial in plan.trials} == {"batch", *SCENARIOS}
 
 
+def test_loadgen_measures_in_a_single_round() -> None:
+    """A trial under LoadGen has one round, since LoadGen's runs cannot be divided."""
+    served = study(models=["mlp"], modes=["inference"], scenarios=["batch", "offline"], rounds=2)
+    planned = plan_study(catalogue(model("mlp")), served, HOST, graphs=GRAPHS)
+    rounds = {trial.work.scenario: planned.rounds.get(trial.id, 1) for trial in planned.trials}
+    assert rounds == {"batch": 2, "offline": 1}
+
+
 def test_a_server_without_a_bound_is_left_out() -> None:
     """The scenario server is left out if the model declares no bound of latency."""
     served = study(models=["mlp"], providers=["cpu"], modes=["inference"], scenarios=SCENARIOS)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from epochcost.plan.make import Plan, leave_out_oversized, merge_plans
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.trial import Trial
-from epochcost.plan.work import STEPS, Load, Work
+from epochcost.plan.work import STEPS
 
 
-def trial(batch_size: int, seed: int = 0, work: Work = STEPS) -> Trial:
+def trial(batch_size: int, seed: int = 0) -> Trial:
     """A made-up trial."""
     return Trial(
         model="net",
-        mode="training" if work is STEPS else "inference",
+        mode="training",
         provider="cpu",
         batch_size=batch_size,
         seed=seed,
@@ -30,7 +30,7 @@ def trial(batch_size: int, seed: int = 0, work: Work = STEPS) -> Trial:
         relative_half_width=Decimal("0.02"),
         minimum_samples=30,
         budget_seconds=Decimal(20),
-        work=work,
+        work=STEPS,
     )
 
 
@@ -88,14 +88,6 @@ def test_a_resumed_run_keeps_the_order_of_the_whole_one() -> None:
         for visit in schedule(2)
         if visit.number > stored.get(visit.trial.id, 0) and visit.trial != TRIALS[3]
     ]
-
-
-def test_loadgen_is_visited_once() -> None:
-    """A trial of LoadGen has one visit, since LoadGen's runs cannot be divided."""
-    served = trial(1, work=Load(scenario="offline"))
-    planned = schedule(3, trials=(served, TRIALS[0]))
-    assert [visit.number for visit in planned if visit.trial == served] == [1]
-    assert next(visit for visit in planned if visit.trial == served).rounds == 1
 
 
 @pytest.mark.parametrize(

@@ -166,9 +166,18 @@ def _measure_cells(
 ) -> int:
     """Measure the trials and sweeps, print the outcome, and return the exit code."""
     build_payload(parts.folder / "payload")
-    stations = measure_all(
-        parts, engines, partial(_reach, catalogue), partial(run_all, interrupted)
-    )
+    try:
+        stations = measure_all(
+            parts, engines, partial(_reach, catalogue), partial(run_all, interrupted)
+        )
+    except KeyboardInterrupt:  # a second signal
+        if left := ", ".join(parts.ledger.entries.leases):
+            say(
+                f"{left}: the trial may still be running, and a rented machine may still be up: "
+                "the same command ends them and continues",
+                err=True,
+            )
+        raise
     _write_proposed_prices(catalogue, stations)
     _show_outcome(stations, parts, _currency(engines))
     failed = any(station.failed for station in stations)
@@ -271,8 +280,9 @@ def _show_plan(
     capped = cap is not None and cap < bound
     amount = money(cap if cap is not None and capped else bound, currency)
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
+    extent = f": {timing} of timing, at most {amount}{', the cap' if capped else ''}"
     counted = f"{count_words(len(cells), 'trial')} to measure, {done:,} done already"
-    say(f"{counted}: {timing} of timing, at most {amount}{', the cap' if capped else ''}")
+    say(f"{counted}{extent if cells else ''}")
 
 
 def _show_event(station: str, cell: str, state: str, reason: str) -> None:
@@ -289,6 +299,8 @@ def _show_outcome(stations: Sequence[Station], parts: Launch, currency: str) -> 
     print_table(("target", "done", "failed", "spent"), rows)
     left = count_words(len(parts.waiting), "trial")
     say(f"{money(total, currency)} spent; {left} left")
+    if any(station.done for station in stations):
+        say(f"results are in {parts.intake.results}; `epochcost check --results` lists doubts")
     for station in stations:
         reasons = [f"{title}: {reason}" for title, reason in station.failed]
         for reason in filter(None, (*reasons, station.problem)):

@@ -231,7 +231,8 @@ def show_gpus() -> None:
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     """Print how long a plan takes and, if the machine has a price, what it costs.
 
-    The cost assumes that each process starts in ``_START_SECONDS``; a large model needs longer.
+    The time and cost of sweeps are not known beforehand. The cost assumes that each process starts
+    in ``_START_SECONDS``; a large model needs longer.
     """
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     processes = [(plan.rounds.get(trial.id, 1), trial.provider) for trial in plan.trials]
@@ -249,7 +250,11 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
             amount = money(cost.mean, cost.currency)
             counted = count_words(starts, "process start")
             extent += f"; with {counted} about {amount} ({price.plan_words})"
-    say(extent)
+    if plan.trials or not plan.sweeps:
+        say(extent)
+    if plan.sweeps:
+        sweeps = count_words(len(plan.sweeps), "sweep")
+        say(f"{sweeps} of batch sizes on {hardware}: time and cost depend on the number of sizes")
 
 
 def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> None:

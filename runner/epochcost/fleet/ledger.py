@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from epochcost.cost import MachineTime, Time, Unpriced
-from epochcost.errors import CapabilityError, InputError
+from epochcost.cost import Usage, quote
+from epochcost.errors import CapabilityError
 from epochcost.results.files import exclusive_lock, write_atomically
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
@@ -61,12 +61,9 @@ class Tariff:
         """The bill for ``seconds`` of a machine; raises InputError if the plan cannot bill them."""
         if seconds <= 0:
             return Decimal(0)
-        time = Time.exact(Decimal(repr(float(seconds))))
-        used = MachineTime(time, self.machine.vcpus, self.machine.device == "cuda")
-        cost = used.cost(self.price)
-        if isinstance(cost, Unpriced):
-            raise InputError(f"target {self.target.id}: price {self.price.id}: {cost.reason}")
-        return cost.mean
+        machine, time = self.machine, Decimal(repr(float(seconds)))
+        usage = Usage(time, vcpus=machine.vcpus, accelerated=machine.device == "cuda")
+        return quote(self.price, usage, credited=False).total
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
         """The highest bill that a cell can cause if it needs all remaining retries.

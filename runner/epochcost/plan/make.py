@@ -121,7 +121,9 @@ def plan_study(
     trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
     sweeps = (replace(draft, rounds=rounds) for draft in drafts if isinstance(draft, Sweep))
     left_out = tuple(draft for draft in drafts if isinstance(draft, LeftOut))
-    rounds_by_trial = {trial.id: rounds for trial in trials if rounds > 1}
+    # LoadGen refuses runs that are too short, so trials under LoadGen have a single round.
+    in_rounds = [trial for trial in trials if trial.work.scenario == "batch"]
+    rounds_by_trial = {trial.id: rounds for trial in in_rounds if rounds > 1}
     return merge_plans([Plan(trials, left_out, rounds_by_trial, tuple(sweeps))])
 
 

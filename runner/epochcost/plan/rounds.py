@@ -73,11 +73,7 @@ def visits(
     are stored, its last round is yielded nevertheless. The run does not measure it again, but
     reports the trial.
     """
-    # LoadGen refuses runs that are too short, so trials under LoadGen have a single round.
-    rounds = {
-        trial.id: rounds_asked.get(trial.id, 1) if trial.work.scenario == "batch" else 1
-        for trial in trials
-    }
+    rounds = {trial.id: rounds_asked.get(trial.id, 1) for trial in trials}
     most = max(rounds.values(), default=1)
     stored: dict[str, int] = {}
     for number in range(1, most + 1):
