@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -69,6 +70,24 @@ def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Pr
         "PyTorch (NVIDIA DeepLearningExamples)",
     )
     assert of(predictions, "resnet50", "gcp-p100", "training", "published").precision == "fp32"
+
+
+def test_a_measured_runtime_counts_for_gpus_that_need_its_older_version(
+    own_inputs: Inputs, predictions: Predictions
+) -> None:
+    """Our results on H100, in ONNX Runtime 1.31, slow down version 1.26 on V100 nearly as much."""
+    on_cpus = [each for each in own_inputs.stored if "h100" not in each.result.hardware]
+    unmeasured = predict_times(
+        replace(own_inputs, stored=tuple(on_cpus)), [own_inputs.catalogue.models["gpt2"]]
+    )
+    for hardware in ("lambda-8x-h100-sxm5", "lambda-8x-v100", "lambda-2x-b200-sxm6"):
+        before, after = (
+            of(predicted, "gpt2", hardware, "training").step
+            for predicted in (unmeasured, predictions)
+        )
+        assert before is not None
+        assert after is not None
+        assert after.mean > before.mean * Decimal("2.8")
 
 
 def test_what_others_published_of_the_very_work_is_its_time(predictions: Predictions) -> None:

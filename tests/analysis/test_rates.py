@@ -15,6 +15,7 @@ from epochcost.analysis.rates import cpu_of, cpu_rates, models_with_rates
 from epochcost.analysis.representatives import representatives
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import designed
+from epochcost.predict.forecast import OUR_RUNTIME
 from epochcost.predict.process import (
     OF_CPUS,
     centred_departures,
@@ -42,7 +43,7 @@ def test_results_timings_and_tables_count_with_their_vcpus(
     own_inputs: Inputs, profiles: dict[str, Profile]
 ) -> None:
     """Our results, published timings and tables give rates with their numbers of vCPUs."""
-    rows, devices = cpu_rates(own_inputs, profiles, "ours")
+    rows, devices = cpu_rates(own_inputs, profiles)
     makes = Counter((row.device.chip, float(row.device.memory_gb_per_second)) for row in rows)
     assert makes["AMD EPYC (family 25, model 1)", 1]
     assert makes["AMD EPYC (family 25, model 1)", 2]
@@ -61,13 +62,13 @@ def test_nothing_follows_from_one_or_two_makes(
     two = [s for s in own_inputs.stored if s.result.hardware in {"epyc-vm-2", "turin-vm-2"}]
     assert two
     few = replace(own_inputs, catalogue=bare, stored=tuple(two))
-    assert cpu_rates(few, profiles, "ours")[0] == ()
+    assert cpu_rates(few, profiles)[0] == ()
 
 
 def test_a_machine_left_out_is_predicted_from_others_of_its_make(own_inputs: Inputs) -> None:
     """Each of Woolf's four machines is predicted from the other three, mostly within 50 %."""
     profiles = profiles_of(own_inputs, models_with_rates(own_inputs))
-    rows, devices = cpu_rates(own_inputs, profiles, "ours")
+    rows, devices = cpu_rates(own_inputs, profiles)
     woolf = [row for row in rows if "woolf-2017" in row.rate.software]
     design = designed(woolf, devices)
     inverse = inverted(with_noise(design, OF_CPUS))
@@ -85,24 +86,24 @@ def test_rates_are_as_uncertain_as_their_measurements(
     Repeated results of a workload stay rows of their own, each with its uncertainty.
     """
     stored = next(s for s in own_inputs.stored if s.result.trial.model == "mnist-cnn")
-    rows, _ = cpu_rates(own_inputs, profiles, "ours")
+    rows, _ = cpu_rates(own_inputs, profiles)
     half_widths = {
         summary_of(s.result).relative_half_width
         for s in representatives(own_inputs.stored)
         if s.result.trial.model in profiles
     }
-    ours = [row.uncertainty * 1.96 for row in rows if row.rate.software == "ours"]
+    ours = [row.uncertainty * 1.96 for row in rows if row.rate.software == OUR_RUNTIME]
     assert ours
     assert all(min(abs(width - each) for each in half_widths) < 1e-4 * width for width in ours)
-    assert {row.uncertainty for row in rows if row.rate.software != "ours"} == {0.0}
+    assert {row.uncertainty for row in rows if row.rate.software != OUR_RUNTIME} == {0.0}
     measurement = stored.result.measurement
     single = measurement.model_copy(
         update={"samples_seconds": measurement.samples_seconds[:1], "rounds": ()}
     )
     result = stored.result.model_copy(update={"measurement": single})
     alone = replace(own_inputs, stored=(replace(stored, result=result),))
-    rows, _ = cpu_rates(alone, profiles, "ours")
-    assert not [row for row in rows if row.rate.software == "ours"]
+    rows, _ = cpu_rates(alone, profiles)
+    assert not [row for row in rows if row.rate.software == OUR_RUNTIME]
 
 
 def test_results_that_others_disturbed_teach_nothing(
@@ -124,8 +125,8 @@ def test_results_that_others_disturbed_teach_nothing(
         measurement = measurement.model_copy(update={"conditions": conditions})
         result = stored.result.model_copy(update={"measurement": measurement})
         alone = replace(own_inputs, stored=(replace(stored, result=result),))
-        rows, _ = cpu_rates(alone, profiles, "ours")
-        counts.append(len([row for row in rows if row.rate.software == "ours"]))
+        rows, _ = cpu_rates(alone, profiles)
+        counts.append(len([row for row in rows if row.rate.software == OUR_RUNTIME]))
     assert counts == [1, 0]
 
 

@@ -27,7 +27,7 @@ def question(model: str, chip: str, **changes: object) -> Question:
     """Inference of a synthetic model in fp32 on one chip."""
     device = KNOWN.named(chip)
     assert device is not None
-    base = Question(model, PROFILES[model, ""], "inference", "fp32", 1, "plain", device, 1)
+    base = Question(model, PROFILES[model, ""], "inference", "fp32", 1, device, 1, software="plain")
     return replace(base, **changes)  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ from epochcost.analysis.observations import (
     Workload,
     epoch_time,
 )
-from epochcost.analysis.predictable import Learnt, Place, place_of, runtime_name
+from epochcost.analysis.predictable import Learnt, Place, place_of
 from epochcost.analysis.rates import cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
@@ -178,7 +178,7 @@ def _tasks_by_device(
     chosen = tuple(models)
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
-    cpu_known, cpus = cpu_rates(inputs, profiles, runtime_name(PINNED_RUNTIME))
+    cpu_known, cpus = cpu_rates(inputs, profiles)
     evidence = {
         "cuda": Learnt(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
         "cpu": Learnt(cpu_known, cpus, OF_CPUS),
@@ -237,9 +237,7 @@ def _forecaster_with_measurements(
         rate
         for place in {task.place.hardware.id: task.place for task in tasks}.values()
         if place.hardware.id in machines
-        for rate in gpu_rates(
-            inputs, place.hardware, place.device, profiles, place.software, evidence.rates
-        )
+        for rate in gpu_rates(inputs, place.hardware, place.device, profiles, evidence.rates)
     ]
     return Forecaster(evidence.rates, evidence.devices, measured, evidence.scales, inputs.cache)
 
@@ -300,7 +298,6 @@ def _tasks_and_missing_times(
                 mode=mode,
                 precision=used,
                 batch=max(fitting),
-                software=place.software,
                 device=place.device,
                 count=place.count,
             )
@@ -331,9 +328,7 @@ def _tasks_by_software(
         rate = program.published_on(place.device, place.count, work.batch / place.count)
         run = rate or program.rate
         name = run.model if program.same else model.id
-        yield _PredictionTask(
-            model, place, replace(work, model=name, software="", program=run), rate
-        )
+        yield _PredictionTask(model, place, replace(work, model=name, program=run), rate)
 
 
 def _batch_sizes_by_mode(model: Model) -> Mapping[Mode, tuple[int, ...]]:

@@ -86,15 +86,14 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 
 
 def cpu_rates(
-    inputs: Inputs, profiles: Mapping[str, Profile], software: str
+    inputs: Inputs, profiles: Mapping[str, Profile]
 ) -> tuple[tuple[Placed, ...], Devices]:
     """The fp32 rates of each workload by CPU model and number of vCPUs, and a device for each CPU.
 
     If fewer than three makes of CPU have rates, no rates are returned. ``profiles`` has the graphs'
-    profiles by model id; ``software`` names the runtime of our own results. Raises InputError for a
-    table that cannot be read.
+    profiles by model id. Raises InputError for a table that cannot be read.
     """
-    rows = [*_measured(inputs, profiles, software), *_published(inputs.catalogue, profiles)]
+    rows = [*_measured(inputs, profiles), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
         named = Devices(cpu_device(make, vcpus) for make, vcpus in table.cpus.items())
         rows += placed_table(inputs.catalogue, table, named)
@@ -108,7 +107,6 @@ def gpu_rates(
     hardware: Hardware,
     device: Device,
     profiles: Mapping[str, Profile],
-    software: str,
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
     """Yield our measured rates on one GPU of ``hardware``, for models similar to published models.
@@ -124,9 +122,7 @@ def gpu_rates(
         if trial.variant in ("", trial.precision) and trial.session.threads == 0:
             seconds = statistics.median(result.measurement.samples_seconds)
             precision, batch = precision_of(trial.precision), trial.batch_size
-            work = Question(
-                trial.model, profile, trial.mode, precision, batch, software, device, count=1
-            )
+            work = Question(trial.model, profile, trial.mode, precision, batch, device, count=1)
             yield _measured_rate(work, seconds, half_width)
 
 
@@ -156,7 +152,7 @@ def _default_cpu_results(inputs: Inputs) -> Iterator[Result]:
             yield result
 
 
-def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) -> Iterator[Placed]:
+def _measured(inputs: Inputs, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
     results = tuple(_default_cpu_results(inputs))
     for result, half_width in zip(results, _half_widths(results, inputs.cache), strict=True):
         trial, hardware = result.trial, inputs.catalogue.hardware[result.hardware]
@@ -165,9 +161,7 @@ def _measured(inputs: Inputs, profiles: Mapping[str, Profile], software: str) ->
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
             seconds = statistics.fmean(result.measurement.samples_seconds)
             profile, batch = profiles[trial.model], trial.batch_size
-            work = Question(
-                trial.model, profile, trial.mode, "fp32", batch, software, device, count=1
-            )
+            work = Question(trial.model, profile, trial.mode, "fp32", batch, device, count=1)
             yield _measured_rate(work, seconds, half_width)
 
 
@@ -209,6 +203,6 @@ def _published(catalogue: Catalogue, profiles: Mapping[str, Profile]) -> Iterato
         if model in profiles and batch and steps:
             software = f"{source.page} {timing.framework}"
             work = Question(
-                model, profiles[model], "training", "fp32", batch, software, device, count=1
+                model, profiles[model], "training", "fp32", batch, device, 1, software=software
             )
             yield as_rate(work, float(batch * steps / timing.total_seconds))

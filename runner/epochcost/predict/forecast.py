@@ -52,6 +52,9 @@ from epochcost.specs.hardware import Device
 from epochcost.specs.study import Mode
 
 _OURS = "epochcost"
+# All versions of our runtime are one software: on H100, measured rates of one version say how far
+# the other version is from published software.
+OUR_RUNTIME = "ONNX Runtime"
 # Distance of logarithms of demands beyond which left-out models are predicted too badly.
 FARTHEST_KIN = 3.0
 
@@ -60,8 +63,8 @@ FARTHEST_KIN = 3.0
 class Question:
     """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
 
-    If ``program`` is None, the workload runs in our runtime, which ``software`` names. Otherwise
-    ``program`` is a published rate, and the workload runs in the program that reached this rate.
+    The workload runs in ``software``. If ``program`` is not None, it is a published rate, and the
+    workload runs in the program that reached this rate instead.
     """
 
     model: str
@@ -69,10 +72,10 @@ class Question:
     mode: Mode
     precision: Precision
     batch: int
-    software: str
     device: Device
     count: int
     program: Rate | None = None
+    software: str = OUR_RUNTIME
 
 
 @dataclass(frozen=True, slots=True)
