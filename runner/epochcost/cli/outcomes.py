@@ -5,6 +5,7 @@ The module ``progress`` displays trials while they run.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,8 @@ from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
+from epochcost.results.checks import Claim, first_fault
+from epochcost.results.plausibility import FlopsByModel
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
@@ -100,6 +103,20 @@ def show_doubts(results: Sequence[Result]) -> None:
             many = len(titles) > _MOST_NAMED
             lines += [f"  {f'{len(titles)} trials' if many else '; '.join(titles)}: {doubt}"]
         say("\n".join([*lines, f"    remedy: {remedy}"]), err=True)
+
+
+def show_refusals(catalogue: Catalogue, outcomes: Iterable[Outcome]) -> None:
+    """Print which results `epochcost check --results` would refuse, while the machine is at hand.
+
+    A clock that was set back during the run, for example, makes rounds overlap.
+    """
+    now, flops = dt.datetime.now(dt.UTC), FlopsByModel()
+    results = [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
+    faults = [(each, first_fault(Claim(each, catalogue, now, flops))) for each in results]
+    lines = [f"  {each.trial.title}: {fault}" for each, fault in faults if fault]
+    if lines:
+        remedy = "    remedy: the same command with `--resume` measures these trials again"
+        say("\n".join(["`epochcost check --results` refuses:", *lines, remedy]), err=True)
 
 
 def served_words(trial: Trial, served: ServingRecord) -> str:
