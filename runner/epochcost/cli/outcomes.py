@@ -43,8 +43,11 @@ def show_outcomes(
     If ``patient``, the run had extra time, and the advice to add time is left out.
     """
     measured = _measured(outcomes)
+    # LoadGen measures the latency of a request, with its wait.
+    served = any(result.measurement.served for result in measured)
+    mean = "mean step or latency" if served else "mean step"
     print_table(
-        ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
+        ("trial", mean, "±", "examples/s", "samples", "stopped"),
         [_outcome_row(outcome) for outcome in outcomes],
         drop=("samples", "examples/s"),
     )
@@ -135,7 +138,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
     bound = "" if run.kept_bound is None else f" {bound_words(trial.work)}"
-    return f"{run.samples_per_second:,.0f} samples/s{bound}, latency {p50} (p99 {p99})"
+    return f"{run.samples_per_second:,.0f} samples/s{bound}, latency p50 {p50}, p99 {p99}"
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
