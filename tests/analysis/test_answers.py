@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_without_a_time_a_language_model_has_other_commands(own_inputs: Inputs) 
         demand = Demand(model, "training")
         with pytest.raises(InputError, match=f"found none in the results and none in .*{remedy}"):
             cheapest_answer(own_inputs.catalogue, Times((), ()), demand)
+
+
+def test_a_model_without_training_has_only_inferences(own_inputs: Inputs) -> None:
+    """A measurement would not help a question about training a model that cannot be trained."""
+    catalogue = own_inputs.catalogue
+    untrained = catalogue.model("mnist-mlp").model_copy(update={"training": None})
+    models = {**catalogue.models, "mnist-mlp": untrained}
+    inference_only = replace(catalogue, models=models)
+    for mode, remedy in {"epoch": "choose --mode inference$", "inference": "measure it"}.items():
+        with pytest.raises(InputError, match=remedy):
+            cheapest_answer(inference_only, Times((), ()), Demand("mnist-mlp", mode))
 
 
 def test_a_demand_in_words() -> None:

@@ -11,11 +11,14 @@ from called_program import exit_code
 from epochcost.errors import CapabilityError
 from epochcost.measure.ceilings import CeilingWork
 from epochcost.results.ceilings import Ceiling, Ceilings
+from epochcost.results.environment import Conditions
 from epochcost.results.store import load_sidecars, write_sidecar
 from kept_ceilings import ceiling
 from tiny_project import write_tiny_project
 
 RESULTS = Path("docs/data/results")
+CALM = Conditions(seconds=1.0, others_cpus=0.0, steal_share=0.0)
+BUSY = Conditions(seconds=1.0, others_cpus=1e9, steal_share=0.0)
 
 
 @pytest.fixture(name="measured_threads", autouse=True)
@@ -30,6 +33,7 @@ def asked_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr("epochcost.measure.ceilings.measure_apart", measured)
     monkeypatch.setattr("epochcost.cli.run.run_trials", lambda *_: ())
+    monkeypatch.setattr("epochcost.cli.ceilings.look_at_host", lambda: CALM)
     return measured_threads
 
 
@@ -47,6 +51,22 @@ def test_a_run_takes_them_once(
     assert "ceilings" not in capsys.readouterr().err
     assert len(measured_threads) == 1
     assert len(load_sidecars(RESULTS, Ceilings).records) == 1
+
+
+@pytest.mark.parametrize("command", ["run", "ceilings"])
+def test_a_busy_machine_is_told(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If other programs are busy, the rates may be too low; a command measures them again."""
+    assert exit_code(command, "--provider", "cpu") == 0
+    assert "too low" not in capsys.readouterr().err
+    for path in RESULTS.rglob("*.json"):
+        path.unlink()
+    monkeypatch.setattr("epochcost.cli.ceilings.look_at_host", lambda: BUSY)
+    assert exit_code(command, "--provider", "cpu") == 0
+    message = capsys.readouterr().err
+    assert "the ceilings may be too low, because other programs keep" in message
+    assert "`epochcost ceilings --hardware local --provider cpu` measures them again" in message
 
 
 def test_ceilings_of_an_older_form_are_measured_once_more(measured_threads: list[int]) -> None:

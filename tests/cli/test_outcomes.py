@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from epochcost.cli.outcomes import (
     served_cells,
     served_words,
     show_doubts,
+    show_outcomes,
 )
+from epochcost.execute.assignment import Skipped
+from epochcost.plan.make import Plan
 from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
@@ -20,7 +25,7 @@ def test_a_rate_is_told_with_its_latency_and_bound() -> None:
     """One line has the rate, the latency and the bound."""
     trial = under_load(make_result()).trial
     assert served_words(trial, served()) == (
-        "500 samples/s keeps 0.99 of answers within 15 ms, latency 51 ms (p99 100 ms)"
+        "500 samples/s keeps 0.99 of answers within 15 ms, latency p50 51 ms, p99 100 ms"
     )
     assert served_cells(served()) == ("50.5 ms", "-", "500", "100", "p99 100 ms")
 
@@ -39,6 +44,15 @@ def test_a_bound_that_nothing_keeps_is_told() -> None:
         "no rate keeps 90 % of first tokens within 80 ms and further ones within 200 ms, "
         "1 run of LoadGen"
     )
+
+
+def test_a_latency_is_not_called_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """The column of means names latencies if LoadGen measured a trial, and steps otherwise."""
+    stepped, loaded = make_result(), under_load(make_result())
+    for results, header in (([stepped], "mean step "), ([stepped, loaded], "mean step or latency")):
+        outcomes = [Skipped(result.trial, result) for result in results]
+        show_outcomes(outcomes, Plan(()), Path("results"), "local", patient=False)
+        assert header in capsys.readouterr().out.splitlines()[0]
 
 
 STEADY = (0.0100, 0.0101) * 20

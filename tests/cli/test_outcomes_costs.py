@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cli.outcomes import show_costs
+from epochcost.cli.outcomes import show_costs, show_refusals
 from epochcost.execute.assignment import Skipped
+from epochcost.results.checks import Claim
 from epochcost.results.environment import Conditions
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
@@ -89,3 +90,25 @@ def test_disturbed_results_can_be_replaced(capsys: pytest.CaptureFixture[str]) -
     store_results(Path(), [disturbed])
     show_costs(load_catalogue(Path()), RESULTS, [Skipped(disturbed.trial, disturbed)])
     assert "\n1 of 1 results are disturbed, as listed above: measure" in capsys.readouterr().out
+
+
+def test_results_that_the_check_refuses_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A result that the check refuses is named with the fault while the machine is at hand."""
+    faults = {1: None, 2: "rounds: expected no overlap"}
+
+    def fault(claim: Claim) -> str | None:
+        return faults[claim.result.trial.batch_size]
+
+    monkeypatch.setattr("epochcost.cli.outcomes.first_fault", fault)
+    results = [make_result(model="tiny", mode="inference", batch_size=size) for size in faults]
+    outcomes = [Skipped(result.trial, result) for result in results]
+    show_refusals(load_catalogue(Path()), outcomes[:1])
+    assert capsys.readouterr().err == ""
+    show_refusals(load_catalogue(Path()), outcomes)
+    assert capsys.readouterr().err.splitlines() == [
+        "`epochcost check --results` refuses:",
+        "  tiny inference cpu batch 2: rounds: expected no overlap",
+        "    remedy: the same command with `--resume` measures these trials again",
+    ]

@@ -69,7 +69,7 @@ def test_machines_that_contradict_it_are_refused(machine: Environment, words: st
     """The refusal names every contradiction and the options that allow the run."""
     with pytest.raises(InputError, match=words) as refused:
         require_plausible(hardware(), machine)
-    assert "leave --hardware out" in str(refused.value)
+    assert "correct its spec, leave --hardware out" in str(refused.value)
     assert "--as-is" in str(refused.value)
 
 

@@ -47,7 +47,7 @@ def test_a_file_beside_the_results(project: Path) -> None:
     outside = project / "docs/data/x.json"
     outside.write_bytes(path.read_bytes())
     message = the_fault(project, Path("docs/data/results/../x.json"))
-    assert message == "expected a file below docs/data/results, got one outside"
+    assert message == "expected a file below docs/data/results, got one outside: copy it there"
 
 
 def test_a_host_that_nobody_knows(project: Path) -> None:

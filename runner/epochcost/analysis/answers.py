@@ -266,13 +266,15 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of {work}, found none in the results and none in "
-        f"specs/published{unpredicted}{_remedy(model)}"
+        f"specs/published{unpredicted}{_remedy(model, demand.mode)}"
     )
 
 
-def _remedy(model: Model | None) -> str:
+def _remedy(model: Model | None, mode: Mode) -> str:
     if model is not None and model.decoder is not None:
         return ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
+    if model is not None and model.graph is not None and mode != "inference" and not model.training:
+        return ": its spec has no table [training]; choose --mode inference"
     if model is not None and model.graph is not None:
         return f": measure it with `epochcost run --model {model.id}`"
     return ""

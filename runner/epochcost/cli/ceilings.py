@@ -11,9 +11,10 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import RESULTS, print_table
 from epochcost.errors import EpochcostError
+from epochcost.execute.patience import disturbance, look_at_host
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect_environment
-from epochcost.results.ceilings import MeasuredRate
+from epochcost.results.ceilings import Ceilings, MeasuredRate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Provider
@@ -56,6 +57,7 @@ def ceilings(
                 for rate in measured.ceilings
             ],
         )
+    _warn_if_busy(machine, provider, measured)
 
 
 def measure_missing_ceilings(
@@ -68,9 +70,20 @@ def measure_missing_ceilings(
         typer.echo(f"ceilings: {error}", err=True)
         return
     if new:
-        flops = scientific(measured.highest_flops.median)
-        copied = scientific(measured.highest_copy_bytes.median)
+        flops = scientific(measured.highest_flops.high)
+        copied = scientific(measured.highest_copy_bytes.high)
         typer.echo(f"ceilings of {provider}: {flops} FLOP/s, {copied} bytes/s copied", err=True)
+        _warn_if_busy(machine, provider, measured)
+
+
+def _warn_if_busy(machine: Hardware, provider: Provider, measured: Ceilings) -> None:
+    if reason := disturbance(look_at_host(), measured.environment.logical_cpus):
+        again = f"epochcost ceilings --hardware {machine.id} --provider {provider}"
+        typer.echo(
+            f"the ceilings may be too low, because {reason}: `{again}` measures them again when "
+            "the machine is idle",
+            err=True,
+        )
 
 
 def _median_with_range(rate: MeasuredRate) -> str:

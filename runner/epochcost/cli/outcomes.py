@@ -5,6 +5,7 @@ The module ``progress`` displays trials while they run.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,8 @@ from epochcost.plan.make import Plan
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
+from epochcost.results.checks import Claim, first_fault
+from epochcost.results.plausibility import FlopsByModel
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
@@ -40,8 +43,11 @@ def show_outcomes(
     If ``patient``, the run had extra time, and the advice to add time is left out.
     """
     measured = _measured(outcomes)
+    # LoadGen measures the latency of a request, with its wait.
+    served = any(result.measurement.served for result in measured)
+    mean = "mean step or latency" if served else "mean step"
     print_table(
-        ("trial", "mean step", "±", "examples/s", "samples", "stopped"),
+        ("trial", mean, "±", "examples/s", "samples", "stopped"),
         [_outcome_row(outcome) for outcome in outcomes],
         drop=("samples", "examples/s"),
     )
@@ -102,6 +108,20 @@ def show_doubts(results: Sequence[Result]) -> None:
         say("\n".join([*lines, f"    remedy: {remedy}"]), err=True)
 
 
+def show_refusals(catalogue: Catalogue, outcomes: Iterable[Outcome]) -> None:
+    """Print which results `epochcost check --results` would refuse, while the machine is at hand.
+
+    A clock that was set back during the run, for example, makes rounds overlap.
+    """
+    now, flops = dt.datetime.now(dt.UTC), FlopsByModel()
+    results = [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
+    faults = [(each, first_fault(Claim(each, catalogue, now, flops))) for each in results]
+    lines = [f"  {each.trial.title}: {fault}" for each, fault in faults if fault]
+    if lines:
+        remedy = "    remedy: the same command with `--resume` measures these trials again"
+        say("\n".join(["`epochcost check --results` refuses:", *lines, remedy]), err=True)
+
+
 def served_words(trial: Trial, served: ServingRecord) -> str:
     """Format a serving trial in a line: its rate of requests or samples, and its latencies."""
     run = served.run
@@ -118,7 +138,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
     bound = "" if run.kept_bound is None else f" {bound_words(trial.work)}"
-    return f"{run.samples_per_second:,.0f} samples/s{bound}, latency {p50} (p99 {p99})"
+    return f"{run.samples_per_second:,.0f} samples/s{bound}, latency p50 {p50}, p99 {p99}"
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
-from epochcost.cli.outcomes import show_costs, show_outcomes
+from epochcost.cli.outcomes import show_costs, show_outcomes, show_refusals
 from epochcost.cli.plan import Selection, show_extent, show_gpus
 from epochcost.cli.progress import Display, kept_words
 from epochcost.cli.terminal import (
@@ -77,6 +77,7 @@ def run(
     )
     outcomes = _run_trials_with_display(assignment, planned)
     show_outcomes(outcomes, planned, results, hardware, patient=patience > 0)
+    show_refusals(catalogue, outcomes)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
             for provider, device in _providers_and_devices(planned):

@@ -200,7 +200,7 @@ class _ProgressPrinter:
         log(
             f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
             f"{measured}; {seconds(spent)} so far, "
-            f"at most {seconds(spent / step * (last - step))} to go"
+            f"about {seconds(spent / step * (last - step))} to go to the last step"
         )
 
     def _end(self, repeat: Repeat, stored: bool) -> None:

@@ -60,8 +60,9 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
     if differences and not as_is:
         raise InputError(
             f"--hardware {hardware.id}: expected {hardware.name}; this machine has "
-            f"{'; '.join(differences)}: run on that machine, leave --hardware out to measure this "
-            "one as `local`, or add --as-is to store its results with these contradictions"
+            f"{'; '.join(differences)}: run on that machine, correct its spec, leave --hardware "
+            "out to measure this one as `local`, or add --as-is to store its results with these "
+            "contradictions"
         )
 
 

@@ -140,7 +140,7 @@ def read_plain(path: Path, root: Path) -> bytes:
     if any(place.is_symlink() for place in (path, path.parent)):
         raise damaged(path, "expected a file of its own, got a link")
     if not path.resolve().is_relative_to(root.resolve()):
-        raise damaged(path, f"expected a file below {root}, got one outside")
+        raise damaged(path, f"expected a file below {root}, got one outside: copy it there")
     data = _read_bytes_below(path, root, MOST_BYTES)
     try:
         hostile = next((text for text in _texts(json.loads(data)) if not _is_plain(text)), None)
