@@ -105,6 +105,17 @@ def test_states_of_full_training() -> None:
         assert ("gathered layers" in parts) == (devices > 1)
 
 
+def test_the_parts_add_up() -> None:
+    """The listed parts, with CUDA's context and gaps, are the memory that a training needs."""
+    training = setting(LLAMA_3_8B, "lora", 512, 4, False)
+    parts = [*memory_parts(counts(LLAMA_3_8B), training, 16)]
+    assert sum(part.bytes for part in parts) == needed_bytes(counts(LLAMA_3_8B), training, 16)
+    assert parts[-1].bytes == pytest.approx(
+        0.75 * 2**30 + 0.05 * sum(part.bytes for part in parts[:-1])
+    )
+    assert parts[-1].how == "0.75 GiB, and 5 % of all other parts"
+
+
 def test_adapters_of_every_matrix() -> None:
     """Rank 16 on the seven matrices of each layer of Llama 3.1 8B is 41.9 million parameters."""
     by_hand = 16 * 32 * (4 * 4096 + 2 * 4096 + 2 * 1024 + 3 * (4096 + 14336))
