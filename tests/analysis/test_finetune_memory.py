@@ -113,7 +113,7 @@ def test_the_parts_add_up() -> None:
     assert parts[-1].bytes == pytest.approx(
         0.75 * 2**30 + 0.05 * sum(part.bytes for part in parts[:-1])
     )
-    assert parts[-1].how == "0.75 GiB, and 5 % of all other parts"
+    assert parts[-1].how == "0.75 GiB plus 5 % of all other parts"
 
 
 def test_adapters_of_every_matrix() -> None:

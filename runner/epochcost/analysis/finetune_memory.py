@@ -94,7 +94,7 @@ def memory_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterat
     ]
     yield from parts
     lost = _CONTEXT_BYTES + _FRAGMENTATION * sum(part.bytes for part in parts)
-    how = f"{_CONTEXT_BYTES / 2**30} GiB, and {_FRAGMENTATION:.0%} of all other parts"
+    how = f"{_CONTEXT_BYTES / 2**30} GiB plus {_FRAGMENTATION:.0%} of all other parts"
     yield MemoryPart("CUDA's context, and gaps between allocations", lost, how.replace("%", " %"))
 
 
