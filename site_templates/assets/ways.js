@@ -63,6 +63,7 @@
       doubtful: !data.most_tokens && tokens > data.tokens, // whether the model reads texts of this length
       usual: data.tokens,
       longest: data.longest, // texts that the times hold for, if not all
+      context: data.context, // of a language model
       page: data.page, // of the model
       compared: data.compared || "explanation/predictions.html", // the page that compares predictions with the truth
       dataset: job.value === "train" && examples === own ? data.dataset : null,

@@ -106,13 +106,25 @@ def test_states_of_full_training() -> None:
         assert ("gathered layers" in parts) == (devices > 1)
 
 
+def test_the_parts_add_up() -> None:
+    """The listed parts, with CUDA's context and gaps, are the memory that a training needs."""
+    training = setting(LLAMA_3_8B, "lora", 512, 4, False)
+    parts = [*memory_parts(counts(LLAMA_3_8B), training, 16)]
+    assert sum(part.bytes for part in parts) == needed_bytes(counts(LLAMA_3_8B), training, 16)
+    assert parts[-1].bytes == pytest.approx(
+        0.75 * 2**30 + 0.05 * sum(part.bytes for part in parts[:-1])
+    )
+    assert parts[-1].how == "0.75 GiB plus 5 % of all other parts"
+
+
 def test_parts_by_hand() -> None:
     """The parts of QLoRA with rank 16 on Llama 3.1 8B, on each of two devices, equal sums by hand.
 
     A weight of 4 bits takes 0.516 bytes. Tables of 2 x 128,256 x 4096 weights take 2 bytes each.
     """
     training = setting(LLAMA_3_8B, "qlora", 512, 2, False, 2)
-    parts = {part.name: part for part in memory_parts(counts(LLAMA_3_8B), training, 16)}
+    *listed, _ = memory_parts(counts(LLAMA_3_8B), training, 16)
+    parts = {part.name: part for part in listed}
     weights = 0.515869 * (8030261248 - 1050673152) + 2 * 1050673152
     adapters = 16 * 32 * (4 * 4096 + 2 * 4096 + 2 * 1024 + 3 * (4096 + 14336))
     layer = 16 * 4096 + 2 * (3 * 4096 + 2 * 1024 + 4 * 14336) + 2 * 16 * 7

@@ -152,8 +152,10 @@ _NEAR = 0.03
         Requests(Decimal(2), 3000, 500, Decimal("0.5"), Decimal("0.03")),
         Requests(Decimal("0.1"), 12000, 1),
         Requests(Decimal(40), 4000, 200, cached_share=Decimal("0.6")),
+        Requests(Decimal(5), 256, 128),
+        Requests(Decimal(5), 100, 300),
     ],
-    ids=["usual", "many", "bounds", "long", "cached"],
+    ids=["usual", "many", "bounds", "long", "cached", "short", "chat"],
 )
 @pytest.mark.parametrize(
     ("name", "precision"),
@@ -162,7 +164,7 @@ _NEAR = 0.03
 def test_predicted_machines_cost_what_the_engine_says(
     page: Page, project_report: Report, name: str, precision: ServedPrecision, traffic: Requests
 ) -> None:
-    """Dense models and mixtures, alone and at full load, on every machine that keeps the bounds."""
+    """Dense models and mixtures, short and long prompts, alone and at full load."""
     files = dict(token_files(project_report, [name]))
     data, timings, shared = (
         json.loads(files[file].partition("=")[2].rstrip(";\n"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.accuracy import accuracy_trainings
-from epochcost.report.pages import accuracy
+from epochcost.report.pages import accuracy, machines
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
 from epochcost.results.trainings import Point, Repeat, Trainings
@@ -123,6 +123,16 @@ def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -
     assert "at an assumed price on This machine" in text
     assert "2 of 3 repeats reached it" in text
     assert "<b>signs" not in render(environment(REPOSITORY / "site_templates"), page)
+
+
+def test_a_machine_with_trainings_is_not_unmeasured(tmp_path: Path) -> None:
+    """The page of a machine on which only trainings were measured links to them."""
+    record = _record(128, "accuracy>=0.9", _repeat(0, "reached", 3600, 0.9))
+    report = _report(tmp_path, record.model_copy(update={"hardware": "box"}))
+    (page,) = (each for each in machines.pages(report) if each.uri == "machines/box.md")
+    text = render(environment(REPOSITORY / "site_templates"), page)
+    assert "We have only measured [whole trainings](" in text
+    assert "We have not measured it" not in text
 
 
 def test_curves_have_the_band_of_all_repeats(page: Page) -> None:

@@ -141,6 +141,7 @@ def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> N
     seconds = Decimal(repr(timing["seconds"][1])) * job["epochs"]
     bill = run(data["plans"]["plans"][price.id]["bill"], {"seconds": seconds})
     assert float(bill.total) == pytest.approx(float(answer.choice.cost.mean), rel=1e-6)
+    assert (job["longest"], data["lora/gpt2-decoder"]["longest"]) == (2048, 1024)
     turing = next(each for each in job["train"] if each["machine"] == "lambda-1x-rtx6000")
     assert turing["precision"] == "fp16"
 

@@ -234,17 +234,31 @@ def test_metered_energy_stands_at_its_step(tmp_path: Path) -> None:
 
 
 def test_machines_without_a_time_are_told_by_reason(tmp_path: Path) -> None:
-    """A reason names its own machines, or all without a time; a timed machine is never named."""
+    """A reason names its own machines, or all without a time, and its mode if it holds for one."""
     report = Report(inputs_of(write_project(tmp_path)))
     hardware = {machine.id: machine.name for machine in report.catalogue.hardware.values()}
     (workload,) = (each for each in report.workloads if each.id == "net")
-    timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
-    untimed = [name for key, name in hardware.items() if key not in timed]
-    assert untimed
-    gaps = NoTime("net", "too few"), NoTime("net", "does not fit", (hardware["local"], untimed[0]))
+    rows = report.workloads[workload].rows
+    untimed = {
+        mode: {*hardware} - {row.observed.machine.hardware for row in rows if row.mode == mode}
+        for mode in ("training", "inference")
+    }
+    neither = untimed["training"] & untimed["inference"]
+    trained = untimed["inference"] - neither
+    assert trained
+    gaps = (
+        NoTime("net", "too few"),
+        NoTime("net", "does not fit", (*hardware.values(),), mode="inference"),
+        NoTime("local", "not known"),
+    )
     report.__dict__["predictions"] = replace(report.predictions, without=gaps)
-    expected = {"too few": tuple(untimed), "does not fit": (untimed[0],)}
-    assert about_model(report, workload)["without"] == expected
+    about = about_model(report, workload)
+    assert {reason: {*names} for reason, names in about["without"].items()} == {
+        "too few": {hardware[key] for key in neither},
+        "inference: too few": {hardware[key] for key in trained},
+        "inference: does not fit": {hardware[key] for key in untimed["inference"]},
+    }
+    assert about["untimed"] == {mode: len(machines) for mode, machines in untimed.items()}
 
 
 def test_a_measured_machine_is_compared_with_a_cheaper_one(tmp_path: Path) -> None:
@@ -259,6 +273,14 @@ def test_a_measured_machine_is_compared_with_a_cheaper_one(tmp_path: Path) -> No
     assert re.search(r"This is [\d,]+ times as much \(likely [\d,.]+ to [\d,.]+\)", measured)
     assert "costs least in 0 of 100" in measured
     assert "If you own this machine already, the job adds only $0.0" in measured
+
+
+def test_a_slow_inference_is_not_0_examples_a_second(tmp_path: Path) -> None:
+    """One example in 2.35 s is 0.43 a second."""
+    slow = make_result(mode="inference", batch_size=1, samples=(2.34, 2.35, 2.36, 2.35))
+    page = site_of(write_project(tmp_path, [slow])).pages["models/net.md"]
+    rates = re.findall(r"<td[^>]*>([\d.,]+)</td> *<td[^>]*>2\.35 s", page)
+    assert "0.43" in rates
 
 
 def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:

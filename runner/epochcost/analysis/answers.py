@@ -238,7 +238,7 @@ def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> Cheap
         best,
         choice,
         cheapest_batch(sized, accuracies(catalogue, demand.model)),
-        times.without,
+        _without_time(times, demand),
         tuple(stack.candidates[0] for stack in slower_stacks if stack.candidates),
     )
 
@@ -262,12 +262,18 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
             f"{demand.model}: expected a time of {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
-    reasons = dict.fromkeys(each.words for each in times.without if each.id == demand.model)
+    without = _without_time(times, demand)
+    reasons = dict.fromkeys(each.words for each in without if each.id == demand.model)
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of {work}, found none in the results and none in "
         f"specs/published{unpredicted}{_remedy(model, demand.mode)}"
     )
+
+
+def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
+    mode = "inference" if demand.mode == "inference" else "training"
+    return tuple(gap for gap in times.without if gap.mode in ("", mode))
 
 
 def _remedy(model: Model | None, mode: Mode) -> str:

@@ -14,6 +14,7 @@ from itertools import product
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.training import TrainingQuestion
 from epochcost.specs.decoder import Decoder
+from epochcost.units import share
 
 DEFAULT_RANK = 16
 _HALF, _SINGLE = 2, 4
@@ -82,15 +83,20 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """Bytes of a training on a device, with CUDA's context and memory lost to fragmentation."""
-    counted = sum(part.bytes for part in memory_parts(counts, setting, rank))
-    return counted * (1 + _FRAGMENTATION) + _CONTEXT_BYTES
+    """Bytes of a training on a device: the sum of all parts."""
+    return sum(part.bytes for part in memory_parts(counts, setting, rank))
 
 
 def memory_parts(counts: Counts, setting: TrainingQuestion, rank: int) -> Iterator[MemoryPart]:
     """Yield the parts of a device's memory; ``rank`` is the rank of the adapters."""
-    yield from _weight_and_optimizer_parts(counts, setting, rank)
-    yield from _activation_and_logit_parts(counts, setting, rank)
+    parts = [
+        *_weight_and_optimizer_parts(counts, setting, rank),
+        *_activation_and_logit_parts(counts, setting, rank),
+    ]
+    yield from parts
+    lost = _CONTEXT_BYTES + _FRAGMENTATION * sum(part.bytes for part in parts)
+    how = f"{_CONTEXT_BYTES / 2**30} GiB plus {share(_FRAGMENTATION)} of all other parts"
+    yield MemoryPart("CUDA's context, and gaps between allocations", lost, how)
 
 
 def _weight_and_optimizer_parts(

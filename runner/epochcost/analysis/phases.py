@@ -108,7 +108,7 @@ def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decim
         yield [(tokens, end(step)) for tokens, step in steps]
 
 
-def seconds_at(points: Sequence[tuple[int, Decimal]], tokens: Decimal) -> Decimal:
+def seconds_at(points: Sequence[tuple[int | Decimal, Decimal]], tokens: Decimal) -> Decimal:
     """Interpolate the seconds for the length ``tokens`` between ``points`` (length, seconds).
 
     ``tokens`` may also be an `Expression`, in spite of its annotation. The result is then a formula

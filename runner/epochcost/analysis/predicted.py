@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Literal
 
 import numpy as np
 
@@ -57,13 +58,15 @@ class NoTime:
     """The reason why the model or the machine with this ``id`` has no predicted time.
 
     If the reason applies to some machines only, ``machines`` has their names. If it applies only to
-    GPUs or only to CPUs, ``device`` is "cuda" or "cpu".
+    GPUs or only to CPUs, ``device`` is "cuda" or "cpu". If it applies only to training or only to
+    inference, ``mode`` is not empty.
     """
 
     id: str
     reason: str
     machines: tuple[str, ...] = ()
     device: str = ""
+    mode: Mode | Literal[""] = ""
 
     @property
     def words(self) -> str:
@@ -250,16 +253,19 @@ def _precise_forecasts(
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > MOST_HIGH_OVER_LOW * forecast.low:
-            vague[task.model.id, "uncertain by a factor of ten"].append(task.place.hardware.name)
+            reason = task.model.id, "uncertain by a factor of ten", task.question.mode
+            vague[reason].append(task.place.hardware.name)
         else:
             precise.append((task, forecast))
     return precise, _missing_times(vague)
 
 
-def _missing_times(machines_by_reason: Mapping[tuple[str, str], Iterable[str]]) -> list[NoTime]:
+def _missing_times(
+    machines_by_reason: Mapping[tuple[str, str, Mode], Iterable[str]],
+) -> list[NoTime]:
     return [
-        NoTime(model, reason, tuple(dict.fromkeys(machines)))
-        for (model, reason), machines in machines_by_reason.items()
+        NoTime(model, reason, tuple(dict.fromkeys(machines)), mode=mode)
+        for (model, reason, mode), machines in machines_by_reason.items()
     ]
 
 
@@ -271,7 +277,7 @@ def _tasks_and_missing_times(
     precision: Precision | None,
 ) -> tuple[list[_PredictionTask], list[NoTime]]:
     tasks: list[_PredictionTask] = []
-    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    reasons: dict[tuple[str, str, Mode], list[str]] = defaultdict(list)
     for place, (mode, stated) in itertools.product(places, _batch_sizes_by_mode(model).items()):
         used = precision or usual_precision(place.device)
         need = partial(needed_bytes, model, profile, mode, place.count, used)
@@ -290,7 +296,7 @@ def _tasks_and_missing_times(
         elif not (place.software or program):
             reason = f"{PINNED_RUNTIME} does not run on it, no published time in {used}"
         if reason:
-            reasons[model.id, reason].append(place.hardware.name)
+            reasons[model.id, reason, mode].append(place.hardware.name)
         else:
             work = Question(
                 model=model.id,
@@ -302,7 +308,10 @@ def _tasks_and_missing_times(
                 count=place.count,
             )
             tasks += _tasks_by_software(model, place, work, min(fitting), program)
-    return tasks, _missing_times(reasons)
+    without = _missing_times(reasons)
+    if not is_whole_pass(model, "training"):
+        without.append(NoTime(model.id, "no published time with frozen weights", mode="training"))
+    return tasks, without
 
 
 def _parts_of_batch(batch: int, devices: int) -> Iterable[int]:

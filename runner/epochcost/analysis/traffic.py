@@ -32,11 +32,14 @@ from epochcost.statistics import group_by
 SEQUENCES = tuple(2**power for power in range(9))
 # Prompts that determine a quadratic; they are shorter if the model's context is.
 _PROMPTS = (1000, 4000, 16000)
+# Prompts whose first token is forecast. Devices read short ones at a lower efficiency.
+_FIRST_PROMPTS = (1, 32, 128, 512, *_PROMPTS)
+MOST_FIRSTS = len(_FIRST_PROMPTS)
 # With room for two such requests, the wait for each other's prompt can be separated.
 _TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
 # An answer so long that the wait for prompts does not count.
 _LONG_OUTPUT = 10**6
-_COUNTS = (2, len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
+_COUNTS = (len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,11 @@ class DeviceTiming:
     in the cache of any sequence adds ``cached``.
 
     While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
-    ``read[0]`` + ``read[1]`` n + ``read[2]`` a(n); ``DecoderForm.attended_pairs`` gives a(n). The
-    first token of the request with this prompt takes ``first[0]`` + ``first[1]`` p(n). If c > 1, an
-    answer takes ``once`` + c p(n) longer than its decoding steps, because the server reads c new
-    prompts in the meantime, and the whole is ``loaded`` times as long as this sum.
+    ``read[0]`` + ``read[1]`` n + ``read[2]`` a(n); ``DecoderForm.attended_pairs`` gives a(n).
+    ``first`` has p(n) and the seconds to the request's first token for a few prompts, the shortest
+    first; between them, the seconds are interpolated. If c > 1, an answer takes ``once`` + c p(n)
+    longer than its decoding steps, because the server reads c new prompts in the meantime, and the
+    whole is ``loaded`` times as long as this sum.
 
     ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
     token, for a token if c = 1, and for a token if c > 1.
@@ -61,7 +65,7 @@ class DeviceTiming:
     cached: float
     read: tuple[float, ...]
     once: float
-    first: tuple[float, float]
+    first: tuple[tuple[float, float], ...]
     loaded: float
     spread: tuple[float, ...]
 
@@ -97,7 +101,9 @@ def _forecast(
     forecasts = iter(market.forecaster.forecasts(questions) if questions else ())
     for group in groups:
         answers = [*islice(forecasts, len(group))]
-        ends = answers[0], answers[_COUNTS[0]], answers[-1]
+        firsts = answers[sum(_COUNTS) :]
+        usual = firsts[min(_FIRST_PROMPTS.index(_PROMPTS[0]), len(firsts) - 1)]
+        ends = usual, answers[0], answers[sum(_COUNTS) - 1]
         spread = tuple(bound / end.seconds for end in ends for bound in (end.low, end.high))
         yield tuple(answer.seconds for answer in answers), spread
 
@@ -115,12 +121,16 @@ def _timing_questions(
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)
-    yield from (replace(first, prompt=prompt) for prompt in (prompts[0], prompts[-1]))
     yield from (replace(token, sequences=sequences) for sequences in SEQUENCES)
     yield from (replace(token, prompt=prompt) for prompt in prompts)
     yield from (replace(waiting, prompt=prompt) for prompt in prompts)
     yield from (replace(each, prompt=prompts[0], sequences=2) for each in (token, waiting))
     yield from (replace(each, output=_LONG_OUTPUT) for each in (token, waiting))
+    yield from (replace(first, prompt=prompt) for prompt in _first_prompts(prompts[-1]))
+
+
+def _first_prompts(longest: int) -> list[int]:
+    return [*(prompt for prompt in _FIRST_PROMPTS if prompt < longest), longest]
 
 
 def _timing_from_answers(
@@ -130,9 +140,7 @@ def _timing_from_answers(
     spread: tuple[float, ...],
 ) -> DeviceTiming:
     parts = iter(answer_seconds)
-    first, step, alone, waiting, two, long = (
-        np.array([*islice(parts, count)]) for count in _COUNTS
-    )
+    step, alone, waiting, two, long = (np.array([*islice(parts, count)]) for count in _COUNTS)
     loaded = long[1] / long[0]
     form = layouts[0].form
     pairs = np.array([*map(form.attended_pairs, prompts)])
@@ -141,14 +149,15 @@ def _timing_from_answers(
     basis = np.stack([np.ones_like(pairs), prompts, pairs], axis=1)
     # Several solutions are possible if all layers have a window that is shorter than the prompts.
     read = np.linalg.lstsq(basis, waited - once)[0]
-    slope = (first[1] - first[0]) / (waited[-1] - waited[0])
+    firsts = _first_prompts(prompts[-1])
+    reads = (read @ (1, prompt, form.attended_pairs(prompt)) for prompt in firsts)
     return DeviceTiming(
         layouts=tuple(layouts),
         step=tuple(step),
         cached=(alone[-1] - step[0]) / form.kept_tokens(prompts[-1]),
         read=tuple(read),
         once=once,
-        first=(first[0] - slope * (waited[0] - once), slope),
+        first=tuple(zip(map(float, reads), parts, strict=True)),
         loaded=loaded,
         spread=spread,
     )

@@ -8,6 +8,7 @@ coefficients of a polynomial for the time to read a prompt.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, get_args
@@ -23,7 +24,7 @@ from epochcost.analysis.tokens import (
     rented_per_million,
     token_seconds,
 )
-from epochcost.analysis.traffic import DeviceTiming, predicted_timings
+from epochcost.analysis.traffic import MOST_FIRSTS, DeviceTiming, predicted_timings
 from epochcost.cost import Time
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.program import answers_program
@@ -40,6 +41,8 @@ SHARED = f"{FOLDER}.js"
 Json = Any
 PRECISIONS: tuple[ServedPrecision, ...] = get_args(ServedPrecision)
 _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
+# Seconds to read a prompt, and to its first token, of the prompts of ``DeviceTiming.first``.
+_FIRST_TOKEN_NAMES = [(f"at{index}", f"first{index}") for index in range(MOST_FIRSTS)]
 # The share of each prompt that is in the cache.
 _SHARE = symbol("share")
 
@@ -84,7 +87,11 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
 def _timing(timing: DeviceTiming, precision: ServedPrecision) -> Json:
     layout = timing.layouts[0]
     read = dict(zip(("read0", "read1", "read2"), timing.read, strict=True))
-    first = dict(zip(("start", "slope"), timing.first, strict=True))
+    # With a short context there are fewer points; the last one holds beyond it.
+    last_at, last_seconds = timing.first[-1]
+    beyond = ((last_at + more, last_seconds) for more in itertools.count(1))
+    points = zip(_FIRST_TOKEN_NAMES, itertools.chain(timing.first, beyond), strict=False)
+    first = {name: value for pair in points for name, value in zip(*pair, strict=True)}
     whole = {"cached": timing.cached, "once": timing.once, "loaded": timing.loaded}
     phases = {
         **whole,
@@ -161,7 +168,8 @@ def _token_seconds_program() -> Json:
         left = maximum(_PROMPT - _SHARE * _PROMPT, _PROMPT - spare)
         pairs = _attended_pairs(_PROMPT) - _attended_pairs(_PROMPT - left)
         read = symbol("read0") + left * symbol("read1") + pairs * symbol("read2")
-        first = maximum(alone, symbol("start") + symbol("slope") * read)
+        points = [(symbol(at), symbol(seconds)) for at, seconds in _FIRST_TOKEN_NAMES]
+        first = maximum(alone, seconds_at(points, read))
         in_cache = cached * _kept_tokens(_PROMPT + _OUTPUT / 2)
         single, full = alone + in_cache, step + sequences * in_cache
         token = loaded * (full + (sequences * read + once) / _OUTPUT)

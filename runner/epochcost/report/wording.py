@@ -107,8 +107,8 @@ def times_range(factor: Bounded) -> str:
     return f"{times_words(factor.low)} to {times_words(factor.high)}"
 
 
-def per_second_words(rate: Decimal) -> str:
-    """Format requests a second: two significant digits below a hundred, no decimals above."""
+def per_second_words(rate: Decimal | float) -> str:
+    """Format a rate a second: two significant digits below a hundred, no decimals above."""
     return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 

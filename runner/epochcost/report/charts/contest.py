@@ -156,10 +156,16 @@ def _description(contest: Contest, job: str) -> str:
     omitted = len(contest.machines) - len(contest.competing)
     are = "is" if omitted == 1 else "are"
     left_out = f" {count_words(omitted, 'machine')} {are} left out: the table says why."
+    if cheap is fast:
+        both = f"the cheapest and the fastest ({time_words(cheap.time)})"
+    else:
+        both = (
+            f"the cheapest ({time_words(cheap.time)}) and {one_line(fast.name)} the fastest "
+            f"({time_words(fast.time)})"
+        )
     return (
         f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
-        f"{job}, {one_line(cheap.name)} is the cheapest ({time_words(cheap.time)}) and "
-        f"{one_line(fast.name)} the fastest ({time_words(fast.time)}). Machines on the dashed "
+        f"{job}, {one_line(cheap.name)} is {both}. Machines on the dashed "
         "line, in blue, are the best trade-offs: all others are slower or dearer."
     ) + (left_out if omitted else "")
 

@@ -42,7 +42,7 @@ _TUNING_STACK: Stack = "published"
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
 # Texts of a fine-tuning may be this many times as long as those of the published answer: the time
-# is then proportional to the length within 10 %. For longer texts, memory decides, too.
+# is then about proportional to the length. For longer texts, memory decides, too.
 _LONGEST_TIMES = 4
 _JOBS = {"training": "train", "inference": "serve"}
 _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
@@ -166,7 +166,7 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         key = _tuning_key(answer)
         yield (
             f"{FOLDER}/{key}.js",
-            as_script(f"epochcost/{key}", _fine_tuning_json(answer, machine_defaults)),
+            as_script(f"epochcost/{key}", _fine_tuning_json(report, answer, machine_defaults)),
         )
 
 
@@ -184,8 +184,11 @@ def _tuning_key(answer: FinetuneAnswer) -> str:
     return f"{answer.demand.method}/{answer.demand.model}"
 
 
-def _fine_tuning_json(answer: FinetuneAnswer, machine_defaults: Mapping[str, Json]) -> Json:
+def _fine_tuning_json(
+    report: Report, answer: FinetuneAnswer, machine_defaults: Mapping[str, Json]
+) -> Json:
     examples, tokens, epochs = TUNING
+    context = report.catalogue.decoder(answer.demand.model).context
     drawn: _DrawnRows = {}
     timings = []
     for offers in group_by(answer.offers, lambda offer: offer.key.way.hardware.id).values():
@@ -208,7 +211,8 @@ def _fine_tuning_json(answer: FinetuneAnswer, machine_defaults: Mapping[str, Jso
         "epochs": epochs,
         "examples": examples,
         "tokens": tokens,
-        "longest": _LONGEST_TIMES * tokens,
+        "longest": min(_LONGEST_TIMES * tokens, context),
+        "context": context,
         "compared": "how-to/price-fine-tuning.html",
         "page": f"models/{answer.demand.model}.html",
         "draws": {seed: list(places) for seed, places in drawn.items()},

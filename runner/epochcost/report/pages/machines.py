@@ -128,6 +128,9 @@ def _page(
             ),
             "unable": _reason_not_measurable(hardware),
             "measured": any(trial.kind == "measured" for trial in observed),
+            "trained_here": any(
+                training.hardware == hardware.id for training in report.inputs.trainings.values()
+            ),
             "training": [row for row in rows if row.mode == "training"],
             "inference": [row for row in rows if row.mode == "inference"],
             "achieved": achieved_rates(report.inputs, hardware, observed),

@@ -7,6 +7,7 @@ from typing import Any
 
 from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
+from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.report.charts.contest import cost_against_time
@@ -15,7 +16,9 @@ from epochcost.report.charts.load import load_figure
 from epochcost.report.pages.page import Job, Report, stem
 from epochcost.report.ranking import ContestGoal
 from epochcost.report.wording import full_training_words
+from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
+from epochcost.specs.study import Mode
 from epochcost.statistics import group_by
 
 
@@ -24,19 +27,20 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
 
     If the workload is known only from a published table, values about the model are None.
     ``gpu_memory`` has the GiB of each machine's largest accelerator. ``without`` lists the machines
-    on which the model's time is unknown, by reason. ``untimed`` is the number of these machines.
+    on which a time of the model is unknown, by reason. ``untimed`` is the number of these machines,
+    by mode.
     """
     catalogue = report.catalogue
     model = _model_of(report, workload)
-    without = _untimed_machines_by_reason(report, workload)
+    untimed = {mode: _untimed_machines(report, workload, mode) for mode in _modes(model)}
     return {
         "workload": workload,
         "model": model,
         "graph": Graph.of(catalogue.graph_path(model), {}) if model and model.graph else None,
         "counted": arithmetic_of_model(catalogue, model, report.inputs.cache) if model else None,
         "gpu_memory": report.gpu_memory,
-        "without": without,
-        "untimed": len({name for names in without.values() for name in names}),
+        "without": _machines_by_reason(untimed),
+        "untimed": {mode: len(reasons) for mode, reasons in untimed.items()},
         "tested": headline(report.trust) if report.trust else None,
         "sources": [
             source
@@ -50,27 +54,55 @@ def _model_of(report: Report, workload: Workload) -> Model | None:
     return report.catalogue.models.get(workload.id) if workload.is_model else None
 
 
-def _untimed_machines_by_reason(
-    report: Report, workload: Workload
+def _modes(model: Model | None) -> list[Mode]:
+    """The modes for which the page of a model lists machines."""
+    if model is None:
+        return []
+    trains = model.training is not None or model.declared is not None
+    trained: list[Mode] = ["training"] if trains else []
+    return [*trained, "inference"] if model.inference is not None else trained
+
+
+def _untimed_machines(
+    report: Report, workload: Workload, mode: Mode
 ) -> Mapping[str, tuple[str, ...]]:
-    if not workload.is_model:
-        return {}
-    hardware, without = report.catalogue.hardware, report.predictions.without
-    reasons = [gap for gap in without if gap.id == workload.id]
-    reasons = reasons or [gap for gap in without if gap.id in hardware]
+    """The reasons why machines have no time of a model in one mode, by the machine's name."""
+    entry = report.workloads[workload]
     # The machine of a row may have a longer name, which states its host.
-    timed = {row.observed.machine.hardware for row in report.workloads[workload].rows}
-    untimed = [machine for machine in hardware.values() if machine.id not in timed]
-    missing = [
-        (machine.name, gap.reason)
-        for gap in reasons
+    timed = {row.observed.machine.hardware for row in entry.rows if row.mode == mode}
+    if mode == "training":
+        timed |= {row.hardware.id for row in entry.estimated}
+    untimed = [each for each in report.catalogue.hardware.values() if each.id not in timed]
+    gaps = [gap for gap in report.predictions.without if gap.mode in ("", mode)]
+    of_model = [gap for gap in gaps if gap.id == workload.id]
+    reasons = {
+        machine.name: [gap.reason for gap in of_model if _concerns(gap, machine)]
+        or [gap.reason for gap in gaps if gap.id == machine.id]
         for machine in untimed
-        if (not gap.machines or machine.name in gap.machines)
-        and gap.device in {"", machine.device}
-        and (gap.id == machine.id or gap.id not in hardware)
+    }
+    return {name: tuple(found) for name, found in reasons.items() if found}
+
+
+def _concerns(gap: NoTime, machine: Hardware) -> bool:
+    named = not gap.machines or machine.name in gap.machines
+    return named and gap.device in {"", machine.device}
+
+
+def _machines_by_reason(
+    untimed: Mapping[Mode, Mapping[str, tuple[str, ...]]],
+) -> Mapping[str, tuple[str, ...]]:
+    """The names of machines by reason. A reason begins with the mode if it holds for one only."""
+    facts = [
+        ((reason, name), mode)
+        for mode, reasons_of in untimed.items()
+        for name, reasons in reasons_of.items()
+        for reason in reasons
     ]
-    groups = group_by(missing, lambda pair: pair[1]).items()
-    return {reason: tuple(name for name, _ in pairs) for reason, pairs in groups}
+    machines: dict[str, list[str]] = {}
+    for (reason, name), found in group_by(facts, lambda fact: fact[0]).items():
+        only = f"{found[0][1]}: " if len(found) < len(untimed) else ""
+        machines.setdefault(only + reason, []).append(name)
+    return {reason: tuple(names) for reason, names in machines.items()}
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
