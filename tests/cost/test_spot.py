@@ -79,6 +79,8 @@ def test_closed_form_and_simulation_agree(name: str) -> None:
     job = JOBS[name]
     with exact_arithmetic():
         time = expected_time(job)
+        parts = time.work + time.saving + time.starting + time.rework
+    assert float(time.running) == pytest.approx(float(parts))
     runs = simulate(job, RUNS, SEED)
     ends = 0.0 if job.lifetime is None else 1.0
     for closed, of, more in (

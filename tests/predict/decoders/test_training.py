@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.training import (
+    Efficiencies,
+    Law,
     TrainingForecaster,
     TrainingQuestion,
     learnable,
@@ -131,6 +133,60 @@ def test_nothing_is_faster_than_the_peak_rates(
     [forecast] = forecaster.forecasts([question])
     assert least < forecast.low <= forecast.seconds <= forecast.high
     assert least < forecast.seconds * np.exp(forecast.draws.values.min())
+
+
+TWO_MACHINES = {"method": "full", "count": 16, "machines": 2, "network": 1.25e9}
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "passes", "whole_layers"),
+    [
+        ("llama-3.1-8b", {}, 2, 1),
+        ("llama-3.1-8b", {"method": "qlora", "recomputed": 1.0}, 3, 1),
+        ("llama-3.1-8b", {"method": "pretraining", "precision": "fp8"}, 3, 0.3),
+        ("llama-3.1-8b", TWO_MACHINES, 3, 1),
+        ("mixtral-8x7b", {"method": "full", "count": 4}, 3, 1),
+        ("mixtral-8x7b", {**TWO_MACHINES, "sharded": True}, 3, 1),
+    ],
+    ids=["LoRA", "QLoRA", "compiled", "copies", "experts", "shared experts"],
+)
+def test_seconds_by_hand(
+    question: TrainingQuestion,
+    catalogue: Catalogue,
+    model: str,
+    changes: dict[str, Any],
+    passes: int,
+    whole_layers: float,
+) -> None:
+    """Seconds per token of 4 sequences of 512 tokens on H100s equal the documented formula.
+
+    Copies send 2 bytes of each gradient and receive 2 of each sum. If experts are shared, weights
+    that are not experts' are gathered in each pass, and tokens travel to two experts and back.
+    """
+    decoder, device = catalogue.models[model].decoder, catalogue.devices["h100-sxm5"]
+    form = form_of(decoder) if decoder else None
+    assert form is not None
+    asked = replace(question, form=form, device=device, **changes)
+    e = Efficiencies(0.6, 0.8, 1e-3, 0.9, 20.0, 1.5, 1.03, 0.5, 0.7, 60.0, 0.15)
+    half, bandwidth, tokens = 989.4e12, 3.35e12, 2048
+    rate = half * (2 * 0.8 if asked.precision == "fp8" else 1)
+    products = 2 * form.active_parameters * passes / rate * (half / bandwidth / 150) ** 0.15
+    backwards = 4 if changes.get("recomputed") else 3
+    attention = 2 * 512 * form.hidden * form.layers * backwards
+    computed = products + attention / (150 * bandwidth * half) ** 0.5 / e.attention
+    activations = passes * form.layers * form.hidden + form.vocabulary / 3
+    busy = computed / e.products + e.traffic * activations / bandwidth
+    busy *= (1.5 if form.experts else 1) * e.doubling ** np.log2(asked.count)
+    read = 2 * min(form.parameters, 4 * form.active_parameters) * e.weights
+    read += form.parameters * e.unpacking * (asked.method == "qlora")
+    busy += passes * read / bandwidth / tokens
+    sent = 2 * 2 * form.parameters / 1.25e9 / tokens if asked.network else 0
+    if asked.sharded:
+        sent = 2 * passes * asked.gathered_parameters / 1.25e9 / tokens
+        sent += 2 * form.hidden * 2 * form.layers * 2 * 2 * 15 / 16 / (1.25e9 * 2 / 16)
+    layers = e.layer * passes * form.layers / tokens * whole_layers
+    seconds = (max(busy, sent / e.link) + layers) / asked.count
+    assert float(np.exp(Law([asked])(np.log(e)))[0]) == pytest.approx(seconds, rel=1e-3)
 
 
 def test_methods_differ_by_what_they_compute(
