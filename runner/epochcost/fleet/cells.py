@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from epochcost.results.fields import read_record
 from epochcost.results.files import write_atomically
 from epochcost.results.records import DamagedResultError, Result, parse_result
 from epochcost.results.rounds import round_count
-from epochcost.results.sidecar_faults import sidecar_faults
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import ID_DIGITS
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import display_path
 
 # Results, and other records of a machine.
 _ALL = ("*/*.json", "*/*/*.json")
@@ -105,16 +104,15 @@ class Intake:
             for place in [self.results / path.relative_to(staged)]
             if not (place.exists() and place.read_bytes() == path.read_bytes())
         }
-        faults = self._faults_by_path(staged, new)
+        faults = check_results(self._catalogue, staged, tuple(new)).faults if new else ()
+        messages = {fault.path: fault.message for fault in faults}
+        reasons = []
         for path, place in new.items():
-            if path not in faults:
+            shown = display_path(path)
+            if shown in messages:
+                reasons.append(f"{shown.name}: {messages[shown]}")
+            else:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(place, path.read_bytes())
                 self._note([place])
-        return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
-
-    def _faults_by_path(self, staged: Path, new_files: Iterable[Path]) -> dict[Path, str]:
-        results = [path for path in new_files if path.parent.parent == staged]
-        faults = check_results(self._catalogue, staged, results).faults if results else ()
-        others = sidecar_faults(self._catalogue, staged, dt.datetime.now(dt.UTC))
-        return {fault.path.absolute(): fault.message for fault in (*faults, *others)}
+        return reasons[0] if reasons else ""
