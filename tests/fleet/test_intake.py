@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 
-from epochcost.fleet.cells import Intake
+from epochcost.fleet.intake import Intake
 from epochcost.results.sidecars import Payment
 from epochcost.results.store import write_sidecar
 from epochcost.specs.loader import load_catalogue
