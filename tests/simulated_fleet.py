@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from epochcost.errors import CapabilityError
-from epochcost.fleet.cells import Cell, Intake
 from epochcost.fleet.engine import Engine, JobState
+from epochcost.fleet.intake import Intake
 from epochcost.fleet.launch import measure_all
 from epochcost.fleet.ledger import Entries, Ledger, Tariff
 from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import Launch, Station, Waits
+from epochcost.plan.cell import Cell
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import IDLE_MINUTES, Slurm, Target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from statistics import NormalDist
@@ -13,11 +14,11 @@ import pytest
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measuring_value import (
     CellsValue,
-    MeasurableCell,
     Ways,
     order_by_value,
     steps,
 )
+from epochcost.plan.cell import Cell
 from epochcost.plan.trial import Trial
 from epochcost.specs.study import Provider
 
@@ -86,13 +87,24 @@ def inputs(own_inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Inpu
 
 
 @pytest.fixture(scope="module")
-def cells(inputs: Inputs) -> list[MeasurableCell]:
-    """Inference in two batch sizes on some machines, the larger batch at twice the price."""
+def cells(inputs: Inputs) -> list[Cell]:
+    """Inference in two batch sizes on some machines."""
     hardware = inputs.catalogue.hardware
     return [
-        MeasurableCell(machine, _trial(batch, hardware[machine].device), Decimal(batch))
+        _cell(machine, _trial(batch, hardware[machine].device))
         for machine, batch in itertools.product(_MACHINES, (1, 2))
     ]
+
+
+def _cell(machine: str, trial: Trial) -> Cell:
+    return Cell(machine, trial.id, trial, 1)
+
+
+def _order(inputs: Inputs, cells: Sequence[Cell], most: int) -> tuple[CellsValue, ...]:
+    """The order of the cells, each of which costs a dollar."""
+    return order_by_value(
+        inputs, cells, dict.fromkeys((cell.kind for cell in cells), Decimal(1)), most
+    )
 
 
 def _trial(batch: int, provider: Provider, model: str = _MODEL) -> Trial:
@@ -113,17 +125,17 @@ def _trial(batch: int, provider: Provider, model: str = _MODEL) -> Trial:
 
 
 @pytest.fixture(scope="module")
-def values(inputs: Inputs, cells: list[MeasurableCell]) -> tuple[CellsValue, ...]:
+def values(inputs: Inputs, cells: list[Cell]) -> tuple[CellsValue, ...]:
     """The order of all these cells."""
-    return order_by_value(inputs, cells, 10)
+    return _order(inputs, cells, 10)
 
 
 def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellsValue, ...]) -> None:
-    """Each machine is named at most once, by its less expensive cell."""
+    """Each machine is named at most once, by its cell with the larger batch."""
     assert values
     named = [cell for value in values for cell in value.cells]
-    assert len({cell.machine for cell in named}) == len(named)
-    assert {cell.dollars for cell in named} == {1}
+    assert len({cell.hardware for cell in named}) == len(named)
+    assert {cell.trial.batch_size for cell in named} == {2}
     for value in values:
         assert value.answers == 1
         assert 0 < value.saved < 1
@@ -131,32 +143,31 @@ def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellsValue, ...])
 
 def test_a_sentence_says_what_a_dollar_buys(values: tuple[CellsValue, ...]) -> None:
     """The sentence names the work, the machines, the money in its currency and the regret."""
-    cell = replace(values[0].cells[0], machine="a")
-    assert CellsValue((cell,), 3, 0.071).sentence("USD") == (
+    cell = replace(values[0].cells[0], hardware="a")
+    prices = {(name, cell.trial.provider): Decimal(1) for name in ("a", "b")}
+    assert CellsValue((cell,), 3, 0.071).sentence(prices, "USD") == (
         "measuring resnet50 inference on a costs at most $1.00 and is expected to cut the "
         "regret of 3 answers by 7.1 %"
     )
-    paired = CellsValue((cell, replace(cell, machine="b")), 1, 0.2).sentence("EUR")
+    paired = CellsValue((cell, replace(cell, hardware="b")), 1, 0.2).sentence(prices, "EUR")
     assert paired.startswith(
         "measuring resnet50 inference on a and resnet50 inference on b costs at most €2.00"
     )
 
 
 def test_fewer_cells_are_the_first_of_more(
-    inputs: Inputs, cells: list[MeasurableCell], values: tuple[CellsValue, ...]
+    inputs: Inputs, cells: list[Cell], values: tuple[CellsValue, ...]
 ) -> None:
     """The order is the same every time; only a pair may not fit."""
-    few = order_by_value(inputs, cells, 2)
+    few = _order(inputs, cells, 2)
     assert few == values[: len(few)]
 
 
-def test_cells_without_a_prediction_have_no_value(
-    inputs: Inputs, cells: list[MeasurableCell]
-) -> None:
+def test_cells_without_a_prediction_have_no_value(inputs: Inputs, cells: list[Cell]) -> None:
     """The CPUs of a machine with a GPU, unknown models and machines are left out."""
     others = [
         *(replace(cell, trial=_trial(1, "cpu")) for cell in cells if cell.trial.provider == "cuda"),
         replace(cells[0], trial=_trial(1, "cuda", "unknown")),
-        replace(cells[0], machine="unknown"),
+        replace(cells[0], hardware="unknown"),
     ]
-    assert order_by_value(inputs, others, 5) == ()
+    assert _order(inputs, others, 5) == ()

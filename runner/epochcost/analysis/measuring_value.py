@@ -20,9 +20,10 @@ from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.analysis.odds import deviations
 from epochcost.analysis.predicted import JointTimes, Predictions, joint_times
 from epochcost.analysis.rows import Row, contenders, price_rows
-from epochcost.plan.trial import Trial
+from epochcost.plan.cell import Cell
 from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import group_by
 from epochcost.units import count_words, money, rounded
@@ -35,16 +36,9 @@ _NOISE = 0.03
 _LEAST_SAVED = 1e-4
 _GOALS: Mapping[Mode, Goal] = MappingProxyType({"training": "full", "inference": "million"})
 # Of the ways of a job, the cheapest is compared with this number of likely rivals.
-_RIVALS = 8
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasurableCell:
-    """A trial on ``machine``, the id of a hardware spec; measuring it costs at most ``dollars``."""
-
-    machine: str
-    trial: Trial
-    dollars: Decimal
+_RIVALS = 9
+# The highest price of measuring a cell, by the cell's kind.
+Prices = Mapping[tuple[str, str], Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +50,16 @@ class CellsValue:
     savings. Cells chosen earlier count as measured.
     """
 
-    cells: tuple[MeasurableCell, ...]
+    cells: tuple[Cell, ...]
     answers: int
     saved: float
 
-    def sentence(self, currency: str) -> str:
+    def sentence(self, prices: Prices, currency: str) -> str:
         """State the price and the benefit of the measurements."""
         cells = " and ".join(
-            f"{cell.trial.model} {cell.trial.mode} on {cell.machine}" for cell in self.cells
+            f"{cell.trial.model} {cell.trial.mode} on {cell.hardware}" for cell in self.cells
         )
-        cost = money(sum((cell.dollars for cell in self.cells), Decimal(0)), currency)
+        cost = money(sum((prices[cell.kind] for cell in self.cells), Decimal(0)), currency)
         return (
             f"measuring {cells} costs at most {cost} and is expected to cut the regret of "
             f"{count_words(self.answers, 'answer')} by {rounded(100 * self.saved, 2)} %"
@@ -99,32 +93,46 @@ class _RivalPairs:
     """Pairs of a job's cheapest way and a likely rival, as arrays of r pairs.
 
     ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost. Each gap
-    has an error, because times are uncertain. ``revealed_variances`` [r] says by how much the
-    measurements chosen so far reduce the variance of each error. ``first_pairs`` has the index of
-    each job's first pair.
+    has an error, because times are uncertain. ``first_pairs`` has the index of each job's first
+    pair.
     """
 
     def __init__(self, ways: Ways) -> None:
-        variances, pairs = np.diag(ways.covariance), np.empty((2, 0), int)
+        variances, pairs = np.diag(ways.covariance), list[tuple[int, int]]()
         self.first_pairs: list[int] = []
         for job in np.unique(ways.jobs):
             rows = np.flatnonzero(ways.jobs == job)
             best = rows[ways.costs[rows].argmin()]
-            time, times = ways.times[best], ways.times[rows]
+            rivals = rows[rows != best]
+            time, times = ways.times[best], ways.times[rivals]
             errors = variances[time] + variances[times] - 2 * ways.covariance[time, times]
-            values = _saved_regret(ways.costs[rows] - ways.costs[best], errors)
-            likely = rows[np.argsort(-values, kind="stable")[: _RIVALS + 1]]
-            rivals = likely[likely != best]
-            self.first_pairs += [pairs.shape[1]] if len(rivals) else []
-            pairs = np.hstack([pairs, [np.full_like(rivals, best), rivals]])
-        self.cheapest_times, self.rival_times = ways.times[pairs]
-        self.gaps = ways.costs[pairs[1]] - ways.costs[pairs[0]]
-        self.revealed_variances = np.zeros(len(self.gaps))
+            values = _saved_regret(ways.costs[rivals] - ways.costs[best], errors)
+            likely = rivals[np.argsort(-values, kind="stable")[:_RIVALS]]
+            self.first_pairs += [len(pairs)] if len(likely) else []
+            pairs += [(best, rival) for rival in likely]
+        cheapest, others = np.array(pairs, int).reshape(-1, 2).T
+        self.cheapest_times, self.rival_times = ways.times[cheapest], ways.times[others]
+        self.gaps = ways.costs[others] - ways.costs[cheapest]
 
-    def measurable_pairs(self, measurable: Set[int]) -> list[tuple[int, int]]:
-        """Pairs of ``measurable`` times, as indices: of a job's cheapest way and of a rival."""
+    def measurable_pairs(self, measurable: Set[int]) -> list[tuple[int, ...]]:
+        """Pairs of ``measurable`` times, as indices: of a job's cheapest way and of a rival.
+
+        If both share a time, its index is alone.
+        """
         pairs = zip(self.cheapest_times.tolist(), self.rival_times.tolist(), strict=True)
-        return [(one, other) for one, other in dict.fromkeys(pairs) if {one, other} <= measurable]
+        return [tuple(dict.fromkeys(pair)) for pair in pairs if {*pair} <= measurable]
+
+    def variances(self, errors: Matrix) -> Vector:
+        """The variance [r] of each gap's error, from independent parts [t, k] of times' errors."""
+        of_gaps = errors[self.rival_times] - errors[self.cheapest_times]
+        variances: Vector = (of_gaps**2).sum(axis=1)
+        return variances
+
+    def saved_regret(self, variances: Matrix) -> Matrix:
+        """Regret [jobs, k] saved by correcting the gaps' errors, with ``variances`` [r, k]."""
+        saving = _saved_regret(self.gaps[:, None], variances)
+        values: Matrix = np.maximum.reduceat(saving, self.first_pairs, axis=0)
+        return values
 
 
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
@@ -150,58 +158,37 @@ def steps(
     ``dollars`` has the price of each possible measurement, by index. ``noise`` is the variance of a
     measured time's relative error.
     """
-    rivals, covariance = _RivalPairs(ways), ways.covariance + 0.0
+    rivals, covariance = _RivalPairs(ways), ways.covariance
+    # By how much the measurements chosen so far reduce the variance of each gap's error.
+    known = np.zeros((len(rivals.gaps), 1))
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
     # which machine is cheaper.
-    sets = [(time, time) for time in dollars] + rivals.measurable_pairs(dollars.keys())
-    while most > 0 and sets and rivals.first_pairs:
-        sets = [each for each in sets if len({*each}) <= most]
-        prices = [max(sum(dollars[at] for at in {*each}), _LEAST_DOLLARS) for each in sets]
-        before = _saved_regret_by_job(rivals, np.zeros((len(rivals.revealed_variances), 1)))
-        revealed = _revealed_variances(rivals, covariance, sets, noise)
-        saved = _saved_regret_by_job(rivals, revealed) - before
+    singles = ((time,) for time in dollars)
+    sets = [*dict.fromkeys((*singles, *rivals.measurable_pairs(dollars.keys())))]
+    while rivals.first_pairs and (sets := [each for each in sets if len(each) <= most]):
+        prices = [max(sum(dollars[time] for time in each), _LEAST_DOLLARS) for each in sets]
+        errors = [_revealed_errors(covariance, each, noise) for each in sets]
+        revealed = np.column_stack([rivals.variances(each) for each in errors])
+        saved = rivals.saved_regret(known + revealed) - rivals.saved_regret(known)
         best = int(np.argmax(saved.sum(axis=0) / prices))
         if saved[:, best].sum() < _LEAST_SAVED:
             return
-        times = tuple(dict.fromkeys(sets[best]))
-        rivals.revealed_variances += revealed[:, best]
-        for time in times:
-            column = covariance[:, time]
-            covariance -= np.outer(column, column / (column[time] + noise))
+        times = sets[best]
         yield Step(times, saved[:, best])
+        known = known + revealed[:, [best]]
+        covariance = covariance - errors[best] @ errors[best].T
         most -= len(times)
         sets = [each for each in sets if not {*times} & {*each}]
 
 
-def _saved_regret_by_job(rivals: _RivalPairs, new_variances: Matrix) -> Matrix:
-    """Regret [jobs, k] saved by the measurements chosen earlier and one of k sets of times.
-
-    ``new_variances`` [r, k] is what each set takes off the error variance of each of r gaps.
-    """
-    saving = _saved_regret(rivals.gaps[:, None], rivals.revealed_variances[:, None] + new_variances)
-    values: Matrix = np.maximum.reduceat(saving, rivals.first_pairs, axis=0)
-    return values
-
-
-def _revealed_variances(
-    rivals: _RivalPairs, covariance: Matrix, sets: Sequence[tuple[int, int]], noise: float
-) -> Matrix:
-    """Reduction [r, k] of the variance of each gap's error by measuring each of k ``sets``.
-
-    A set has two times; if they are equal, the set is the measurement of one time.
-    """
-    firsts, seconds = np.array(sets).T
-    difference = covariance[rivals.rival_times] - covariance[rivals.cheapest_times]
-    variances = covariance.diagonal() + noise
-    shares = covariance[firsts, seconds] / variances[firsts]
-    rests = np.where(firsts == seconds, np.inf, variances[seconds] - shares**2 * variances[firsts])
-    further = difference[:, seconds] - shares * difference[:, firsts]
-    revealed: Matrix = difference[:, firsts] ** 2 / variances[firsts] + further**2 / rests
-    return revealed
+def _revealed_errors(covariance: Matrix, times: Sequence[int], noise: float) -> Matrix:
+    """The part of all times' errors that measuring k ``times`` reveals, as k independent parts."""
+    measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
+    return np.linalg.solve(np.linalg.cholesky(measured), covariance[[*times]]).T
 
 
 def order_by_value(
-    inputs: Inputs, cells: Sequence[MeasurableCell], most: int
+    inputs: Inputs, cells: Sequence[Cell], prices: Prices, most: int
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
@@ -217,16 +204,17 @@ def order_by_value(
     rows = [(job, row) for job, ranked in enumerate(answers) for row in ranked]
     if not rows:
         return ()
-    indices = {row.observed: times.rows[row.observed] for _, row in rows}
-    cheapest = _best_cell_by_time(inputs, cells, indices)
     ways = Ways(
         jobs=np.array([job for job, _ in rows]),
-        times=np.array([indices[row.observed] for _, row in rows]),
+        times=np.array([times.rows[row.observed] for _, row in rows]),
         costs=np.array([_log_cost(row) for _, row in rows]),
         covariance=times.covariance,
     )
+    indices = {row.observed: times.rows[row.observed] for _, row in rows}
+    cheapest = _best_cell_by_time(inputs.catalogue, cells, prices, indices)
+    dollars = {time: float(prices[cell.kind]) for time, cell in cheapest.items()}
     values = []
-    for step in steps(ways, {time: float(cell.dollars) for time, cell in cheapest.items()}, most):
+    for step in steps(ways, dollars, most):
         # The answers that the measurement improves by at least a tenth of the best improvement.
         improved = step.saved[step.saved >= step.saved.max() / 10]
         chosen = tuple(cheapest[time] for time in step.times)
@@ -235,8 +223,8 @@ def order_by_value(
 
 
 def _best_cell_by_time(
-    inputs: Inputs, cells: Iterable[MeasurableCell], times: Mapping[Observation, int]
-) -> Mapping[int, MeasurableCell]:
+    catalogue: Catalogue, cells: Iterable[Cell], prices: Prices, times: Mapping[Observation, int]
+) -> Mapping[int, Cell]:
     """For each predicted time, the best cell to measure it.
 
     Trials in the prediction's precision come first, then low prices, then large batches.
@@ -249,13 +237,14 @@ def _best_cell_by_time(
     measuring = [
         (cell, observed)
         for cell in cells
-        if (observed := predicted.get((cell.machine, cell.trial.model, cell.trial.mode)))
-        if inputs.catalogue.hardware[cell.machine].device == cell.trial.provider
+        if (observed := predicted.get((cell.hardware, cell.trial.model, cell.trial.mode)))
+        if catalogue.hardware[cell.hardware].device == cell.trial.provider
     ]
 
-    def rank(pair: tuple[MeasurableCell, Observation]) -> tuple[bool, Decimal, int]:
-        trial, dollars = pair[0].trial, pair[0].dollars
-        return precision_of(trial.precision) != pair[1].precision, dollars, -trial.batch_size
+    def rank(pair: tuple[Cell, Observation]) -> tuple[bool, Decimal, int]:
+        cell, observed = pair
+        other = precision_of(cell.trial.precision) != observed.precision
+        return other, prices[cell.kind], -cell.trial.batch_size
 
     by_time = group_by(measuring, lambda pair: times[pair[1]])
     return {time: min(pairs, key=rank)[0] for time, pairs in by_time.items()}

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.measuring_value import MeasurableCell, order_by_value
+from epochcost.analysis.measuring_value import order_by_value
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.choices import parse_money
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
@@ -32,14 +32,15 @@ from epochcost.cli.terminal import (
 )
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.planning import plan_elsewhere
-from epochcost.fleet.cells import Cell, Intake, cells_of
 from epochcost.fleet.engine import Engine
+from epochcost.fleet.intake import Intake
 from epochcost.fleet.launch import ENGINES, measure_all, run_all
 from epochcost.fleet.ledger import FOLDER, Tariff, open_ledger
 from epochcost.fleet.offers import cheapest_target, form_of, proposed_price
 from epochcost.fleet.payload import build_payload
 from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import Launch, Station
+from epochcost.plan.cell import Cell, cells_of
 from epochcost.plan.make import RunRequest, why_left_out
 from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.catalogue import Catalogue
@@ -242,19 +243,16 @@ def _currency(engines: Sequence[Engine]) -> str:
 
 
 def _most_valuable_cells(
-    inputs: Inputs, cells: Iterable[Cell], engines: Sequence[Engine], limit: int
+    inputs: Inputs, cells: Sequence[Cell], engines: Sequence[Engine], limit: int
 ) -> list[Cell]:
     """Choose the cells that help most, per dollar, to find the cheapest machine, and print why."""
-    dollars = _highest_cell_costs(engines)
-    measurable = {
-        MeasurableCell(cell.hardware, cell.trial, dollars[cell.kind]): cell for cell in cells
-    }
-    values = order_by_value(inputs, list(measurable), limit)
+    prices = _highest_cell_costs(engines)
+    values = order_by_value(inputs, cells, prices, limit)
     for value in values:
-        say(value.sentence(_currency(engines)), err=True)
+        say(value.sentence(prices, _currency(engines)), err=True)
     if not values:
         say("no measurement of these trials is expected to change an answer", err=True)
-    return [measurable[cell] for value in values for cell in value.cells]
+    return [cell for value in values for cell in value.cells]
 
 
 def _highest_cell_costs(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:

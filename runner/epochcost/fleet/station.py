@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from epochcost.fleet.cells import Cell, Intake
 from epochcost.fleet.engine import Engine, JobState
+from epochcost.fleet.intake import Intake
 from epochcost.fleet.ledger import Lease, Ledger
 from epochcost.fleet.shell import EngineError
+from epochcost.plan.cell import Cell
 from epochcost.results.records import Result
 from epochcost.results.sidecars import BatchLimit, Payment
 from epochcost.results.store import ID_DIGITS, write_sidecar

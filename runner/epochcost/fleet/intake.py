@@ -1,63 +1,26 @@
-"""The cells of a launch and their results; a cell is a trial or a sweep of batch sizes."""
+"""The intake of a launch: finds results of cells, and takes in new files of other machines."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from epochcost.plan.make import Plan
-from epochcost.plan.trial import Trial
+from epochcost.plan.cell import Cell
 from epochcost.results.fields import read_record
 from epochcost.results.files import write_atomically
 from epochcost.results.records import DamagedResultError, Result, parse_result
 from epochcost.results.rounds import round_count
-from epochcost.results.sidecar_faults import sidecar_faults
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import ID_DIGITS
 from epochcost.results.submissions import check_results
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import display_path
 
 # Results, and other records of a machine.
 _ALL = ("*/*.json", "*/*/*.json")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cell:
-    """A trial, or a sweep of batch sizes, to measure on a kind of machine.
-
-    ``hardware`` is the machine's id. ``id`` is the id of the trial or sweep. Each trial is measured
-    ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
-    """
-
-    hardware: str
-    id: str
-    trial: Trial
-    rounds: int
-    swept: bool = False
-
-    @property
-    def title(self) -> str:
-        """A title of the cell for people: the trial, with "and larger" for a sweep."""
-        return f"{self.trial.title}{' and larger' if self.swept else ''}"
-
-    @property
-    def kind(self) -> tuple[str, str]:
-        """The machine and the execution provider on which the cell must be measured."""
-        return self.hardware, self.trial.provider
-
-
-def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
-    """The cells of a plan for the machine ``hardware``: first the trials, then the sweeps."""
-    for trial in plan.trials:
-        identifier = trial.id
-        yield Cell(hardware, identifier, trial, plan.rounds.get(identifier, 1))
-    for sweep in plan.sweeps:
-        yield Cell(hardware, sweep.id, sweep.trial, sweep.rounds, swept=True)
 
 
 class Intake:
@@ -105,16 +68,15 @@ class Intake:
             for place in [self.results / path.relative_to(staged)]
             if not (place.exists() and place.read_bytes() == path.read_bytes())
         }
-        faults = self._faults_by_path(staged, new)
+        faults = check_results(self._catalogue, staged, tuple(new)).faults if new else ()
+        messages = {fault.path: fault.message for fault in faults}
+        reasons = []
         for path, place in new.items():
-            if path not in faults:
+            shown = display_path(path)
+            if shown in messages:
+                reasons.append(f"{shown.name}: {messages[shown]}")
+            else:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(place, path.read_bytes())
                 self._note([place])
-        return next((f"{path.name}: {faults[path]}" for path in new if path in faults), "")
-
-    def _faults_by_path(self, staged: Path, new_files: Iterable[Path]) -> dict[Path, str]:
-        results = [path for path in new_files if path.parent.parent == staged]
-        faults = check_results(self._catalogue, staged, results).faults if results else ()
-        others = sidecar_faults(self._catalogue, staged, dt.datetime.now(dt.UTC))
-        return {fault.path.absolute(): fault.message for fault in (*faults, *others)}
+        return reasons[0] if reasons else ""
