@@ -63,7 +63,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("mode", "training or inference"),
     Entry(
         "variant",
-        "setting in which the trial differs from a plain trial (fp32, all vCPUs), such as the precision",
+        "precision or other setting in which a trial differs from a plain one (fp32, all vCPUs)",
         "for plain trials",
     ),
     Entry("scenario", "scenario of MLPerf's LoadGen, with its latency bound", _NOT_SERVED),
