@@ -32,7 +32,7 @@ def test_machines_stand_by_their_cost_over_the_choice(predicted: Contest) -> Non
     assert medians == sorted(medians)
     assert all(low < middle < high for low, middle, high in (row.times_cost for row in rows[1:]))
     assert len(rows) == 20
-    assert "11 dearer machines left out." in figure.description
+    assert "11 dearer machines are left out." in figure.description
 
 
 def test_the_title_is_the_finding(predicted: Contest) -> None:

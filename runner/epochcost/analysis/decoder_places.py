@@ -19,7 +19,7 @@ from epochcost.specs.hardware import Device, Hardware
 from epochcost.units import seconds
 
 # The reason to refuse a machine without accelerators whose processors are unknown.
-UNKNOWN_PROCESSORS = "no facts of its processors"
+UNKNOWN_PROCESSORS = "not enough known of its processors"
 _GIB = 2**30
 # Older devices run bf16 as fp16 (docs.vllm.ai, supported hardware).
 _LEAST_BF16 = Decimal("8.0")
@@ -85,7 +85,7 @@ def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuFor
         accelerator = hardware.accelerators[0]
         device = devices.named(accelerator.name)
         if device is None or len(hardware.accelerators) > 1:
-            return "no facts of its accelerators"
+            return "not enough known of its accelerators"
         capability = accelerator.compute_capability
         return Place(
             machine, device, accelerator.count, float(device.memory_gib) * _GIB,

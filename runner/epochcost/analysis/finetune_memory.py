@@ -154,5 +154,5 @@ def _activation_and_logit_parts(
         how = f"checkpointing: the inputs of {form.layers} layers, and all of one"
     yield MemoryPart("activations", tokens * stored, f"{how}, {tokens:,} tokens")
     scores = tokens * form.vocabulary * (_HALF + 2 * _SINGLE)
-    how = f"{form.vocabulary:,} scores a token in bf16, in fp32 and their gradients"
+    how = f"{form.vocabulary:,} scores a token in bf16 and fp32, and gradients in fp32"
     yield MemoryPart("logits", scores, how)

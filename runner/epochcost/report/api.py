@@ -52,13 +52,15 @@ class Choice(_Part):
     cost: Interval
     seconds: Interval = Field(validation_alias="time")
     batch_size: int | None = Field(description="null for estimates")
-    software: str = Field(description="software that executes the work; empty for estimates")
+    software: str = Field(description="software that runs the job; empty for estimates")
     precision: str = Field(description="fp32, tf32 or mixed; empty if unknown")
     evidence: str = Field(
         validation_alias="mark",
         description="measured, published, predicted or estimated, and whether the price is assumed",
     )
-    answers: bool = Field(description="false if the remarks exclude it from being the choice")
+    answers: bool = Field(
+        description="false if one of the remarks is a reason to prefer other machines"
+    )
     remarks: list[str]
 
 
@@ -71,9 +73,9 @@ class JobAnswer(_Part):
     )
     cheapest: Choice
     fastest: Choice
-    balanced: Choice = Field(description="the least product of cost and time")
+    balanced: Choice = Field(description="the machine with the lowest product of cost and time")
     machines: list[Choice]
-    beside: list[JobAnswer] = Field(description="the same job in each other software")
+    beside: list[JobAnswer] = Field(description="answers for the same job with other software")
 
 
 class ModelAnswers(_Part):

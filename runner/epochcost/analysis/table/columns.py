@@ -11,7 +11,7 @@ from typing import Literal
 
 ColumnType = Literal["text", "integer", "number", "date"]
 _NEVER = "never"
-_UNPRICED = "if no price or cost is known, for the reason in unpriced_because"
+_UNPRICED = "if the cost is unknown (see unpriced_because)"
 _NOT_SERVED = "for all but scenarios of LoadGen"
 _NOT_MEASURED = "if we did not measure the result"
 
@@ -63,11 +63,11 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("mode", "training or inference"),
     Entry(
         "variant",
-        "setting in which the trial differs from a plain trial, such as the precision or the vCPUs",
-        "for plain trials, on which the other results of the site are based",
+        "precision or other setting in which a trial differs from a plain one (fp32, all vCPUs)",
+        "for plain trials",
     ),
     Entry("scenario", "scenario of MLPerf's LoadGen, with its latency bound", _NOT_SERVED),
-    Entry("batching", "how requests are gathered into batches", _NOT_SERVED),
+    Entry("batching", "rule by which requests are put together into batches", _NOT_SERVED),
     Entry("hardware", "id of the machine's kind"),
     Entry("host", "fingerprint of the measured host", _NOT_MEASURED),
     Entry("machine", "name of the machine"),
@@ -138,9 +138,10 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("unpriced_because", "why there is no cost", "if there is a cost"),
     Entry(
         "reservation",
-        "why the choice is not named the cheapest: an assumed price, a spot plan of unknown "
-        "interruptions, a commitment, or a machine that the runtime does not support",
-        "if the choice may be named the cheapest",
+        "why the choice is named the cheapest only if there is no other: an assumed or doubted "
+        "price, a spot plan with an unknown rate of interruptions, a commitment, or a measured "
+        "time that is too uncertain",
+        "if there is no such reason",
     ),
     *_money("epoch_cost", "cost of one epoch of a longer job, without the machine's start"),
     *_money("full_cost", "bill of the full training"),
@@ -174,7 +175,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("stop_reason", "why the sampling ended", "if we timed no steps"),
     Entry(
         "doubts",
-        "how the machine differs from its spec, and why a repetition may give another result",
+        "how the machine differs from its spec, and why a repetition may take another time",
         "if there is no doubt",
     ),
     Entry("evidence", "file or page of the site with the evidence of the result"),

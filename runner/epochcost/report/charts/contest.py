@@ -165,8 +165,8 @@ def _description(contest: Contest, job: str) -> str:
         )
     return (
         f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
-        f"{job}, {one_line(cheap.name)} is {both}. Machines on the dashed "
-        "line, in blue, are the best trade-offs: all others are slower or dearer."
+        f"{job}, {one_line(cheap.name)} is {both}. Blue machines on the dashed line "
+        "are the best trade-offs: no machine is both faster and cheaper."
     ) + (left_out if omitted else "")
 
 
@@ -280,13 +280,15 @@ def cost_ratios(contest: Contest, *, identifier: str, job: str) -> CostRatios | 
         key=lambda ratio: (ratio.machine != best, ratio.times_cost[1]),
     )
     drawn, omitted = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
-    more = f" {count_words(omitted, 'dearer machine')} left out." if omitted > 0 else ""
+    are = "is" if omitted == 1 else "are"
+    more = f" {count_words(omitted, 'dearer machine')} {are} left out." if omitted > 0 else ""
     return CostRatios(
         id=identifier,
         title=_ratio_finding(drawn, odds),
         description=(
-            f"Cost of {job} relative to {best}, each machine at its cheapest plan, with the 90 % "
-            f"range of joint scenarios, in which errors that the machines share cancel.{more}"
+            f"The chart shows the cost of {job}, divided by the cost on {best}, for each machine "
+            "at its cheapest plan. Bars are 90 % ranges; errors that a machine shares with "
+            f"{best} cancel.{more}"
         ),
         data=ChartData(tuple(drawn)),
         source=_source(contest),

@@ -68,8 +68,8 @@ def learning_curve(
             f"accuracy in {seconds(best.time)}"
         ),
         description=(
-            "The mean of all repeats, in the band from the lowest to the highest. Time and cost "
-            "are of the steps, without evaluations."
+            "Lines are means of all repeats, bands reach from the lowest to the highest repeat. "
+            "Time and cost include the steps, but not the evaluations."
         ),
         data=ChartData(rows, currency),
         source=f"Measured by us {day_range(days)}",

@@ -146,10 +146,10 @@ def cost_by_load(
         id=identifier,
         title=finding(drawn, turn),
         description=(
-            f"{requests}. Machines have list prices and are rented whether busy or not; their "
-            "number grows with the load. Machines that are the cheapest at none of the loads are "
-            "left out, and "
-            + ("dashed lines are the cheapest APIs." if drawn[-1].is_api else "no API has a price.")
+            f"{requests}. Machines have list prices, and their idle time is billed, too. Higher "
+            "loads need more machines. Machines that are cheapest at none of the loads are left "
+            "out. "
+            + ("Dashed lines are the cheapest APIs." if drawn[-1].is_api else "No API has a price.")
         ),
         data=ChartData(tuple(_line_points(drawn)), currency),
         source=source,

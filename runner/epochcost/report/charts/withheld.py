@@ -72,9 +72,9 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> W
         id=identifier,
         title=f"{hits} of {len(rows)} intervals contain the true time",
         description=(
-            "On the dashed line a prediction is exact; bars are 90 % intervals. Each accelerator "
-            "has some of its rates, evenly from its fastest to its slowest, predicted without any "
-            "rate of that accelerator."
+            "On the dashed line a prediction is exact; bars are 90 % intervals. Each prediction is "
+            "made without any rate of its accelerator. The chart shows some rates of each "
+            "accelerator, evenly chosen from its fastest to its slowest."
         ),
         data=ChartData(tuple(points)),
         source=f"True times of {count_words(sources, 'published source')}, predicted by us",

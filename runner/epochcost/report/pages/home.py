@@ -204,7 +204,7 @@ def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str)
     cheaper = ""
     if api is not None:
         always = api.per_million < cheapest_never_idle.cost.mean
-        busy = "even if never idle" if always else f"up to {share(MOST_BUSY)} busy"
+        busy = "even if never idle" if always else f"at most {share(MOST_BUSY)} busy"
         cheaper = f"The API costs less than any machine with a list price, {busy}"
     load = wording.per_second_words(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"

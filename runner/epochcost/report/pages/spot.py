@@ -78,7 +78,7 @@ def _spot_saving_words(played: Replayed) -> str:
     less, whole = 1 - best.cost.mean / on_demand, _money(on_demand, currency)
     if less <= 0:
         return f"spot saves nothing: {cost} at best, {whole} on demand"
-    return f"spot saves {share(less)}: {cost} by {best.policy}, {whole} on demand"
+    return f"spot saves {share(less)}: {cost} ({best.policy}), {whole} on demand"
 
 
 def _until(played: Replayed) -> str:
