@@ -252,6 +252,19 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert "There is nothing to compare it with." in out
 
 
+def test_a_machine_measured_as_is_is_told(shell: Shell) -> None:
+    """If the measured machine differs from the spec, the answer says how."""
+    shell.machine("slow", "1")
+    result = make_result(model="tiny", batch_size=4, hardware="slow")
+    store_results(shell.root, [result])
+    _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
+    assert "differs" not in out
+    other = {"contradictions": ("2 logical CPUs, not 8",)}
+    store_results(shell.root, [result.model_copy(update=other)])
+    _, out, _ = shell.run("--model", "tiny", "--mode", "epoch")
+    assert "; the measured machine differs from the spec: 2 logical CPUs, not 8" in out
+
+
 def test_limits_are_kept_as_often_as_the_draws_say(shell: Shell) -> None:
     """Limits at the mean hold in half of the scenarios, and loose limits in all."""
     shell.machine("slow", "1")

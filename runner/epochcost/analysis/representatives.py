@@ -14,6 +14,7 @@ from epochcost.results.stability import disturbances_of, instabilities
 
 # The first word of doubts that a repeated measurement gives the same time.
 UNSTABLE = "unstable"
+DIFFERS = "differs from the spec"
 _FED = (
     "weights were passed as inputs: a server that keeps them loaded needs up to a third less time"
 )
@@ -84,7 +85,7 @@ def doubts_about(result: Result) -> tuple[str, ...]:
     trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
     phrases = ", ".join(symptom.phrase for symptom in symptoms)
     return (
-        *(f"differs from the spec: {contradiction}" for contradiction in result.contradictions),
+        *(f"{DIFFERS}: {contradiction}" for contradiction in result.contradictions),
         *([f"{UNSTABLE}: {phrases}"] if phrases else ()),
         *([_FED] if trial.mode == "inference" and not trial.stored_weights else ()),
     )

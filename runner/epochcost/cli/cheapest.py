@@ -21,6 +21,7 @@ from epochcost.analysis.answers import (
 )
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
+from epochcost.analysis.representatives import DIFFERS
 from epochcost.analysis.rows import Offer, Row
 from epochcost.cli.bundled import catalogue_to_read, times_to_read
 from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
@@ -230,6 +231,9 @@ def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
     yield _range_of_cost(choice)
     if observed.kind == "predicted":
         yield "predicted, not measured there"
+    if differences := [doubt for doubt in observed.doubts if doubt.startswith(DIFFERS)]:
+        words = " and ".join(doubt.removeprefix(f"{DIFFERS}: ") for doubt in differences)
+        yield f"the measured machine {DIFFERS}: {words}"
     if choice.cost.between and not choice.key.job.work.time.bounded:
         yield (
             "too few samples for a lower bound: measure longer there, with `epochcost run "
