@@ -154,8 +154,9 @@ _NEAR = 0.03
         Requests(Decimal(40), 4000, 200, cached_share=Decimal("0.6")),
         Requests(Decimal(5), 256, 128),
         Requests(Decimal(5), 100, 300),
+        Requests(Decimal(5000), 1, 16),
     ],
-    ids=["usual", "many", "bounds", "long", "cached", "short", "chat"],
+    ids=["usual", "many", "bounds", "long", "cached", "short", "chat", "tiny"],
 )
 @pytest.mark.parametrize(
     ("name", "precision"),
@@ -189,7 +190,10 @@ def test_predicted_machines_cost_what_the_engine_says(
     near = [
         key for key, offer in expected.items() if key in by_plan and _agrees(by_plan[key], offer)
     ]
-    assert len(near) >= 0.97 * len(expected)
+    # A prompt of a token is extrapolated.
+    assert traffic.prompt == 1 or len(near) >= 0.97 * len(expected)
+    ratios = [by_plan[key]["full"] / float(expected[key].full.mean) for key in by_plan]
+    assert 0.5 < min(ratios) <= max(ratios) < 2
 
 
 def _agrees(answer: dict[str, Any], offer: ServingOffer) -> bool:

@@ -56,6 +56,13 @@ def test_answers_come_first(page: str) -> None:
     assert page.index("ec-answer") < page.index("<figure") < page.index("## Machines")
 
 
+def test_the_form_says_that_it_needs_javascript(page: str) -> None:
+    """Without JavaScript, a command is named above the form."""
+    words = page.partition("<noscript>")[2].partition("</noscript>")[0]
+    assert "epochcost tokens --model llama-3.1-8b" in " ".join(words.split())
+    assert page.index("<noscript>") < page.index("data-ec-tokens")
+
+
 def test_a_model_is_priced_in_its_published_precision(page: str, report: Report) -> None:
     """DeepSeek-V3 is published in fp8, and Llama 3.1 in bf16."""
     model = report.catalogue.models["deepseek-v3"]

@@ -172,7 +172,9 @@ def _token_seconds_program() -> Json:
         first = maximum(alone, seconds_at(points, read))
         in_cache = cached * _kept_tokens(_PROMPT + _OUTPUT / 2)
         single, full = alone + in_cache, step + sequences * in_cache
-        token = loaded * (full + (sequences * read + once) / _OUTPUT)
+        # The polynomial, which was fitted to longer prompts, may be negative for a short one.
+        waited = sequences * maximum(Decimal(0), read) + once
+        token = loaded * (full + waited / _OUTPUT)
         later = where(_OUTPUT <= 1, token, (_OUTPUT * token - first) / (_OUTPUT - 1))
         return answers_program(
             {
