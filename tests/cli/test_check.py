@@ -54,6 +54,26 @@ def test_an_unsound_trace_is_a_fault(project: Path) -> None:
     assert result.stdout.startswith(f"{place}expected a price per hour above 0")
 
 
+def test_tables_in_subfolders_are_read_beside_faults_of_others(project: Path) -> None:
+    """Subfolders and a fault of another file hide no fault of a trace or of a table."""
+    moved = {"replays": "made-three-zones", "observations": "tensorflow-2017"}
+    for kind, name in moved.items():
+        folder = project / "specs" / kind / "ours"
+        folder.mkdir()
+        for path in (project / "specs" / kind).glob(f"{name}*"):
+            path.rename(folder / path.name)
+        table = folder / f"{name}.csv"
+        rows = table.read_text("utf-8").splitlines(keepends=True)
+        table.write_text(rows[0] + "x" * 9 + "\n" + "".join(rows[1:]), "utf-8")
+    (project / "specs/replays/other.toml").write_text('id = "other"\n', "utf-8")
+    faulty = {line.partition(":")[0] for line in check(project).stdout.splitlines()}
+    assert faulty >= {
+        "specs/replays/ours/made-three-zones.toml",
+        "specs/observations/ours/tensorflow-2017.csv",
+        "specs/replays/other.toml",
+    }
+
+
 def test_doubts_are_no_faults(project: Path) -> None:
     """A price at 1/100 and a repeated zone are doubts, and the exit code stays 0."""
     price = project / "specs/prices/p5.48xlarge-on-demand-2026-07.toml"

@@ -221,7 +221,7 @@ def test_one_file_is_checked_against_the_whole_tree(project: Project) -> None:
     assert project.faults(STUDY, "specs/hardware") == []
     assert len(project.faults("specs/prices")) == 1
     assert len(project.faults(".")) == 1
-    assert check_paths([Path(STUDY)]).files == (Path(STUDY),)
+    assert check_paths([Path(STUDY)]).files == (("studies", Path(STUDY)),)
 
 
 def test_paths_without_specs_are_one_clear_error(project: Project) -> None:

@@ -88,14 +88,15 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
 def check_specs(paths: Sequence[Path]) -> CheckReport:
     """Check the spec files at these paths; list their faults and implausible prices."""
     checked = check_paths(paths, _onnx_file_fault)
-    faults = (*checked.faults, *_published_table_faults(checked.files))
-    unsound, doubts = ([], []) if checked.faults else _trace_faults_and_doubts(checked.files)
-    return CheckReport(checked.files, (*faults, *unsound), (*checked.doubts, *doubts))
+    tables = _published_table_faults(checked.sound_files(_OBSERVATIONS))
+    traces, doubts = _trace_faults_and_doubts(checked.sound_files(_REPLAYS))
+    faults = (*checked.faults, *tables, *traces)
+    return CheckReport(checked.files, faults, (*checked.doubts, *doubts))
 
 
 def _trace_faults_and_doubts(files: Iterable[Path]) -> tuple[list[Fault], list[Fault]]:
     faults, doubts = [], []
-    for file in (file for file in files if file.parent.name == _REPLAYS):
+    for file in files:
         text = file.read_text("utf-8")
         trace = file.with_name(tomli.loads(text)["trace"])
         try:
@@ -108,8 +109,7 @@ def _trace_faults_and_doubts(files: Iterable[Path]) -> tuple[list[Fault], list[F
     return faults, doubts
 
 
-def _published_table_faults(files: Iterable[Path]) -> Iterator[Fault]:
-    tables = [file for file in files if file.parent.name == _OBSERVATIONS]
+def _published_table_faults(tables: Sequence[Path]) -> Iterator[Fault]:
     if tables:
         from epochcost.predict.learnt import table_faults  # noqa: PLC0415
 

@@ -91,6 +91,11 @@ class Catalogue:
         """The CSV file ``name`` of a table of measured speeds, in the folder of its spec."""
         return self.files[f"observations/{table.id}"].parent / name
 
+    def table_contents(self, table: ObservationTable) -> Mapping[str, bytes]:
+        """The contents of the CSV files that a table of measured speeds names, by file name."""
+        names = (table.table, table.profiles, table.decoders, table.machines)
+        return {name: self.table_path(table, name).read_bytes() for name in names if name}
+
     def graph_path(self, model: Model) -> Path:
         """The ONNX file of a model; raises InputError if the model has no graph."""
         if model.graph is None:

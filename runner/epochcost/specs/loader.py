@@ -132,9 +132,16 @@ def _misplaced(entry: os.DirEntry[str]) -> str:
 class CheckReport:
     """The checked files, their faults and implausible values (``doubts``), by path and line."""
 
-    files: tuple[Path, ...]
+    files: tuple[SpecFile, ...]
     faults: tuple[Fault, ...]
     doubts: tuple[Fault, ...]
+
+    def sound_files(self, kind: str) -> tuple[Path, ...]:
+        """The checked files of one kind without faults."""
+        faulty = {fault.path for fault in self.faults}
+        return tuple(
+            file.path for file in self.files if file.kind == kind and file.path not in faulty
+        )
 
 
 class _Loaded(NamedTuple):
@@ -175,20 +182,26 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     of ``paths``.
     """
     requested = [_existing_absolute_path(path) for path in paths]
-    files: set[Path] = set()
+    files: set[SpecFile] = set()
     faults: set[Fault] = set()
     doubts: set[Fault] = set()
     for tree in sorted({_specs_folder_of(path) for path in requested}):
         loaded = _load_specs(tree, judge_graph)
-        files.update(file.path for file in loaded.files)
+        files.update(loaded.files)
         faults.update(loaded.faults)
         doubts.update(loaded.doubts)
-    places = files | {fault.path for fault in faults}
+    places = {file.path for file in files} | {fault.path for fault in faults}
     for path in requested:
         if not any(place.is_relative_to(path) for place in places):
             raise InputError(f"{display_path(path)}: {_DEMAND}, found no spec there")
     return CheckReport(
-        tuple(sorted(display_path(file) for file in files if _is_asked(file, requested))),
+        tuple(
+            sorted(
+                file._replace(path=display_path(file.path))
+                for file in files
+                if _is_asked(file.path, requested)
+            )
+        ),
         _as_shown(fault for fault in faults if _is_asked(fault.path, requested)),
         _as_shown(doubt for doubt in doubts if _is_asked(doubt.path, requested)),
     )

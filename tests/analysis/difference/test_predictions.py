@@ -86,7 +86,11 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     path.write_text("".join(lines[:500] + lines[520:]), "utf-8")
     changes = compare()
     assert not shown_costs(changes.costs)
-    assert {cost.causes[0].kind for cost in changes.costs} == {"prediction"}
+    changed = f"observations timm: timm.csv changed, {len(lines) - 1:,} → {len(lines) - 21:,} rows"
+    assert changes.prices == (changed,)
+    assert {(cause.kind, cause.text) for cost in changes.costs for cause in cost.causes} == {
+        ("prediction", changed)
+    }
     (line,) = prediction_words(changes)
     parts = re.match(r"(\d+) predicted costs change: median ([+-].+)%, most ([+-].+?)% \(", line)
     assert parts is not None
@@ -96,6 +100,18 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     assert abs(median) <= abs(largest)
     assert f"{len(jobs)} predicted costs change" in summary(changes)
     assert line.partition(":")[0] in comment_of(changes).parts["predictions"].rows[0][0]
+
+
+def test_a_device_is_the_cause_of_its_predictions(project: Path, compare: Compare) -> None:
+    """A changed constant of a device is listed once, as the cause of each changed prediction."""
+    edit(project, "devices/l4", "memory_gb_per_second = 300", "memory_gb_per_second = 400")
+    (project / "specs/devices/apple-m1.toml").unlink()
+    changes = compare()
+    device = "device l4: memory_gb_per_second 300 → 400"
+    assert changes.prices == ("device apple-m1 removed", device)
+    assert {cost.causes[0].text for cost in changes.costs if cost.only_predicted} == {
+        f"device apple-m1 removed, {device}"
+    }
 
 
 def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:

@@ -26,7 +26,7 @@ from epochcost.statistics.interval import TimeChange, time_change
 from epochcost.units import plain
 
 # "spec": the amount of work or the machine's facts; "method": how the work was measured.
-# "prediction": the data or code behind a predicted time.
+# "prediction": the data from which a time is predicted.
 CauseKind = Literal["time", "method", "prediction", "spec", "price"]
 _BY_CHANCE = "measured again; the difference is within the noise"
 # Keys that change the bill of a measured time, but not the work of a step.
@@ -97,7 +97,7 @@ class ChangedCost:
 def explain(pair: Pair, before: Revision, after: Revision, learned: str) -> ChangedCost:
     """Find the causes of a change in a job's cost or time.
 
-    ``learned`` describes the changed results from which predictions learn ("2 results added").
+    ``learned`` describes the changed data from which predictions learn ("2 results added").
     """
     old, new = pair
     if old is None or new is None:
@@ -129,7 +129,7 @@ def _time_causes(
     old: Figure, new: Figure, results: list[Result], time: TimeChange | None, learned: str
 ) -> tuple[Cause, ...]:
     if new.job.kind == "predicted" and old.text("step_s") != new.text("step_s"):
-        return (Cause("prediction", learned or "its data or code changed"),)
+        return (Cause("prediction", learned or "its data changed"),)
     if time is None or not time.significant:
         return ()
     method = changed_keys(results[0].trial, results[1].trial)
@@ -180,6 +180,30 @@ def _days(earlier: Price, later: Price) -> str:
     return f"{earlier.as_of} → {later.as_of}"
 
 
+def data_changes(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
+    """Sentences on devices and tables of measured speeds, from which predictions learn."""
+    lines: list[str] = []
+    for name in sorted({*before.devices, *after.devices}):
+        old, new = before.devices.get(name), after.devices.get(name)
+        lines += _spec_lines(f"device {name}", old, new)
+    for name in sorted({*before.observations, *after.observations}):
+        title, tables = f"observations {name}", (before.observations, after.observations)
+        old_table, new_table = (table.get(name) for table in tables)
+        lines += _spec_lines(title, old_table, new_table)
+        if old_table and new_table:
+            contents = (before.table_contents(old_table), after.table_contents(new_table))
+            if contents[0] != contents[1]:
+                lines.append(f"{title}: {', '.join(_changed_files(*contents))}")
+    return tuple(lines)
+
+
+def _changed_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            counts = (len(side.get(name, b"").splitlines()) - 1 for side in (old, new))
+            yield f"{name} changed, {' → '.join(f'{max(count, 0):,}' for count in counts)} rows"
+
+
 def spec_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
@@ -196,12 +220,12 @@ def spec_changes(
         yield from (f"{title} {name} removed" for name in sorted(old.keys() - new.keys()))
     listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
     for name in sorted({*before.prices, *after.prices} - listed):
-        yield from _price_line(f"price {name}", before.prices.get(name), after.prices.get(name))
+        yield from _spec_lines(f"price {name}", before.prices.get(name), after.prices.get(name))
     for name in sorted({*before.apis, *after.apis}):
-        yield from _price_line(f"API {name}", before.apis.get(name), after.apis.get(name))
+        yield from _spec_lines(f"API {name}", before.apis.get(name), after.apis.get(name))
 
 
-def _price_line(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Iterator[str]:
+def _spec_lines(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Iterator[str]:
     if old is None or new is None:
         yield f"{title} {'added' if new else 'removed'}"
     elif keys := changed_keys(old, new):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epochcost.analysis.difference.causes import ChangedCost, explain, spec_changes
+from epochcost.analysis.difference.causes import ChangedCost, data_changes, explain, spec_changes
 from epochcost.analysis.difference.results import ResultChanges, result_changes
 from epochcost.analysis.difference.revision import (
     Revision,
@@ -35,6 +35,8 @@ from epochcost.errors import EpochcostError
 from epochcost.specs.catalogue import supersedes
 from epochcost.statistics import group_by
 
+# The cause of a changed prediction names this number of changed devices and tables at most.
+_MOST_DATA = 2
 PUBLICATION_URI = "data/publication.json"
 
 
@@ -63,8 +65,9 @@ class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
     ``unsure`` counts jobs measured again without significant change. ``prices`` has sentences on
-    new or removed models, machines and studies, and on changed prices outside ``costs``. ``added``
-    and ``removed`` are jobs predicted in only one revision. ``problems`` names unusable files.
+    new or removed models, machines and studies, on changed devices and tables of observations, and
+    on changed prices outside ``costs``. ``added`` and ``removed`` are jobs predicted in only one
+    revision. ``problems`` names unusable files.
     """
 
     before: str
@@ -105,7 +108,9 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
     """Compare two revisions: the costs of each job on the same host, and the cheapest choices."""
     table = compare_tables(before, after, token_figures(before, after))
     results = result_changes(before, after)
-    compared = [explain(pair, before, after, results.learned_from) for pair in table.changed]
+    data = data_changes(before.catalogue, after.catalogue)
+    learned = _learned_from(results, data)
+    compared = [explain(pair, before, after, learned) for pair in table.changed]
     costs = tuple(sorted((each for each in compared if each.causes), key=_order))
     unsure = {each.figure.job.work for each in compared if not each.causes}
     problems = [f"{side.label}: {problem}" for side in (before, after) for problem in side.problems]
@@ -117,10 +122,17 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
         results=results,
         unsure=len(unsure),
         problems=tuple(dict.fromkeys(problems)),
-        prices=tuple(spec_changes(before.catalogue, after.catalogue, compared)),
+        prices=(*data, *spec_changes(before.catalogue, after.catalogue, compared)),
         added=_predicted_jobs(table.added),
         removed=_predicted_jobs(table.removed),
     )
+
+
+def _learned_from(results: ResultChanges, data: Sequence[str]) -> str:
+    """The changed data from which predictions learn, in words; empty if there are none."""
+    more = len(data) - _MOST_DATA
+    rest = f"and {more} more" if more > 0 else ""
+    return ", ".join(filter(None, (results.learned_from, *data[:_MOST_DATA], rest)))
 
 
 def _predicted_jobs(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
