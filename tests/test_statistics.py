@@ -61,14 +61,17 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(
     assert covered / 300 >= 0.90
 
 
-@pytest.mark.parametrize(("length", "memory"), [(12, 0.0), (40, 0.5), (300, 0.8), (1000, 0.0)])
+@pytest.mark.parametrize(("length", "memory"), [(40, 0.5), (300, 0.8), (1000, 0.0)])
 def test_the_interval_is_as_uneven_as_that_of_resamples(length: int, memory: float) -> None:
-    """The upper end is that of 20,000 block resamples, to a tenth of the half width."""
-    times = np.exp((traces(1, length, memory, skewed=True)[0] - TRUE_MEAN) / 4)
+    """The upper end is that of 20,000 block resamples, to a twentieth of the half width.
+
+    An even interval would differ by a seventh at least.
+    """
+    times = np.exp(traces(1, length, memory, skewed=True)[0] - TRUE_MEAN)
     low, high = resampled(times, block_length(length, autocorrelation_time(times)))
     half = relative_half_width(times) * times.mean()
     uneven = 2 * (high - times.mean()) / (high - low)
-    assert mean_interval(times).high == pytest.approx(times.mean() + uneven * half, abs=half / 10)
+    assert mean_interval(times).high == pytest.approx(times.mean() + uneven * half, abs=half / 20)
 
 
 def resampled(times: NDArray[np.float64], block: int) -> tuple[float, float]:
