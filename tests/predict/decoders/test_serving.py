@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.doubts import least_seconds
-from epochcost.predict.decoders.forms import DecoderForm, form_of
+from epochcost.predict.decoders.forms import form_of
 from epochcost.predict.decoders.rows import BITS, ServingQuestion, TokenRow, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.specs.catalogue import Catalogue
@@ -162,22 +161,6 @@ def test_int4_decodes_one_stream_much_faster(
     assert quarter.seconds < 0.6 * whole.seconds
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    sequences=st.lists(st.integers(1, 3000), min_size=2, max_size=6),
-    software=st.sampled_from(("vLLM", "TensorRT-LLM", "llama.cpp")),
-)
-def test_more_sequences_never_take_less_time(
-    forecaster: ServingForecaster, question: ServingQuestion, sequences: list[int], software: str
-) -> None:
-    """A step of more sequences takes at least as long."""
-    questions = [
-        replace(question, sequences=number, software=software) for number in sorted(sequences)
-    ]
-    seconds = [forecast.seconds for forecast in forecaster.forecasts(questions)]
-    assert all(later >= sooner * (1 - 1e-9) for sooner, later in itertools.pairwise(seconds))
-
-
 def test_draws_of_one_model_belong_together(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
@@ -217,19 +200,6 @@ def test_what_is_fitted_is_kept(
     files = sorted(tmp_path.glob("serving-*.json"))
     assert len(files) == 1
     assert ServingForecaster(few, tmp_path).forecasts([question]) == first
-
-
-def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
-    forecaster: ServingForecaster, question: ServingQuestion
-) -> None:
-    """Each token of a mixture of experts reads only a few of the experts."""
-    dense: DecoderForm = replace(question.form, parameters=30 * 10**9, active_parameters=30 * 10**9)
-    mixture = replace(dense, active_parameters=3 * 10**9, experts=128, experts_per_token=8)
-    changed = replace(question, sequences=1, weight_bytes=15e9)
-    slow, fast = (
-        forecaster.forecasts([replace(changed, form=form)])[0].seconds for form in (dense, mixture)
-    )
-    assert fast < slow / 2
 
 
 def test_a_device_may_be_slow_under_load_only(
