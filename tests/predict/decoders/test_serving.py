@@ -151,16 +151,6 @@ def test_nothing_is_faster_than_the_peak_rates(
     assert least < forecast.seconds * np.exp(forecast.draws.values.min())
 
 
-def test_int4_decodes_one_stream_much_faster(
-    forecaster: ServingForecaster, question: ServingQuestion
-) -> None:
-    """A quarter of the bytes takes less than 60 % of the time in vLLM."""
-    alone = replace(question, sequences=1, interleaved=False)
-    packed = replace(alone, precision="int4", weight_bytes=alone.weight_bytes / 4)
-    whole, quarter = forecaster.forecasts([alone, packed])
-    assert quarter.seconds < 0.6 * whole.seconds
-
-
 def test_draws_of_one_model_belong_together(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
