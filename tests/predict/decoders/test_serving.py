@@ -168,19 +168,6 @@ def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
     assert forecast.high / forecast.low > 4
 
 
-def test_processors_are_forecast_from_their_names(
-    forecaster: ServingForecaster, question: ServingQuestion
-) -> None:
-    """A processor of a later generation decodes faster."""
-    old, new = forecaster.forecasts(
-        [
-            replace(question, device=CpuForm(chip), sequences=1)
-            for chip in ("xeon-e5-2670-v2", "epyc-9r45")
-        ]
-    )
-    assert new.seconds < old.seconds
-
-
 def test_what_is_fitted_is_kept(
     rows: tuple[TokenRow, ...], question: ServingQuestion, tmp_path: Path
 ) -> None:
