@@ -45,6 +45,10 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
     assert training.observed.batch_size == 128
     forward = 2 * (784 * 512 + 512 * 512 + 512 * 10)
     assert training.flops_per_second == pytest.approx(3 * forward * 128 / 0.03075, rel=1e-6)
+    # Both passes read weights, one writes gradients, and SGD reads both and writes weights.
+    weights = 4 * forward / 2
+    least = training.least_bytes_per_second * 0.03075
+    assert least == pytest.approx(6 * weights, rel=0.01)
     assert training.of_peak is None
 
 

@@ -160,9 +160,6 @@ def test_a_machine_that_idles_costs_its_hour(catalogue: Catalogue, decoder: Time
     assert float(offer.per_million.mean) == pytest.approx(10 / 150 / 3600 * 1e6)
     assert float(offer.busy) == pytest.approx(0.3625)
     assert offer.machines == 1
-    # One machine would be 91 % busy.
-    (offer,) = offers_of(catalogue, [decoder], Requests(Decimal("0.25"), 100, 50))
-    assert (offer.machines, float(offer.busy)) == (2, pytest.approx(0.25 * 3.625 / 2))
 
 
 def test_machines_are_counted_at_each_end_of_a_time(

@@ -27,6 +27,7 @@ from epochcost.specs.decoder import Decoder
 from epochcost.specs.loader import load_catalogue
 
 _SLOWER_UNDER_LOAD = 1.3
+_ENDS = {"first": (0.8, 1.2), "token": (0.9, 1.1), "load": (0.7, 1.5)}
 
 
 @pytest.fixture(scope="module", name="catalogue")
@@ -36,16 +37,17 @@ def catalogue_fixture() -> Catalogue:
 
 
 class ByLaw:
-    """Forecasts by the law alone, and 1.3 times as long under load."""
+    """Forecasts by the law alone, and 1.3 times as long under load; each kind has its range."""
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecasts without a range."""
+        """A forecast of each question."""
         return [self._forecast(question) for question in questions]
 
     def _forecast(self, question: ServingQuestion) -> Forecast:
         seconds = float(np.exp(Law([question])(np.log(ON_DEVICES)))[0])
         seconds *= _SLOWER_UNDER_LOAD if question.interleaved else 1.0
-        return Forecast(seconds, seconds, seconds, Draws(0, (), np.zeros(1)))
+        low, high = _ENDS["load" if question.interleaved else question.kind]
+        return Forecast(seconds, low * seconds, high * seconds, Draws(0, (), np.zeros(1)))
 
 
 def timing_of(decoder: Decoder, place: Place) -> DeviceTiming:
@@ -73,7 +75,7 @@ def timing_of(decoder: Decoder, place: Place) -> DeviceTiming:
 def test_times_under_load_are_those_of_the_law(
     catalogue: Catalogue, window: int | None, windowed: int, power: int, prompt: int, output: int
 ) -> None:
-    """Steps, cached tokens and read prompts add up to the law's time of a request's token."""
+    """Steps, cached tokens and read prompts add up to the law's times of first and other tokens."""
     layers = {"window": window, "windowed_layers": windowed if window else None}
     decoder = catalogue.decoder("llama-3.1-8b").model_copy(update=layers)
     device = catalogue.devices["h200-sxm"]
@@ -93,3 +95,7 @@ def test_times_under_load_are_those_of_the_law(
     # With a window between two of the fitted lengths, the law bends between them.
     error = 0.1 if window == 4096 else 0.01
     assert timing.loaded * whole == pytest.approx(expected.seconds, rel=error)
+    (expected,) = ByLaw().forecasts([replace(asked, kind="first", sequences=1, interleaved=False)])
+    first = timing.first[0] + timing.first[1] * read
+    assert first == pytest.approx(expected.seconds, rel=error)
+    assert timing.spread == pytest.approx((0.8, 1.2, 0.9, 1.1, 0.7, 1.5))

@@ -12,7 +12,7 @@ import pytest
 from epochcost.results.checks import CHECKS, Claim
 from epochcost.results.records import DamagedResultError, Result, parse_result, serialise_result
 from epochcost.specs.loader import load_catalogue
-from served_results import LATENCIES, run, served, under_load
+from served_results import ASKED, LATENCIES, run, served, token_run, under_load
 from tiny_project import write_tiny_project
 
 MakeResult = Callable[..., Result]
@@ -28,18 +28,20 @@ def test_a_served_result_survives_the_file(make_result: MakeResult) -> None:
     assert str(LATENCIES[-1]) in line
 
 
-@pytest.mark.parametrize("change", ["latencies", "load", "served"])
+@pytest.mark.parametrize("change", ["latencies", "load", "served", "reported"])
 def test_what_does_not_fit_together_is_damaged(make_result: MakeResult, change: str) -> None:
-    """Edited latencies, and LoadGen's runs without a load or the reverse, are refused."""
+    """Edited latencies, a run that is missing, and LoadGen's runs without a load are refused."""
     stored = json.loads(serialise_result(under_load(make_result())))
     if change == "latencies":
         stored["measurement"]["served"]["latencies_nanoseconds"][50:] = [1] * 50
     elif change == "load":
         stored["trial"]["load"] = None
+    elif change == "reported":
+        stored["measurement"]["served"]["reported"] = 2
     else:
         stored["measurement"]["served"] = None
         stored["measurement"]["samples_seconds"] = [0.1, 0.2]
-    with pytest.raises(DamagedResultError, match=r"LoadGen"):
+    with pytest.raises(DamagedResultError, match=r"LoadGen|one of 2 runs"):
         parse_result(json.dumps(stored).encode(), PATH)
 
 
@@ -84,3 +86,19 @@ def test_a_run_of_few_requests_lasts_as_long_as_its_rate_says(
     changed = result.model_copy(update={"measurement": measurement})
     fault = duration.fault(Claim(changed, catalogue, dt.datetime.now(dt.UTC)))
     assert (fault is not None) == refused
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "keeps", "good"), [(91, 100, True, 0.91), (100, 90, False, 0.9)]
+)
+def test_a_request_is_good_if_both_latencies_are(
+    first: int, further: int, keeps: bool, good: float
+) -> None:
+    """Of latencies of 1 to 100 ms, the 90th percentile is 91 ms, and the smaller bound counts."""
+    tokens = token_run(500, 1, "scored").tokens
+    assert tokens is not None
+    bounds = {"first_token_ms": first, "token_ms": further, "percentile": 90}
+    requests = ASKED.model_copy(update=bounds)
+    assert (tokens.keeps(requests), tokens.good_share(requests)) == (keeps, good)
+    unlogged = tokens.model_copy(update={"first_nanoseconds": (), "further_nanoseconds": ()})
+    assert unlogged.good_share(requests) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.doubts import least_seconds
-from epochcost.predict.decoders.forms import DecoderForm, form_of
+from epochcost.predict.decoders.forms import form_of
 from epochcost.predict.decoders.rows import BITS, ServingQuestion, TokenRow, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.specs.catalogue import Catalogue
@@ -152,32 +151,6 @@ def test_nothing_is_faster_than_the_peak_rates(
     assert least < forecast.seconds * np.exp(forecast.draws.values.min())
 
 
-def test_int4_decodes_one_stream_much_faster(
-    forecaster: ServingForecaster, question: ServingQuestion
-) -> None:
-    """A quarter of the bytes takes less than 60 % of the time in vLLM."""
-    alone = replace(question, sequences=1, interleaved=False)
-    packed = replace(alone, precision="int4", weight_bytes=alone.weight_bytes / 4)
-    whole, quarter = forecaster.forecasts([alone, packed])
-    assert quarter.seconds < 0.6 * whole.seconds
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    sequences=st.lists(st.integers(1, 3000), min_size=2, max_size=6),
-    software=st.sampled_from(("vLLM", "TensorRT-LLM", "llama.cpp")),
-)
-def test_more_sequences_never_take_less_time(
-    forecaster: ServingForecaster, question: ServingQuestion, sequences: list[int], software: str
-) -> None:
-    """A step of more sequences takes at least as long."""
-    questions = [
-        replace(question, sequences=number, software=software) for number in sorted(sequences)
-    ]
-    seconds = [forecast.seconds for forecast in forecaster.forecasts(questions)]
-    assert all(later >= sooner * (1 - 1e-9) for sooner, later in itertools.pairwise(seconds))
-
-
 def test_draws_of_one_model_belong_together(
     forecaster: ServingForecaster, question: ServingQuestion
 ) -> None:
@@ -195,19 +168,6 @@ def test_no_rows_give_wide_ranges(question: ServingQuestion) -> None:
     assert forecast.high / forecast.low > 4
 
 
-def test_processors_are_forecast_from_their_names(
-    forecaster: ServingForecaster, question: ServingQuestion
-) -> None:
-    """A processor of a later generation decodes faster."""
-    old, new = forecaster.forecasts(
-        [
-            replace(question, device=CpuForm(chip), sequences=1)
-            for chip in ("xeon-e5-2670-v2", "epyc-9r45")
-        ]
-    )
-    assert new.seconds < old.seconds
-
-
 def test_what_is_fitted_is_kept(
     rows: tuple[TokenRow, ...], question: ServingQuestion, tmp_path: Path
 ) -> None:
@@ -217,19 +177,6 @@ def test_what_is_fitted_is_kept(
     files = sorted(tmp_path.glob("serving-*.json"))
     assert len(files) == 1
     assert ServingForecaster(few, tmp_path).forecasts([question]) == first
-
-
-def test_a_mixture_decodes_faster_than_a_dense_model_of_its_size(
-    forecaster: ServingForecaster, question: ServingQuestion
-) -> None:
-    """Each token of a mixture of experts reads only a few of the experts."""
-    dense: DecoderForm = replace(question.form, parameters=30 * 10**9, active_parameters=30 * 10**9)
-    mixture = replace(dense, active_parameters=3 * 10**9, experts=128, experts_per_token=8)
-    changed = replace(question, sequences=1, weight_bytes=15e9)
-    slow, fast = (
-        forecaster.forecasts([replace(changed, form=form)])[0].seconds for form in (dense, mixture)
-    )
-    assert fast < slow / 2
 
 
 def test_a_device_may_be_slow_under_load_only(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -67,20 +65,12 @@ def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
     assert 0.87 <= np.mean(in_range) <= 0.98
 
 
-@pytest.mark.parametrize(
-    "faster",
-    [
-        lambda device: {"peak_fp16_tflops": device.peak_fp16_tflops * 2},
-        lambda device: {"memory_gb_per_second": device.memory_gb_per_second * 2},
-    ],
-)
+@pytest.mark.parametrize("rate", ["peak_fp16_tflops", "memory_gb_per_second"])
 def test_faster_devices_never_train_slower(
-    faster: Callable[..., dict[str, Decimal]],
-    forecaster: TrainingForecaster,
-    question: TrainingQuestion,
+    forecaster: TrainingForecaster, question: TrainingQuestion, rate: str
 ) -> None:
     """A device with twice the peak or twice the bandwidth trains faster."""
-    better = question.device.model_copy(update=faster(question.device))
+    better = question.device.model_copy(update={rate: 2 * getattr(question.device, rate)})
     slow, fast = forecaster.forecasts([question, replace(question, device=better)])
     assert fast.seconds < slow.seconds
 
@@ -139,14 +129,14 @@ TWO_MACHINES = {"method": "full", "count": 16, "machines": 2, "network": 1.25e9}
 
 
 @pytest.mark.parametrize(
-    ("model", "changes", "passes", "whole_layers"),
+    ("model", "changes", "passes"),
     [
-        ("llama-3.1-8b", {}, 2, 1),
-        ("llama-3.1-8b", {"method": "qlora", "recomputed": 1.0}, 3, 1),
-        ("llama-3.1-8b", {"method": "pretraining", "precision": "fp8"}, 3, 0.3),
-        ("llama-3.1-8b", TWO_MACHINES, 3, 1),
-        ("mixtral-8x7b", {"method": "full", "count": 4}, 3, 1),
-        ("mixtral-8x7b", {**TWO_MACHINES, "sharded": True}, 3, 1),
+        ("llama-3.1-8b", {}, 2),
+        ("llama-3.1-8b", {"method": "qlora", "recomputed": 1.0}, 3),
+        ("llama-3.1-8b", {"method": "pretraining", "precision": "fp8"}, 3),
+        ("llama-3.1-8b", TWO_MACHINES, 3),
+        ("mixtral-8x7b", {"method": "full", "count": 4}, 3),
+        ("mixtral-8x7b", {**TWO_MACHINES, "sharded": True}, 3),
     ],
     ids=["LoRA", "QLoRA", "compiled", "copies", "experts", "shared experts"],
 )
@@ -156,7 +146,6 @@ def test_seconds_by_hand(
     model: str,
     changes: dict[str, Any],
     passes: int,
-    whole_layers: float,
 ) -> None:
     """Seconds per token of 4 sequences of 512 tokens on H100s equal the documented formula.
 
@@ -184,34 +173,13 @@ def test_seconds_by_hand(
     if asked.sharded:
         sent = 2 * passes * asked.gathered_parameters / 1.25e9 / tokens
         sent += 2 * form.hidden * 2 * form.layers * 2 * 2 * 15 / 16 / (1.25e9 * 2 / 16)
-    layers = e.layer * passes * form.layers / tokens * whole_layers
+    layers = e.layer * passes * form.layers / tokens
+    layers *= 0.3 if asked.method == "pretraining" else 1
     seconds = (max(busy, sent / e.link) + layers) / asked.count
     assert float(np.exp(Law([asked])(np.log(e)))[0]) == pytest.approx(seconds, rel=1e-3)
 
 
-def test_methods_differ_by_what_they_compute(
-    forecaster: TrainingForecaster, question: TrainingQuestion
-) -> None:
-    """QLoRA also unpacks weights; full training and checkpointing add about half a LoRA step."""
-    seconds = forecaster.law_seconds(
-        [
-            question,
-            replace(question, method="qlora"),
-            replace(question, method="full"),
-            replace(question, recomputed=1.0),
-            replace(question, count=8, sharded=True),
-        ]
-    )
-    lora, qlora, full, checkpointed, eight = seconds
-    assert qlora > lora
-    assert 1.3 * lora < full < 1.6 * lora
-    assert full == pytest.approx(checkpointed, rel=0.05)
-    assert lora / 8 < eight < lora
-
-
-def test_experts_stay_on_their_devices(
-    forecaster: TrainingForecaster, question: TrainingQuestion, catalogue: Catalogue
-) -> None:
+def test_experts_stay_on_their_devices(question: TrainingQuestion, catalogue: Catalogue) -> None:
     """Only the other weights of Mixtral 8x7B are gathered; more devices than experts share them."""
     decoder = catalogue.models["mixtral-8x7b"].decoder
     form = form_of(decoder) if decoder else None
@@ -226,8 +194,6 @@ def test_experts_stay_on_their_devices(
     # A dense model of the same size and work gathers all its weights.
     dense = replace(eight, form=replace(form, experts=0, experts_per_token=0))
     assert dense.gathered_parameters == form.parameters
-    mixture_seconds, dense_seconds = forecaster.law_seconds([eight, dense])
-    assert mixture_seconds < dense_seconds
 
 
 def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:

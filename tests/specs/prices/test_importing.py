@@ -153,6 +153,14 @@ def test_first_spot_price(project: Project) -> None:
     assert spec.spec.free_if_taken_back_seconds == 3600
 
 
+def test_a_later_spot_price_keeps_the_terms_of_the_earlier(project: Project) -> None:
+    """A machine's next spot price is a copy of its last, not of a newer on-demand price."""
+    project.price(plan="spot", rest="[interruptions]\nrate_per_hour = 0.1")
+    project.price(day=dt.date(2026, 6, 1))
+    (spec,) = new_specs(sort(project, replace(ROW, plan="spot")), project.load(), REQUEST)
+    assert spec.spec.interruptions is not None
+
+
 def test_a_spot_price_has_no_discount_for_sustained_use(project: Project) -> None:
     """A plan's terms are not copied to another plan. Only Amazon's spot has a free hour."""
     project.machine("n1", provider="Google Compute Engine")

@@ -59,6 +59,16 @@ def test_all_regions(table: Path) -> None:
     assert (price.region, price.amount) == (None, "")
 
 
+def test_commitments(table: Path) -> None:
+    """Prices of one and of three years are commitments of 12 and 36 months."""
+    header = "InstanceType,Price,CommittedPrice1y,CommittedPrice3y"
+    rows = [
+        row for row in prices(table, f"{header}\na3-high,9,6,4\n") if not isinstance(row, Fault)
+    ]
+    listed = ("on-demand", 0, "9"), ("committed-use", 12, "6"), ("committed-use", 36, "4")
+    assert tuple((row.plan, row.months, row.amount) for row in rows) == listed
+
+
 @pytest.mark.parametrize(
     ("contents", "words"),
     [
