@@ -107,7 +107,7 @@ class Payback:
     def phrase(self) -> str:
         """The time after which buying is cheaper, as a phrase."""
         if self.years is None:
-            return "only with its resale value" if self.by_resale else "not in its life"
+            return "only with the resale value" if self.by_resale else "not in the machine's life"
         return f"after {self.years:.1f} years"
 
 

@@ -156,11 +156,13 @@ def _description(contest: Contest, job: str) -> str:
     omitted = len(contest.machines) - len(contest.competing)
     are = "is" if omitted == 1 else "are"
     left_out = f" {count_words(omitted, 'machine')} {are} left out: the table says why."
+    fastest = f" ({time_words(cheap.time)}) and {one_line(fast.name)} the fastest"
     return (
         f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
-        f"{job}, {one_line(cheap.name)} is the cheapest ({time_words(cheap.time)}) and "
-        f"{one_line(fast.name)} the fastest ({time_words(fast.time)}). Blue machines on "
-        "the dashed line are the best trade-offs: no machine is both faster and cheaper."
+        f"{job}, {one_line(cheap.name)} is the cheapest"
+        f"{' and the fastest' if cheap is fast else fastest} ({time_words(fast.time)}). Blue "
+        "machines on the dashed line are the best trade-offs: no machine is both faster and "
+        "cheaper."
     ) + (left_out if omitted else "")
 
 
