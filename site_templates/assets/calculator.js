@@ -204,8 +204,8 @@
     const [always, half] = [1, 0.5].map(costAt), price = half - always;
     if (question.job === "serve" || !(price > 0)) { return ""; }
     const share = price / (best.mean.total - always + price);
-    return share > 0 && share <= 1 ? ` Your machine costs less than that from ${rounded(168 * share, 2)} hours of use a week.` :
-      " Your machine costs more than that at any use.";
+    return share > 0 && share <= 1 ? ` Your machine costs less than this if it is used at least ${rounded(168 * share, 2)} hours a week.` :
+      " Your machine costs more than this, however many hours it is used.";
   }
 
   /* The cheapest machine beside the reader's own. */
@@ -222,7 +222,7 @@
       way => way && !way.misses && way.mean.total < best.mean.total
     );
     return other ? ` With ${form.elements.software.querySelector(`[value="${other.timing.stack}"]`).textContent}: ${amount(other.mean.total, other)} on ` +
-      `${other.timing.name}, less, but its time is less sure.` : "";
+      `${other.timing.name}. This is less, but the time is less sure.` : "";
   }
 
   function verdict(question, ways, shapes, stacks, form, costAt) {
@@ -236,7 +236,7 @@
     sure.append(badge(best, shapes, form.dataset.ecRoot + question.compared), " ", certainty(best, question), counted(form, question, best));
     sure.append(small(mine ? beside(question, ways, costAt) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
     const closest = best.misses && !mine ? [element("p", "No machine is within the limits. The closest:")] : [];
-    if (question.own && !mine) { closest.unshift(element("p", "Your machine has no time for this job; its memory may be too small.")); }
+    if (question.own && !mine) { closest.unshift(element("p", "No time of this job on your machine is known or predicted; the machine's memory may be too small.")); }
     const doubt = unconfirmed(best, ways);
     return [
       asked(form, question), ...closest, answer(question, best), ...kept(best), ...(doubt ? [element("p", doubt)] : []), sure, lines(question, best)

@@ -114,7 +114,7 @@ def test_a_purchase_that_never_pays() -> None:
     """An idle machine saves nothing."""
     found = payback(owned(), Rent(rented()), ZERO)
     assert (found.years, found.by_resale) == (None, False)
-    assert found.phrase == "not in its life"
+    assert found.phrase == "not in the machine's life"
 
 
 def test_a_purchase_that_pays_by_its_resale() -> None:

@@ -39,7 +39,7 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
     every = trust.all["accelerator"]
     assert f"half of {every.rows:,} predictions were within" in page
     assert f"{1 + every.median_percent / 100:.2f} of the truth" in page
-    assert "how fast the source's software is" in page
+    assert "a test withholds each source as a whole" in page
 
 
 def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:

@@ -83,7 +83,7 @@ class BreakEven:
     def phrase(self) -> str:
         """The hours at which buying is cheaper, as a phrase that ends a sentence."""
         if self.hours is None:
-            return "at any use" if self.outcome == "always" else "at no use of a month"
+            return "at any number of hours" if self.outcome == "always" else "at no number of hours"
         end = "" if self.until is None else f" and {_hours_words(self.until)}"
         return f"{self.outcome} {_hours_words(self.hours)}{end} hours a month"
 
@@ -107,7 +107,7 @@ class Payback:
     def phrase(self) -> str:
         """The time after which buying is cheaper, as a phrase."""
         if self.years is None:
-            return "only with its resale value" if self.by_resale else "not in its life"
+            return "only with the resale value" if self.by_resale else "not in the machine's life"
         return f"after {self.years:.1f} years"
 
 
