@@ -33,6 +33,16 @@ def test_committed_reference_is_in_step() -> None:
     assert (ROOT / "docs/reference/specs.md").read_text("utf-8") == reference_page(), REMEDY
 
 
+def test_empty_texts_and_arrays_are_refused() -> None:
+    """The schemas have the lower bounds of texts and arrays that the models have."""
+    study = schema_of("studies")["properties"]
+    assert study["hardware"]["minItems"] == 1
+    assert study["name"]["pattern"] == r"\S"
+    arrays = [value for _, value in _keys("", schema_of("studies")) if value.get("type") == "array"]
+    assert arrays
+    assert not any("minLength" in value for value in arrays)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_is_described(kind: str) -> None:
     """Every key and every kind of table has a sentence as description."""

@@ -64,6 +64,13 @@ def test_price_of_a_target_is_of_its_hardware(project: Project) -> None:
     assert project.faults() == [f"{TARGET}:3:1: {demand}"]
 
 
+def test_an_unknown_machine_is_one_fault(project: Project) -> None:
+    """If the machine is unknown, the price is not reported as another machine's price."""
+    project.write(TARGET, TEXT.replace('hardware = "box"', 'hardware = "nox"'))
+    (fault,) = project.faults()
+    assert fault.startswith(f"{TARGET}:2:1: hardware: should be the id of a spec in hardware/")
+
+
 @pytest.mark.parametrize("engine", ["clouds", "slurm", "your-machines"])
 def test_targets_of_how_to_pages_are_valid(engine: str) -> None:
     """Each page shows a target whose file has the target's name."""

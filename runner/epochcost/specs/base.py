@@ -96,12 +96,25 @@ class Matching:
         return text
 
 
-def _legible(text: str) -> str:
-    if not text.strip():
-        raise ValueError("should not be empty")
-    if not text.replace("\n", "").replace("\t", "").isprintable():
-        raise ValueError("should contain no control characters")
-    return text
+class _Legible:
+    """A validator that requires visible characters, and no control characters."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "pattern": r"\S"}
+
+    def _checked(self, text: str) -> str:
+        if not text.strip():
+            raise ValueError("should not be empty")
+        if not text.replace("\n", "").replace("\t", "").isprintable():
+            raise ValueError("should contain no control characters")
+        return text
 
 
 def _begun(day: dt.date) -> dt.date:
@@ -144,7 +157,7 @@ Identifier = Annotated[
 TableName = Annotated[
     str, Matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
 ]
-Text = Annotated[str, Field(max_length=2000), AfterValidator(_legible)]
+Text = Annotated[str, Field(max_length=2000), _Legible()]
 Notes = Annotated[Text, key("Further remarks for readers.")]
 Source = Annotated[
     str,
@@ -154,7 +167,7 @@ Source = Annotated[
         min_length=3,
         max_length=2000,
     ),
-    AfterValidator(_legible),
+    _Legible(),
 ]
 # A day that has begun; one day more is allowed for time zones.
 PastDay = Annotated[dt.date, AfterValidator(_begun)]

@@ -212,7 +212,8 @@ def _faults_of_foreign_prices(
         of_claims = _values_at_key_paths(table, (*_EACH_CLAIM[2:], "price"))
         for path, price in (*_values_at_key_paths(table, ("price",)), *of_claims):
             priced = context.table("prices", price).get("hardware")
-            if context.table("hardware", priced) and machine != priced:
+            known = context.table("hardware", priced) and context.table("hardware", machine)
+            if known and machine != priced:
                 got = f"got {describe(price)}, a price of {describe(priced)}"
                 yield Finding((*key, *path), f"should be a price of {describe(machine)}, {got}")
 
