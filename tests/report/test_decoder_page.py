@@ -69,8 +69,8 @@ def test_a_model_is_priced_in_its_published_precision(page: str, report: Report)
     about = about_model(report, Workload.of_model(model))
     rendered = render(environment(ROOT / "site_templates"), decoder.page(report, about, model))
     for text, words, chosen in (
-        (html.unescape(rendered), "in fp8 (8 bits, as published), rented", "fp8"),
-        (page, "in bf16 (fp16 where ", "bf16"),
+        (html.unescape(rendered), "in fp8 (8 bits, as published), at", "fp8"),
+        (page, "in bf16 (fp16 if ", "bf16"),
     ):
         assert words in text
         assert re.findall("<option selected>(.*?)<", text) == [chosen]
