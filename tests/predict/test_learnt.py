@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.predict.design import Devices, Placed
+from epochcost.predict.design import Devices, Placed, designed
 from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_table
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
@@ -99,6 +99,18 @@ def test_hosts_limit_small_batches_without_a_doubt(
     rows = placed_table(catalogue, table, all_devices)
     doubted = [rows[at].rate for at in doubted_rows(rows, all_devices)]
     assert not [rate for rate in doubted if rate.mode == "inference"]
+
+
+def test_no_host_limits_a_rate_of_an_unknown_graph(
+    catalogue: Catalogue, all_devices: Devices
+) -> None:
+    """Only of a known graph is it known whether a host takes longer than the device."""
+    limited = set()
+    for name in ("neusight", "nvidia-deeplearningexamples"):
+        rows = placed_table(catalogue, catalogue.observations[name], all_devices)
+        design = designed(rows, all_devices)
+        limited |= {*design.has_graph[design.is_host_bound].tolist()}
+    assert limited == {True}
 
 
 def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> None:

@@ -178,10 +178,11 @@ def _log_roofline_rate(row: Placed) -> float:
 
 
 def _is_host_bound(row: Placed) -> bool:
-    """Whether the host may take longer to start a batch's kernels than the device to run them."""
-    products = (row.profile or _USUAL_PROFILE).products
+    """Whether a host may take longer to start the kernels of a known graph than the device needs."""
+    if row.profile is None or row.device.generation == "CPU":
+        return False
     seconds = math.exp(-_log_roofline_rate(row)) * (row.rate.batch or _USUAL_BATCH)
-    return row.device.generation != "CPU" and seconds < _HOST_SECONDS * _passes(row) * products
+    return seconds < _HOST_SECONDS * _passes(row) * row.profile.products
 
 
 def seconds_at_peak(row: Placed, profile: Profile) -> float:
