@@ -14,6 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,8 @@ from epochcost.fleet.launch import run_all
 from epochcost.fleet.ledger import Entries, Tariff
 from epochcost.fleet.shell import EngineError
 from epochcost.fleet.station import POLL_SECONDS
+from epochcost.plan.cell import Cell
+from epochcost.results.records import Result
 from epochcost.results.sidecars import Payment
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
@@ -30,6 +33,7 @@ from epochcost.specs.target import Sky, Slurm, Ssh, Target
 from simulated_fleet import (
     SimulatedCluster,
     SimulatedEngine,
+    SimulatedIntake,
     World,
     simulated_cells,
     simulated_launch,
@@ -340,3 +344,25 @@ def test_the_price_paid_is_stored_with_each_result(tmp_path: Path) -> None:
     amount = catalogue.prices["price-0"].amount
     assert [payment.hourly for payment in payments] == [amount] * 3
     assert {payment.target for payment in payments} == {"target-0"}
+
+
+def test_only_the_first_cell_of_a_machine_waits_for_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time from the request to the first step is stored with the first cell alone."""
+    world, catalogue = World(random.Random(1)), fleet(tmp_path, random.Random(1), count=1)
+    stored = SimulatedIntake.result_of
+
+    def result_of(intake: SimulatedIntake, cell: Cell) -> Result | None:
+        started = dt.datetime.fromtimestamp(world.now - 1, dt.UTC)
+        measurement = SimpleNamespace(started_at=started)
+        return Result.model_construct(measurement=measurement) if stored(intake, cell) else None
+
+    monkeypatch.setattr(SimulatedIntake, "result_of", result_of)
+    cells = simulated_cells("box-0", 3)
+    _, (station,) = simulated_launch(world, catalogue, cells, None)
+    files = [tmp_path / f"results/box-0/payments/{cell.id}.json" for cell in cells]
+    payments = [Payment.model_validate_json(path.read_bytes()) for path in files]
+    first, *others = (payment.startup_seconds for payment in payments)
+    assert [first] == station.startup_seconds
+    assert others == [None, None]

@@ -110,8 +110,10 @@ def launch(
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)
-    most = None if cap is None else _amount_of(cap, catalogue, targets)
-    engines, problems = _checked_engines(catalogue, targets)
+    engines = [_reach(catalogue, target) for target in targets]
+    most = _parse_cap(cap, engines)
+    with ThreadPoolExecutor(len(engines)) as pool:
+        problems = [*filter(None, pool.map(_target_problem, engines))]
     if plan_by_value:
         waiting = _most_valuable_cells(
             inputs_to_read(results, catalogue), waiting, engines, plan_by_value
@@ -140,14 +142,20 @@ def launch(
         raise typer.Exit(_measure_cells(catalogue, parts, engines, interrupted))
 
 
-def _amount_of(cap: str, catalogue: Catalogue, targets: Iterable[Target]) -> Decimal:
-    amount, currency = parse_money(cap, "--cap")
-    for price in (catalogue.price(target.price) for target in targets):
-        if currency not in (None, price.currency):
-            raise InputError(
-                f"--cap: expected an amount in {price.currency}, the currency of {price.id}, got "
-                f"{cap!r}: {CONVERT}"
-            )
+def _parse_cap(cap: str | None, engines: Sequence[Engine]) -> Decimal | None:
+    """Parse the cap; raises InputError unless all prices and the cap have the same currency."""
+    currency, *others = sorted({engine.tariff.price.currency for engine in engines})
+    if others:
+        raise InputError(
+            "--target: expected targets with prices in the same currency, got "
+            f"{', '.join((currency, *others))}: launch them one after the other"
+        )
+    if cap is None:
+        return None
+    amount, stated = parse_money(cap, "--cap")
+    if stated not in (None, currency):
+        price = f"{currency}, the currency of {engines[0].tariff.price.id}"
+        raise InputError(f"--cap: expected an amount in {price}, got {cap!r}: {CONVERT}")
     return amount
 
 
@@ -207,24 +215,6 @@ def _reach(catalogue: Catalogue, target: Target) -> Engine:
     return ENGINES[target.engine.name](Tariff.of(catalogue, target), payload, catalogue.root)
 
 
-def _checked_engines(
-    catalogue: Catalogue, targets: Sequence[Target]
-) -> tuple[list[Engine], list[str]]:
-    """Return the engines of all targets, and a line for each target that is not usable.
-
-    Raises InputError if the prices of the targets are in different currencies.
-    """
-    engines = [_reach(catalogue, target) for target in targets]
-    currencies = sorted({engine.tariff.price.currency for engine in engines})
-    if len(currencies) > 1:
-        raise InputError(
-            "--target: expected targets with prices in the same currency, got "
-            f"{', '.join(currencies)}: launch them one after the other"
-        )
-    with ThreadPoolExecutor(len(engines)) as pool:
-        return engines, [problem for problem in pool.map(_target_problem, engines) if problem]
-
-
 def _target_problem(engine: Engine) -> str:
     """The reason why the engine's target cannot be used; empty if it can."""
     for name in engine.target.secrets:
@@ -275,10 +265,9 @@ def _show_plan(
     # Targets of the same kind share cells, so each cell is counted once.
     worst = _highest_cell_costs(engines)
     bound = sum((count * worst[kind] for kind, count in counts.items()), Decimal(0))
-    capped = cap is not None and cap < bound
-    amount = money(cap if cap is not None and capped else bound, currency)
+    amount, note = (bound, "") if cap is None or cap >= bound else (cap, ", the cap")
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
-    extent = f": {timing} of timing, at most {amount}{', the cap' if capped else ''}"
+    extent = f": {timing} of timing, at most {money(amount, currency)}{note}"
     counted = f"{count_words(len(cells), 'trial')} to measure, {done:,} done already"
     say(f"{counted}{extent if cells else ''}")
 
@@ -306,9 +295,9 @@ def _show_outcome(stations: Sequence[Station], parts: Launch, currency: str) -> 
 
 
 def _write_proposed_prices(catalogue: Catalogue, stations: Iterable[Station]) -> None:
-    for station in stations:
-        price = proposed_price(catalogue, station, dt.datetime.now(dt.UTC).date())
-        if price is not None:
-            path = catalogue.root / FOLDER / f"{price[0]}.toml"
-            write_atomically(path, price[1].encode(), unwritable)
-            say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)
+    day = dt.datetime.now(dt.UTC).date()
+    prices = (proposed_price(catalogue, station, day) for station in stations)
+    for identifier, text in filter(None, prices):
+        path = catalogue.root / FOLDER / f"{identifier}.toml"
+        write_atomically(path, text.encode(), unwritable)
+        say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)

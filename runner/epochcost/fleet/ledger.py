@@ -88,10 +88,6 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     until: float
     reserved: Decimal
 
-    def moved(self, now: float) -> Lease:
-        """The lease, moved to begin at ``now``; it lasts as long as before."""
-        return self.model_copy(update={"since": now, "until": now + self.until - self.since})
-
 
 class Entries(BaseModel, frozen=True, extra="forbid"):
     """The content of a ledger: leases by the station's name, sums of bills by the target's id."""
@@ -114,12 +110,11 @@ class Ledger:
     def reserve(self, station: str, lease: Lease) -> bool:
         """Store a station's lease; returns False, and changes nothing, if the cap forbids it."""
         with self._lock:
-            entries = self.entries
-            leases = {**entries.leases, station: lease}
-            amounts = (*entries.spent.values(), *(each.reserved for each in leases.values()))
-            if self._cap is not None and sum(amounts) > self._cap:
+            spent, leases = self.entries.spent, {**self.entries.leases, station: lease}
+            total = sum(spent.values()) + sum(each.reserved for each in leases.values())
+            if self._cap is not None and total > self._cap:
                 return False
-            self._store(Entries(leases=leases, spent=entries.spent))
+            self._store(Entries(leases=leases, spent=spent))
             return True
 
     def settle(self, station: str, bill: Decimal) -> None:

@@ -54,19 +54,14 @@ def build_payload(folder: Path) -> None:
     """
     origin = distribution("epochcost")
     notes = f"epochcost-{origin.version}.dist-info"
-    entries = {name: origin.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
-    files = {f"{notes}/{name}": text.encode() for name, text in entries.items()}
-    files[f"{notes}/WHEEL"] = _WHEEL.encode()
-    revision = code_revision()
-    if revision is not None:
-        files[f"{CODE.name}/{NOTE}"] = revision.note().encode()
+    files: dict[str, str | bytes] = {f"{notes}/WHEEL": _WHEEL}
+    for name in ("METADATA", "entry_points.txt"):
+        files[f"{notes}/{name}"] = origin.read_text(name) or ""
+    if revision := code_revision():
+        files[f"{CODE.name}/{NOTE}"] = revision.note()
     for package in (epochcost, onnxstep):
-        (root,) = map(Path, package.__path__)
-        files |= {
-            f"{root.name}/{path.relative_to(root)}": path.read_bytes()
-            for path in _package_files(root)
-        }
-    files[f"{notes}/RECORD"] = "".join(f"{name},,\n" for name in files).encode()
+        files.update(_package_files(Path(*package.__path__)))
+    files[f"{notes}/RECORD"] = "".join(f"{name},,\n" for name in files)
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"epochcost-{origin.version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -75,10 +70,11 @@ def build_payload(folder: Path) -> None:
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
 
-def _package_files(root: Path) -> Iterator[Path]:
+def _package_files(root: Path) -> Iterator[tuple[str, bytes]]:
     for folder, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(set(folders) - _LEFT_OUT)
-        yield from (Path(folder, name) for name in sorted(names))
+        for path in (Path(folder, name) for name in sorted(names)):
+            yield str(path.relative_to(root.parent)), path.read_bytes()
 
 
 def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:

@@ -57,11 +57,14 @@ class Launch:
     losses: Counter[str] = field(default_factory=Counter)
     _taking: threading.Lock = field(default_factory=threading.Lock)
 
+    def first_waiting(self, target: Target) -> Cell | None:
+        """The first waiting cell for a target's kind of machine; None if none waits."""
+        return next((cell for cell in self.waiting if cell.kind == target.kind), None)
+
     def take(self, target: Target) -> Cell | None:
-        """Remove and return the first cell for a target's kind of machine; None if none waits."""
+        """Remove and return the first waiting cell for a target's kind of machine."""
         with self._taking:
-            cell = next((cell for cell in self.waiting if cell.kind == target.kind), None)
-            if cell is not None:
+            if cell := self.first_waiting(target):
                 self.waiting.remove(cell)
             return cell
 
@@ -81,7 +84,6 @@ class Station:
     problem: str = ""
     startup_seconds: list[float] = field(default_factory=list)
     _lease: Lease | None = None
-    _requested: float | None = None
     _failures: int = 0
 
     def measure(self) -> Waits:
@@ -116,9 +118,8 @@ class Station:
             self._give_back_machine()
 
     def _install_on_cluster(self) -> None:
-        kind = self.engine.target.kind
-        cell = next((cell for cell in self.launch.waiting if cell.kind == kind), None)
-        if cell is not None and not self.problem:
+        cell = self.launch.first_waiting(self.engine.target)
+        if cell and not self.problem:
             # No money is reserved, because only jobs are billed.
             self._say(cell, "starting")
             self.problem = self._last_error_of_tries(self._start_target_once)
@@ -133,7 +134,7 @@ class Station:
         launch = self.launch
         while not self.problem and (cell := launch.take(self.engine.target)):
             no_more = launch.ledger.is_idle(launch.clock())
-            if self._reserve_money(cell):
+            if self._reserve_money(cell, f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}"):
                 return cell
             launch.waiting.insert(0, cell)
             if no_more:
@@ -144,24 +145,21 @@ class Station:
             yield POLL_SECONDS
         return None
 
-    def _reserve_money(self, cell: Cell) -> bool:
+    def _reserve_money(self, cell: Cell, job: str) -> bool:
         """Reserve the highest possible cost of measuring ``cell``; False if too little is left."""
         target, now = self.engine.target, self.launch.clock()
-        since = self._lease.since if self._lease else now
+        since = self._lease.since if self._lease and self.engine.held else now
         lease = Lease(
             target=target,
-            job=f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}",
+            job=job,
             since=since,
             until=now + target.attempt_seconds,
             reserved=self.engine.tariff.most(self.launch.losses[cell.id], now - since),
         )
-        return self._write(lease)
-
-    def _write(self, lease: Lease) -> bool:
-        if self.launch.ledger.reserve(self.name, lease):
-            self._lease = lease
-            return True
-        return False
+        if not self.launch.ledger.reserve(self.name, lease):
+            return False
+        self._lease = lease
+        return True
 
     def _measure_cell(self, cell: Cell) -> Waits:
         state: JobState | None = None
@@ -176,9 +174,7 @@ class Station:
 
     def _run_job(self, cell: Cell) -> Generator[float, None, JobState]:
         launch, engine, target = self.launch, self.engine, self.engine.target
-        self._requested = None
         if not engine.is_up:
-            self._requested = launch.clock()
             self._say(cell, "starting")
             self._start_target_once()
         arguments = ("--hardware", target.hardware, "--provider", target.provider)
@@ -196,7 +192,7 @@ class Station:
             else:
                 if state.state == "queued" and not engine.held:
                     # Waiting is free, so the lease of a node begins now.
-                    self._write(self._paid.moved(launch.clock()))
+                    self._reserve_money(cell, self._paid.job)
                     late = launch.clock() + patience
             if state.state not in ("queued", "starting", "running"):
                 return state
@@ -279,10 +275,13 @@ class Station:
 
     def _record_payment(self, cell: Cell, result: Result | BatchLimit) -> None:
         tariff, target, now = self.engine.tariff, self.engine.target, self.launch.clock()
-        startup: float | None = None
-        if isinstance(result, Result) and self._requested:
-            first_step = result.measurement.started_at.timestamp() - self._requested
-            if 0 < first_step < now - self._requested:
+        lease, startup = self._paid, None
+        begun = lease.until - target.attempt_seconds
+        # Only the first job of a lease waits for the start of its machine.
+        is_first = self.engine.held and begun - lease.since < 1
+        if is_first and isinstance(result, Result):
+            first_step = result.measurement.started_at.timestamp() - begun
+            if 0 < first_step < now - begun:
                 self.startup_seconds.append(startup := first_step)
         payment = Payment(
             payment_version=1,
@@ -294,7 +293,7 @@ class Station:
             currency=tariff.price.currency,
             engine_price=tariff.is_quoted,
             paid_at=dt.datetime.fromtimestamp(now, dt.UTC),
-            seconds=max(now - (self._paid.until - target.attempt_seconds), 1),
+            seconds=max(now - begun, 1),
             startup_seconds=startup,
         )
         write_sidecar(self.launch.intake.results, payment)
