@@ -9,7 +9,15 @@ import onnx
 
 from onnxstep.graphs.choices import first_names
 from onnxstep.graphs.constants import NAMED_CONSTANT, REARRANGING, REPEATED, WRITTEN
-from onnxstep.graphs.exported import Folded, folded, is_uniform, layer, taken_apart, tells_origins
+from onnxstep.graphs.exported import (
+    Folded,
+    folded,
+    is_uniform,
+    layer,
+    normalized,
+    taken_apart,
+    tells_origins,
+)
 from onnxstep.graphs.nodes import is_standard, reads
 
 _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
@@ -36,21 +44,42 @@ def doubts(
             f"the exporter probably merged equal tensors of different layers, which are trained as "
             f"a single tensor: {first_names(listed)}; unless the module ties them, {_EXPORT}"
         )
+    if merged := [name for name in normalized(model) if name in trained]:
+        yield (
+            f"the exporter merged a normalization into the weights of layers, and the merged "
+            f"weights are trained without it: {first_names(merged)}; {_EXPORT}"
+        )
     parts = [n for n in computed if n in trained and not computed[n].operators <= REARRANGING]
-    lost = [name for name, why in reasons.items() if why.startswith(REPEATED)]
+    lost = [
+        name
+        for name, why in reasons.items()
+        if why.startswith(REPEATED)
+        or (why == WRITTEN and name in computed and computed[name].parameters)
+    ]
     for names, fate in ((parts, "are trained instead"), (lost, "do not change")):
         if names:
-            listed = [f"{name} (of {', '.join(computed[name].parameters)})" for name in names]
+            listed = [_with_origins(name, computed[name].parameters) for name in names]
             yield (
                 f"the exporter computed tensors from parameters, and these results {fate}: "
                 f"{first_names(listed)}; {_EXPORT}"
             )
-    numbers = [n for n, why in reasons.items() if why == WRITTEN and not NAMED_CONSTANT.search(n)]
-    if numbers and not tells_origins(model):
+    # Apart from folded tensors, a file of the dynamo exporter tells which tensors are constants.
+    unclear = computed if tells_origins(model) else reasons
+    numbers = [
+        name
+        for name, why in reasons.items()
+        if why == WRITTEN and name in unclear and name not in lost
+        if not NAMED_CONSTANT.search(name)
+    ]
+    if numbers:
         yield (
             f"numbers that look typed are not trained: {first_names(numbers)}; name them in wrt to "
             "train them"
         )
+
+
+def _with_origins(name: str, parameters: Collection[str]) -> str:
+    return f"{name} (of {', '.join(parameters)})" if parameters else name
 
 
 def _layers_per_merged_tensor(

@@ -23,10 +23,14 @@ PARAMETER = "PARAMETER"
 # Metadata key with which onnxstep marks a tensor that the exporter had merged.
 _APART = "epochcost.apart"
 _FOLDED = "pkg.onnxscript.optimizer.folded_from"
+_RULE = "pkg.onnxscript.rewriter.rule_name"
+_FUSED_NORM = "FuseBatchNorm"
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _TEXTS = re.compile(r"'([^']*)'")
 _ATTRIBUTE = re.compile(r"(?!\d+$)[\w.]+")
 _NUMBERED = re.compile(r"_\d+$")
+# Name of a weight that tracing computed, by BatchNormalization or by weight normalization.
+_TRACED_WEIGHT = re.compile(r"onnx::Conv(Transpose)?_\d+")
 _OF_ONNX = re.compile(r"val_\d+")
 _BUFFER = re.compile(
     r"(^|[._])(pe|freqs?|embed_(positions|scale)|ids|index|\w*mask|lifted_tensor_\d+)$"
@@ -104,6 +108,22 @@ def is_traced(model: onnx.ModelProto) -> bool:
 def tells_origins(model: onnx.ModelProto) -> bool:
     """Whether the nodes have the metadata about origins that the dynamo exporter writes."""
     return any(node.metadata_props for node in model.graph.node)
+
+
+def normalized(model: onnx.ModelProto) -> list[str]:
+    """Names of the weights and biases into which an exporter merged a normalization.
+
+    Also lists the weights that tracing computed by weight normalization.
+    """
+    traced = is_traced(model)
+    names = (
+        name
+        for node in model.graph.node
+        for name in node.input[1:]
+        if any(e.key == _RULE and e.value.startswith(_FUSED_NORM) for e in node.metadata_props)
+        or (traced and _TRACED_WEIGHT.fullmatch(name))
+    )
+    return list(dict.fromkeys(names))
 
 
 def layer(node: onnx.NodeProto) -> str:

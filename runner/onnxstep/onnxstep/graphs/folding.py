@@ -161,7 +161,7 @@ def _replaced(
     arrays = values.constant_outputs(node)
     if arrays is None:
         return node
-    values.arrays.update(arrays)
+    values.store_arrays(arrays)
     if len(arrays) != 1 or not outputs.isdisjoint(node.output):
         return node
     [(name, array)] = arrays.items()
@@ -194,6 +194,13 @@ class _TypesAndConstants:
             if t.data_type not in FLOAT_TYPES or t.name in fixed
             if math.prod(t.dims) <= MAX_FOLDED_ELEMENTS
         }
+
+    def store_arrays(self, arrays: Mapping[str, Array]) -> None:
+        """Store computed values and their shapes, which ONNX does not infer for NonZero."""
+        self.arrays.update(arrays)
+        for name in arrays.keys() & self.types.keys():
+            kind = self.types[name].tensor_type.elem_type
+            self.types[name] = helper.make_tensor_type_proto(kind, arrays[name].shape)
 
     def nodes_of_branch(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto] | None:
         """The nodes of the branch that an If takes; None if its condition is not constant."""

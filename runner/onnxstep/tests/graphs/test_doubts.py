@@ -6,13 +6,14 @@ import numpy as np
 import onnx
 import pytest
 
-from exports import ZEROS, merged, optimised, without_identities
+from exports import ONES, WEIGHTS, ZEROS, merged, optimised, traced, without_identities
 from graph_text import model_of_text
 from onnxstep.graphs.doubts import doubts
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.parameters import parameters, untrained
 
 ROWS = np.random.default_rng(2).standard_normal((8, 4)).astype(np.float32)
+COUNTS = np.arange(1, 5)
 ORIGIN = ["wpe.weight", "slice_1", "val_1"]
 
 
@@ -40,6 +41,25 @@ CASES = {
         optimised({"embedding_1": ORIGIN}, {"embedding_1": np.repeat(ROWS[:1], 8, 0)}),
         ["do not change: embedding_1 (of wpe.weight)", "optimize=False"],
     ),
+    "whole numbers computed from a parameter": (
+        optimised({"neg": ["1.A_log", "exp"]}, {"neg": -COUNTS}),
+        ["do not change: neg (of 1.A_log)", "optimize=False"],
+    ),
+    "whole numbers computed from a parameter whose name resembles an operator's": (
+        optimised({"neg": ["A", "exp"]}, {"neg": -COUNTS}),
+        ["look typed", "neg; name", "wrt"],
+    ),
+    "results of parameters without a name": (
+        optimised({"val_2": ["val_1", "mm"]}, {"val_2": ROWS}),
+        ["are trained instead: val_2; export"],
+    ),
+    "a norm that tracing merged": (
+        traced(
+            [onnx.helper.make_node("Conv", ["x", "onnx::Conv_5", "onnx::Conv_6"], ["y"])],
+            {"onnx::Conv_5": WEIGHTS, "onnx::Conv_6": ONES},
+        ),
+        ["normalization", "onnx::Conv_5, onnx::Conv_6; export", "optimize=False"],
+    ),
     "a turned weight": (optimised({"val_1": ["1.weight"]}, {"val_1": ROWS}), []),
     "a mask": (optimised({"where": ["arange", "ge"]}, {"where": ZEROS}), []),
     "a gate or a constant": (
@@ -60,6 +80,16 @@ def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) 
     assert len(sentences) == bool(phrases)
     for word in phrases:
         assert word in sentences[0]
+
+
+def test_a_norm_that_an_optimizer_merged() -> None:
+    """``doubts`` warns of weights into which the dynamo exporter merged a BatchNormalization."""
+    model = optimised({}, {"1.bias": ROWS[0]})
+    rule = {"key": "pkg.onnxscript.rewriter.rule_name", "value": "FuseBatchNormIntoGemm"}
+    model.graph.node[1].metadata_props.add(**rule)
+    [sentence] = sentences_of(model)
+    assert "normalization" in sentence
+    assert "without it: 1.bias; export" in sentence
 
 
 def test_layers_that_an_optimizer_merged() -> None:

@@ -30,6 +30,19 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
     assert shape_of(bound.graph.output[0]) == [8, 3]
 
 
+def test_places_in_a_constant_mask_become_numbers() -> None:
+    """A selection by a constant mask, as PyTorch exports it, is bound to the selected size."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,n] y) <bool[3] mask = {1, 0, 1}, int64[1] one = {1}> "
+        "{ i = NonZero(mask) t = Transpose(i) s = Squeeze(t, one) y = Gather <axis = 1> (x, s) }"
+    )
+    bound = bind_dimensions(model, {}, plain_sequences=True)
+    assert operators(bound) == ["Gather"]
+    assert shape_of(bound.graph.output[0]) == [2, 2]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(run(bound, {"x": x})["y"], x[:, [0, 2]])
+
+
 def test_a_constant_is_cast_like_an_input() -> None:
     """A CastLike of a constant is folded, since only the type of its second operand matters."""
     model = model_of_text(
