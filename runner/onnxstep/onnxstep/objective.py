@@ -120,6 +120,11 @@ def _output(forward: Forward, name: str | None) -> Value:
 
 def _named_output(forward: Forward, name: str | None) -> Value:
     floats = [value for value in forward.outputs if value.is_float]
+    if not floats:
+        raise ModelError(
+            "the model has no float output to train on; export it again so that it returns its "
+            "logits or its loss"
+        )
     if name is None:
         if len(floats) != 1:
             raise ModelError(

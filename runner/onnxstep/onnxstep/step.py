@@ -301,7 +301,11 @@ def _differentiate_loss(
     gradients = {name: cotangents[name] for name in trained if name in cotangents}
     if not gradients:
         outputs = ", ".join(map(repr, built.cotangents))
-        raise ModelError(f"no trainable parameter affects the output {outputs}")
+        raise ModelError(
+            f"no trainable parameter affects the output {outputs} by differentiable operators "
+            "(rounding, comparisons and integers have a zero derivative); name the tensors to "
+            "train in wrt, freeze fewer, or use the model from before its quantization"
+        )
     loss = op.rename(built.value, "loss")
     gradients = scale.unscaled(gradients) if scale else gradients
     return _DifferentiatedModel(forward, built, loss, gradients, scale)

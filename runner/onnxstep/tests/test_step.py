@@ -161,6 +161,35 @@ def test_a_model_with_two_outputs_needs_a_name() -> None:
         training_step(model)
 
 
+def test_a_model_without_a_float_output_is_refused() -> None:
+    """A model that returns only class indices cannot be trained, and the error says so."""
+    model = model_of_text("g (float[2,3] x) => (int64[1,3] y) { y = ArgMax(x) }")
+    with pytest.raises(ModelError, match="no float output"):
+        training_step(model)
+
+
+def test_a_weight_before_a_rounding_has_no_gradient() -> None:
+    """If all parameters act through Round only, the error names the reason."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y) <float[3] w = {0.12345678, 2, 3}> "
+        "{ h = Mul(x, w) y = Round(h) }"
+    )
+    with pytest.raises(ModelError, match="rounding, comparisons and integers"):
+        training_step(model, StepOptions(loss="mse"))
+
+
+def test_a_dynamically_quantized_model_is_refused() -> None:
+    """A layer before an 8-bit layer is not trained by the gradient of the 8-bit layer's scale."""
+    model = model_of_text(
+        "g (float[2,2] x) => (float[2,2] y) "
+        "<float[2] b = {0.12345678, 2}, int8[2,2] w = {1, 2, 3, 4}, float s = {0.12345678}> "
+        "{ h = Add(x, b) q, d, z = DynamicQuantizeLinear(h) i = MatMulInteger(q, w, z) "
+        "f = Cast <to = 1> (i) t = Mul(d, s) y = Mul(f, t) }"
+    )
+    with pytest.raises(ModelError, match="8 bits; train the float model"):
+        training_step(model, StepOptions(loss="mse"))
+
+
 def test_gradients_are_clipped_by_their_global_norm() -> None:
     """A small ``clip_norm`` bounds the norm of all gradients, and a large one changes nothing."""
     model = model_of_text(LINEAR)

@@ -66,6 +66,11 @@ for _op_type, _versions in {
 }.items():
     refused(_op_type, _versions, _RARE)
 refused(
+    "DynamicQuantizeLinear",
+    (11,),
+    reason="it rounds its input to 8 bits; train the float model and quantize afterwards",
+)
+refused(
     "DequantizeLinear",
     (10, 13, 19, 21, 23, 24, 25, 28),
     reason="scales of quantized weights are not trained; freeze them",
