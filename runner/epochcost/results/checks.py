@@ -262,7 +262,7 @@ CHECKS = (
     Check("model", "a model without a spec, or a mode that the model's spec does not have", _model),
     Check("hardware", "a machine without a spec", _hardware),
     Check("host", "a result under another machine's name", _host),
-    Check("fingerprint", "an environment that was edited", _fingerprint),
+    Check("fingerprint", "a machine whose CPU, memory or GPUs were edited", _fingerprint),
     Check("date", "a machine whose clock was wrong", _date),
     Check("turns", "rounds that overlap in time", _turns),
     Check("duration", "times that are in a wrong unit or were edited", _duration),
