@@ -129,7 +129,11 @@ class _RivalPairs:
         return variances
 
     def saved_regret(self, variances: Matrix) -> Matrix:
-        """Regret [jobs, k] saved by correcting the gaps' errors, with ``variances`` [r, k]."""
+        """Regret [jobs, k] that each of k measurements is expected to save.
+
+        Column j of ``variances`` [r, k] has the variances of the corrections of the gaps by
+        measurement j.
+        """
         saving = _saved_regret(self.gaps[:, None], variances)
         values: Matrix = np.maximum.reduceat(saving, self.first_pairs, axis=0)
         return values

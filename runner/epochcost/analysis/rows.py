@@ -167,7 +167,7 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the software stack that `by_stack` puts first; empty if no row has a time."""
+    """The rows of the software stack with the surest times (`by_stack`); empty without times."""
     return next(iter(by_stack(rows, goal)), ())
 
 

@@ -92,7 +92,7 @@ def part(rows: Iterable[Sequence[str]]) -> Part:
 
 
 def faults_part(output: str) -> Part:
-    """Make a ``Part`` from the lines that a check printed."""
+    """The part of the comment with the lines that a check printed."""
     return part((line,) for line in output.splitlines() if line.strip())
 
 

@@ -29,9 +29,9 @@ class _Frozen(BaseModel):
 class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
-    Both have the same type and static shape. If the job neither stores nor draws the first value,
-    all elements of the first value are ``fill``. If ``in_place``, the output may overwrite the
-    input.
+    Both have the same type and static shape. Unless a file of the job has the first value, or
+    random numbers are used, all its elements are ``fill``. If ``in_place``, the output may
+    overwrite the input.
     """
 
     input: str

@@ -48,7 +48,7 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        """A title for people: model, smallest and largest batch size, and when the sweep ends."""
+        """A title: the model, the smallest and the largest batch size, and what ends the sweep."""
         first = self.trial
         named = f"{first.model} {first.mode} {first.provider}"
         ends = f"batch {first.batch_size}, doubled until memory ends or throughput falls"

@@ -59,9 +59,10 @@ _SCREENING = Scales(batch_linear=0.02, setting_batch_linear=0.063)
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """Published rates of frameworks without vendor tuning: one for each workload and device.
+    """Published rates of programs that no vendor tuned: one for each workload and device.
 
-    Each rate's ``software`` is the framework; rates of the framework's versions are merged.
+    Each rate's ``software`` is the framework. If several versions of the framework have rates, the
+    median counts.
     ``cache`` is a folder that stores which rows are implausible. Raises InputError for a table that
     cannot be read.
     """

@@ -91,7 +91,7 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
 
 
 def times_words(factor: Bounded | float) -> str:
-    """Format a factor as a number, or as 1/94 if it is below 0.1; a dash if it is infinite."""
+    """Format a factor; below 0.1 as a fraction such as 1/94, and as a dash if it is infinite."""
     value = factor.mean if isinstance(factor, Bounded) else factor
     if value == math.inf:
         return "—"

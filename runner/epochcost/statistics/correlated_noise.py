@@ -105,7 +105,7 @@ class NoiseModels:
 def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     """Half the width of the mean's interval at the confidence ``level``, for two or more times.
 
-    ``rounds`` has the number of consecutive samples of each process.
+    ``rounds`` has the number of ``times`` that each round (a process) measured, in order.
     """
     begins, counts = _block_starts_and_sizes(tuple(rounds))
     choices = noise_models(_blocks_per_round(tuple(rounds)))

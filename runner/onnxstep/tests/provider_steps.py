@@ -13,7 +13,7 @@ from onnxstep.graphs.cuda_kernels import check_kernels
 def portable_and_special(
     model: onnx.ModelProto, provider: Provider, *, blocked_convolutions: bool = False
 ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """The step of a model without a provider, and its step for ``provider``."""
+    """A model's portable training step, and the model's step for ``provider``."""
     portable, special = (
         training_step(
             model,

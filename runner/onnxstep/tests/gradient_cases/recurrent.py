@@ -30,7 +30,10 @@ def _shapes(op_type: str, directions: int) -> dict[str, tuple[int, ...]]:
 def _recurrent_case(
     op_type: str, name: str, more_inputs: str, lengths: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """The inputs are x, w, r and those that ``more_inputs`` names, separated by spaces."""
+    """A case of a node with the inputs x, w, r and others, named in ``more_inputs`` with spaces.
+
+    ``lengths`` has the length of each sequence of the batch.
+    """
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
     directions = 2 if options.get("direction") == "bidirectional" else 1
     chosen = ["x", "w", "r", *more_inputs.split()]
