@@ -41,7 +41,6 @@ provider = "They"
 model = "tiny"
 input_per_million = 1
 output_per_million = 4
-batch_percent = 50
 as_of = 2026-11-01
 source = "a test"
 """
@@ -191,7 +190,8 @@ def test_an_api_is_cheaper_below_some_rate(catalogue: Catalogue, decoder: TimedD
     assert rate is not None
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
     # A batch costs half, so that the machine needs twice the load.
-    doubled = break_even_per_second(offer, dear, replace(requests, batch=True))
+    halved = dear.model_copy(update={"batch_percent": Decimal(50)})
+    doubled = break_even_per_second(offer, halved, replace(requests, batch=True))
     assert doubled == 2 * rate
     for update in ({"currency": "EUR"}, {"input_per_million": 0, "output_per_million": 0}):
         assert break_even_per_second(offer, dear.model_copy(update=update), requests) is None

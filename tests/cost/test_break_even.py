@@ -120,7 +120,7 @@ def test_a_purchase_that_never_pays() -> None:
 def test_a_purchase_that_pays_by_its_resale() -> None:
     """Eight vCPUs cost 800 dollars, less 720 at the end, and 84 for energy; renting costs 240."""
     found = payback(owned("90", per_vcpu=True), Rent(rented("0.05")), Decimal(100), vcpus=8)
-    assert found.phrase == "only with its resale value"
+    assert found.phrase == "only with the resale value"
 
 
 @pytest.mark.parametrize("hours", ["-1", "731", "NaN", "Infinity"])
