@@ -115,6 +115,12 @@ def test_a_small_share_is_not_0(part: float, expected: str) -> None:
     assert share(part) == expected
 
 
+def test_a_share_may_have_a_sign() -> None:
+    """A change is written with its sign."""
+    changes = (0.15, -0.0007, 0.004, -0.01)
+    assert [share(each, "+") for each in changes] == ["+15 %", "-0.07 %", "+0.4 %", "-1 %"]
+
+
 def test_the_callers_context_does_not_round() -> None:
     """Digits are kept even if the caller's decimal context has three."""
     with decimal.localcontext(prec=3, traps=[decimal.Inexact]):

@@ -209,10 +209,13 @@ def scientific(value: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def share(part: Decimal | float) -> str:
-    """Format a share, such as 0.25, in percent; a share below 1 % keeps one significant digit."""
+def share(part: Decimal | float, sign: str = "") -> str:
+    """Format a share, such as 0.25, in percent; a share below 1 % keeps one significant digit.
+
+    With the ``sign`` "+", the text of a positive share begins with it.
+    """
     percent = float(part) * 100
-    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"
+    return f"{percent:{sign}.{'0f' if abs(percent) >= 1 else '1g'}} %"
 
 
 def kilowatt_hours(energy: Decimal) -> str:

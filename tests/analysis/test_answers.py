@@ -86,3 +86,11 @@ def test_a_demand_in_words() -> None:
     """Each kind of work has its article."""
     phrases = [Demand("net", mode).phrase for mode in ("training", "inference", "epoch")]
     assert phrases == ["a full training of net", "a million inferences of net", "an epoch of net"]
+
+
+def test_texts_longer_than_the_model_reads(own_inputs: Inputs) -> None:
+    """A text has at most the tokens that the model reads."""
+    model = own_inputs.catalogue.models["minilm-l6"]
+    assert Demand("minilm-l6", "inference", tokens=256).millions(model) == 2
+    with pytest.raises(InputError, match=r"--tokens 257: minilm-l6 reads at most 256 tokens"):
+        Demand("minilm-l6", "inference", tokens=257).millions(model)

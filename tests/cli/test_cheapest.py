@@ -11,9 +11,6 @@ import pytest
 
 from called_program import exit_code, printed
 from cheapest_answers import flat, read_answer
-from epochcost.analysis.answers import Demand
-from epochcost.errors import InputError
-from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
 
@@ -252,7 +249,7 @@ def test_measured_and_assumed(shell: Shell) -> None:
     assert "There is nothing to compare it with." in out
 
 
-def test_a_machine_measured_as_is_is_told(shell: Shell) -> None:
+def test_a_machine_that_differs_from_its_spec_is_named(shell: Shell) -> None:
     """If the measured machine differs from the spec, the answer says how."""
     shell.machine("slow", "1")
     result = make_result(model="tiny", batch_size=4, hardware="slow")
@@ -343,14 +340,6 @@ def test_documents_of_another_length(
     million, texts = (answer["choice"] for answer in answers)
     assert texts["hardware"] == million["hardware"]
     assert Decimal(texts["cost"]) == pytest.approx(Decimal(million["cost"]) * 2000 / 128)
-
-
-def test_texts_longer_than_the_model_reads() -> None:
-    """A text has at most the tokens that the model reads."""
-    model = load_catalogue(Path(__file__).parents[2]).models["minilm-l6"]
-    assert Demand("minilm-l6", "inference", tokens=256).millions(model) == 2
-    with pytest.raises(InputError, match=r"--tokens 257: minilm-l6 reads at most 256 tokens"):
-        Demand("minilm-l6", "inference", tokens=257).millions(model)
 
 
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:

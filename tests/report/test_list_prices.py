@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
-from epochcost.report.list_prices import Listed, Moved, hourly, most_rented
+from epochcost.report.list_prices import Listed, hourly, most_rented
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.price import Price
 from price_plans import owned
@@ -21,14 +21,6 @@ def test_an_hour_beyond_all_money_is_unknown() -> None:
     assert hourly(plan, vcpus=1) is None
     assert hourly(owned()) == hourly(owned(), vcpus=1)
     assert hourly(owned(per_vcpu=True)) is None
-
-
-def test_a_change_has_a_digit_that_is_not_0() -> None:
-    """Percents are whole from one percent; a smaller change has its first digit."""
-    machine, plan = _machine("a", "X", "new", "9.0", 1).hardware, owned()
-    for now, words in (("1.15", "+15"), ("0.9993", "-0.07"), ("1.004", "+0.4"), ("0.99", "-1")):
-        moved = Moved(machine, plan, dt.date(2026, 7, 1), Decimal(1), Decimal(now))
-        assert moved.change_words == words
 
 
 def _machine(identifier: str, provider: str, gpu: str, capability: str, hour: int) -> Listed:

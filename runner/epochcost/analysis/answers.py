@@ -277,13 +277,15 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
 
 
 def _remedy(model: Model | None, mode: Mode) -> str:
-    if model is not None and model.decoder is not None:
+    if model is None:
+        return ""
+    if model.decoder is not None:
         return ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
-    if model is not None and model.graph is not None and mode != "inference" and not model.training:
+    if model.graph is None:
+        return ""
+    if mode != "inference" and not model.training:
         return ": its spec has no table [training]; choose --mode inference"
-    if model is not None and model.graph is not None:
-        return f": measure it with `epochcost run --model {model.id}`"
-    return ""
+    return f": measure it with `epochcost run --model {model.id}`"
 
 
 def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:

@@ -62,9 +62,8 @@ def learnt_rates(
     """Published rates of programs that no vendor tuned: one for each workload and device.
 
     Each rate's ``software`` is the framework. If several versions of the framework have rates, the
-    median counts.
-    ``cache`` is a folder that stores which rows are implausible. Raises InputError for a table that
-    cannot be read.
+    median counts. ``cache`` is a folder that stores which rows are implausible. Raises InputError
+    for a table that cannot be read.
     """
     rows = [
         row

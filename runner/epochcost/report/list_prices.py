@@ -56,12 +56,6 @@ class Moved:
         """The relative change of the hourly price."""
         return self.now / self.before - 1
 
-    @property
-    def change_words(self) -> str:
-        """The relative change in percent, with a digit that is not 0."""
-        percent = 100 * self.change
-        return f"{percent:+.0f}" if abs(percent) >= 1 else f"{percent:+.1g}"
-
 
 def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
     """Every machine with its list price, by the machine's id."""

@@ -71,50 +71,46 @@ def _from_list(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Matching:
-    """A validator that requires the whole text of a key to match ``pattern``.
+class _Checked:
+    """A validator that applies ``check`` to a text; in editors, the text contains ``pattern``."""
 
-    ``pattern`` is a regular expression, and ``expected`` describes it in the error message.
+    check: Callable[[str], str]
+    pattern: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "pattern": self.pattern}
+
+
+def matching(pattern: str, expected: str) -> _Checked:
+    """A validator that requires the whole text of a key to match the expression ``pattern``.
+
+    ``expected`` describes the pattern in the error message.
     """
 
-    pattern: str
-    expected: str
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^({self.pattern})$"}
-
-    def _checked(self, text: str) -> str:
-        if not re.fullmatch(self.pattern, text):
-            raise ValueError(f"should be {self.expected}")
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"should be {expected}")
         return text
 
+    return _Checked(check, f"^({pattern})$")
 
-class _Legible:
-    """A validator that requires visible characters, and no control characters."""
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+def _legible(text: str) -> str:
+    if not text.strip():
+        raise ValueError("should not be empty")
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        raise ValueError("should contain no control characters")
+    return text
 
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": r"\S"}
 
-    def _checked(self, text: str) -> str:
-        if not text.strip():
-            raise ValueError("should not be empty")
-        if not text.replace("\n", "").replace("\t", "").isprintable():
-            raise ValueError("should contain no control characters")
-        return text
+_LEGIBLE = _Checked(_legible, r"\S")
 
 
 def _begun(day: dt.date) -> dt.date:
@@ -149,15 +145,15 @@ Array = Annotated[tuple[ItemT, ...], FROM_LIST]
 Choices = Annotated[tuple[ItemT, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Identifier = Annotated[
     str,
-    Matching(
+    matching(
         r"[a-z0-9][a-z0-9._-]{0,79}",
         "an id: lower-case letters, digits, dots, hyphens and underscores, at most 80",
     ),
 ]
 TableName = Annotated[
-    str, Matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
+    str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
 ]
-Text = Annotated[str, Field(max_length=2000), _Legible()]
+Text = Annotated[str, Field(max_length=2000), _LEGIBLE]
 Notes = Annotated[Text, key("Further remarks for readers.")]
 Source = Annotated[
     str,
@@ -167,7 +163,7 @@ Source = Annotated[
         min_length=3,
         max_length=2000,
     ),
-    _Legible(),
+    _LEGIBLE,
 ]
 # A day that has begun; one day more is allowed for time zones.
 PastDay = Annotated[dt.date, AfterValidator(_begun)]

@@ -16,7 +16,6 @@ from pydantic import model_validator
 from epochcost.specs.base import (
     DISTINCT,
     Array,
-    Matching,
     NamedSpec,
     Notes,
     Positive,
@@ -26,6 +25,7 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     key,
+    matching,
     optional,
 )
 from epochcost.specs.findings import Finding
@@ -33,7 +33,7 @@ from epochcost.specs.wording import describe, suggestion
 
 # A text, since 8.10 and 8.1 would be the same number.
 Capability = Annotated[
-    str, Matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
+    str, matching(r"[1-9][0-9]?\.[0-9]", 'NVIDIA\'s major.minor in quotes, such as "8.6"')
 ]
 
 

@@ -14,7 +14,6 @@ from epochcost.specs.base import (
     Bounded,
     Choices,
     Identifier,
-    Matching,
     NamedSpec,
     NonNegative,
     Notes,
@@ -26,6 +25,7 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
+    matching,
     optional,
 )
 from epochcost.specs.decoder import MASK, POSITIONS, TOKENS, Decoder
@@ -35,7 +35,7 @@ from epochcost.specs.training import Augmentation, Constant, LossTerm, Optimizer
 Patterns = Annotated[Array[Text], DISTINCT]
 GraphFile = Annotated[
     str,
-    Matching(
+    matching(
         r"[A-Za-z0-9][A-Za-z0-9._-]*\.onnx",
         "the name of an .onnx file in the folder models/, without a path",
     ),

@@ -16,7 +16,6 @@ from pydantic import Field, model_validator
 from epochcost.specs.base import (
     Array,
     Identifier,
-    Matching,
     NamedSpec,
     NonNegative,
     Notes,
@@ -30,6 +29,7 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
+    matching,
     optional,
 )
 from epochcost.units import SECONDS_PER_HOUR
@@ -51,7 +51,7 @@ Unit = Literal[
 # The digits that the source prints, so that our number can be compared at that precision.
 Printed = Annotated[
     str,
-    Matching(
+    matching(
         r"([0-9]{1,15}|[0-9]{1,3}(,[0-9]{3}){1,4})(\.[0-9]{1,15})?",
         'printed digits in quotes, such as "4.3" or "12,571"',
     ),

@@ -16,7 +16,6 @@ from pydantic import AfterValidator, Field, model_validator
 from epochcost.specs.base import (
     Array,
     Identifier,
-    Matching,
     NamedSpec,
     NonNegative,
     Notes,
@@ -30,6 +29,7 @@ from epochcost.specs.base import (
     Unconfirmed,
     distinct,
     key,
+    matching,
     optional,
 )
 
@@ -54,7 +54,7 @@ def _iso_code(code: str) -> str:
 
 Currency = Annotated[
     str,
-    Matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
+    matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
     AfterValidator(_iso_code),
 ]
 
@@ -77,7 +77,7 @@ class Grid(NamedSpec):
 
 DataFormat = Literal["idx", "cifar-binary", "text", "csv"]
 FileName = Annotated[
-    str, Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", "a file's name without a folder")
+    str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}", "a file's name without a folder")
 ]
 
 
@@ -100,10 +100,10 @@ class DataFile(Spec):
         default=(),
     )
     size_bytes: PositiveInt | None = optional("Length of the file, in bytes.", 28881)
-    sha256: Annotated[str, Matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
+    sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (
         None
     ) = optional("SHA-256 of the file, if a source states it.")
-    address: Annotated[str, Matching(r"https?://\S{3,500}", "an address of the web")] | None = (
+    address: Annotated[str, matching(r"https?://\S{3,500}", "an address of the web")] | None = (
         optional("Address at the publisher, or at a host that the publisher permits.")
     )
 

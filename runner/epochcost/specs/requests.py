@@ -14,11 +14,11 @@ from epochcost.specs.base import (
     RELEASE,
     Array,
     Choices,
-    Matching,
     PositiveInt,
     Source,
     Spec,
     key,
+    matching,
     optional,
 )
 
@@ -26,7 +26,7 @@ ENGINE = "onnxruntime-genai"
 # The time between two tokens can only be measured with at least two tokens.
 _SHORTEST_ANSWER = 2
 EngineName = Annotated[
-    str, Matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
+    str, matching(f"{ENGINE}=={RELEASE}", f"an engine and its release, such as {ENGINE}==0.18.0")
 ]
 
 

@@ -10,12 +10,12 @@ from pydantic import Field
 from epochcost.specs.base import (
     Array,
     Identifier,
-    Matching,
     NamedSpec,
     Notes,
     Spec,
     Text,
     key,
+    matching,
     optional,
 )
 from epochcost.specs.study import Provider
@@ -23,12 +23,12 @@ from epochcost.specs.study import Provider
 # Excludes texts that ssh would read as an option, or rsync as a path.
 _Host = Annotated[
     Text,
-    Matching(
+    matching(
         r"[^-\s:][^\s:]*",
         "a host for `ssh`, such as alice@gpu-box, without spaces, colons or a leading -",
     ),
 ]
-_Option = Annotated[str, Matching(r"--[a-z][\s\S]*", "an option that begins with --")]
+_Option = Annotated[str, matching(r"--[a-z][\s\S]*", "an option that begins with --")]
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10

@@ -153,21 +153,21 @@ def _bracketed_kind(mark: str) -> str:
 
 def _description(contest: Contest, job: str) -> str:
     cheap, fast = contest.cheapest, contest.fastest
-    omitted = len(contest.machines) - len(contest.competing)
-    are = "is" if omitted == 1 else "are"
-    left_out = f" {count_words(omitted, 'machine')} {are} left out: the table says why."
-    if cheap is fast:
-        both = f"the cheapest and the fastest ({time_words(cheap.time)})"
-    else:
-        both = (
-            f"the cheapest ({time_words(cheap.time)}) and {one_line(fast.name)} the fastest "
-            f"({time_words(fast.time)})"
-        )
+    left_out = _left_out(len(contest.machines) - len(contest.competing), "machine")
+    between = f" ({time_words(cheap.time)}) and {one_line(fast.name)} "
     return (
         f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
-        f"{job}, {one_line(cheap.name)} is {both}. Blue machines on the dashed line "
-        "are the best trade-offs: no machine is both faster and cheaper."
-    ) + (left_out if omitted else "")
+        f"{job}, {one_line(cheap.name)} is the cheapest{' and ' if cheap is fast else between}the "
+        f"fastest ({time_words(fast.time)}). Blue machines on the dashed line are the best "
+        "trade-offs: no machine is both faster and cheaper."
+        f"{left_out and f'{left_out}: the table says why.'}"
+    )
+
+
+def _left_out(omitted: int, noun: str) -> str:
+    """A sentence without its end; empty if nothing is omitted."""
+    are = "is" if omitted == 1 else "are"
+    return f" {count_words(omitted, noun)} {are} left out" if omitted > 0 else ""
 
 
 def _sides_of_names(data: ChartData[Point], points: Sequence[Point]) -> Mapping[str, str]:
@@ -279,16 +279,14 @@ def cost_ratios(contest: Contest, *, identifier: str, job: str) -> CostRatios | 
         (_cost_ratio(contenders[machine], contest.cheapest, odds) for machine in odds.shares),
         key=lambda ratio: (ratio.machine != best, ratio.times_cost[1]),
     )
-    drawn, omitted = ranked[:_MOST_DRAWN], len(ranked) - _MOST_DRAWN
-    are = "is" if omitted == 1 else "are"
-    more = f" {count_words(omitted, 'dearer machine')} {are} left out." if omitted > 0 else ""
+    drawn, more = ranked[:_MOST_DRAWN], _left_out(len(ranked) - _MOST_DRAWN, "dearer machine")
     return CostRatios(
         id=identifier,
         title=_ratio_finding(drawn, odds),
         description=(
             f"The chart shows the cost of {job}, divided by the cost on {best}, for each machine "
             "at its cheapest plan. Bars are 90 % ranges; errors that a machine shares with "
-            f"{best} cancel.{more}"
+            f"{best} cancel.{more and f'{more}.'}"
         ),
         data=ChartData(tuple(drawn)),
         source=_source(contest),

@@ -80,7 +80,7 @@ def _untimed_machines(
         or [gap.reason for gap in gaps if gap.id == machine.id]
         for machine in untimed
     }
-    return {name: tuple(found) for name, found in reasons.items() if found}
+    return {name: tuple(known) for name, known in reasons.items() if known}
 
 
 def _concerns(gap: NoTime, machine: Hardware) -> bool:
@@ -99,8 +99,8 @@ def _machines_by_reason(
         for reason in reasons
     ]
     machines: dict[str, list[str]] = {}
-    for (reason, name), found in group_by(facts, lambda fact: fact[0]).items():
-        only = f"{found[0][1]}: " if len(found) < len(untimed) else ""
+    for (reason, name), places in group_by(facts, lambda fact: fact[0]).items():
+        only = f"{places[0][1]}: " if len(places) < len(untimed) else ""
         machines.setdefault(only + reason, []).append(name)
     return {reason: tuple(names) for reason, names in machines.items()}
 
