@@ -52,6 +52,13 @@ def test_rates_ascend_to_the_highest(decoder: ServedDecoder) -> None:
     assert decoder.start_seconds == 1.5
 
 
+def test_a_rate_counts_the_requests_after_the_first(decoder: ServedDecoder) -> None:
+    """LoadGen's rate of 2 a second is that of 99 requests of a hundred in 49.5 seconds."""
+    lowest = decoder.rates[0]
+    assert (lowest.requests, lowest.seconds) == (100, 49.5)
+    assert lowest.written_per_second == 2 * lowest.tokens.written / 100
+
+
 def test_percentiles_are_loadgens_and_withheld_of_few(decoder: ServedDecoder) -> None:
     """Of a hundred requests ten exceed the 90th percentile, and one the 99th."""
     lowest = decoder.rates[0]

@@ -142,8 +142,8 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``.
-    Requests arrive at random times, so this rate may differ from the intended rate: by about a
+    ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``; as
+    in LoadGen, the first request does not count. Requests arrive at random times, so this rate may differ from the intended rate: by about a
     tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
     ``good_share`` is the share of requests whose latencies kept their bounds; None if unknown.
     """
@@ -168,7 +168,7 @@ class ServedRate:
     @property
     def written_per_second(self) -> float:
         """Tokens written a second."""
-        return self.tokens.written / self.seconds
+        return self.tokens.written / self.requests * float(self.per_second)
 
 
 @dataclass(frozen=True)
@@ -266,5 +266,5 @@ def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedR
             requests=run.samples,
             tokens=run.tokens,
             good_share=run.tokens.good_share(requests),
-            seconds=run.samples / run.samples_per_second,
+            seconds=(run.samples - 1) / run.samples_per_second,
         )
