@@ -162,6 +162,10 @@ def test_limits_choose(market: TuningMarket) -> None:
             r"found none; the nearest is .*: needs .* GiB on each of 8 devices, .*--method lora",
         ),
         ({"machines": 30_001}, "--machines 30001: expected at most 30000, one for each sequence"),
+        (
+            {"total": Decimal(1331), "machines": 3},
+            "--machines 3: expected at most 2, one for each sequence",
+        ),
         ({"limits": Limits(Decimal(1))}, "within the limits, found none: nearest is"),
         ({"limits": Limits(budget=Decimal(1), currency="EUR")}, "budget: expected USD"),
     ],

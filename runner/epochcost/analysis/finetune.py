@@ -174,11 +174,10 @@ class TuningMarket:
         limits.
         """
         decoder, form = self._decoder(demand)
-        sequences = max(demand.total / demand.length, Decimal(1))
+        sequences = max(int(demand.total) // demand.length, 1)
         if demand.machines > sequences:
             raise InputError(
-                f"--machines {demand.machines}: expected at most {sequences:.0f}, one for each "
-                "sequence"
+                f"--machines {demand.machines}: expected at most {sequences}, one for each sequence"
             )
         ways, refused = self._fastest_layouts(demand, decoder, form)
         offers, others = in_usual_currency(
