@@ -21,6 +21,7 @@ from epochcost.units import (
     plain,
     seconds,
     share,
+    today,
 )
 
 
@@ -129,6 +130,13 @@ def test_the_callers_context_does_not_round() -> None:
         assert money(Decimal("123456.5")) == "$123,456.50"
 
 
+@pytest.mark.parametrize("text", ["1,5M", "1,50", "12,3456", ",500"])
+def test_a_comma_is_no_decimal_point(text: str) -> None:
+    """A comma that does not separate three digits is refused instead of skipped."""
+    with pytest.raises(InputError, match=r"^count: expected a decimal number, got"):
+        parse_count(text, "count")
+
+
 @pytest.mark.parametrize("text", ["", "abc", "1,5", "nan", "sNaN", "inf", "-Infinity"])
 def test_numbers_that_are_none(text: str) -> None:
     """A text that is no finite number is refused with its name."""
@@ -152,6 +160,7 @@ def test_plain_digits_are_exact(value: Decimal) -> None:
         ("1.675", "$1.68"),
         ("0.107", "$0.11"),
         ("0.0425", "$0.042"),
+        ("0.0996", "$0.10"),
         ("0.996", "$1.00"),
         ("1234567.8", "$1,234,567.80"),
         ("-0.5", "-$0.50"),
@@ -162,6 +171,14 @@ def test_plain_digits_are_exact(value: Decimal) -> None:
 def test_money_for_people(amount: str, expected: str) -> None:
     """Amounts from one upward have two decimals, smaller ones two significant digits."""
     assert money(Decimal(amount)) == expected
+
+
+@pytest.mark.parametrize("epoch", ["yesterday", "9" * 20])
+def test_a_build_date_that_is_none(monkeypatch: pytest.MonkeyPatch, epoch: str) -> None:
+    """A SOURCE_DATE_EPOCH without a date is refused with its name."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    with pytest.raises(InputError, match=r"^SOURCE_DATE_EPOCH: expected a number of seconds"):
+        today()
 
 
 def test_currencies_and_places() -> None:

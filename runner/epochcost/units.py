@@ -42,6 +42,7 @@ _PART = re.compile(
     + r")(?![a-z])\s*"
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
+_COMMA_OF_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _MILLIONTH, _NANOSECOND = Decimal("1e-6"), 1e-9
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
 # Values from each limit upward are divided by this scale and get this prefix.
@@ -105,9 +106,10 @@ def parse_decimal(text: str, name: str) -> Decimal:
 def parse_count(text: str, name: str) -> Decimal:
     """Parse a whole number above 0 such as ``10M``, ``2k``, ``14.8T`` or ``500,000``.
 
-    Raises InputError for other text, with ``name`` at the start of the message.
+    Raises InputError for other text, with ``name`` at the start of the message. A comma is valid
+    only between groups of three digits, as 1,5M may mean 1.5M.
     """
-    digits = text.strip().replace(",", "")
+    digits = _COMMA_OF_THOUSANDS.sub("", text.strip())
     power = {"k": 3, "M": 6, "G": 9, "B": 9, "T": 12}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
     if not 0 < value <= _LARGEST_COUNT or value != value.to_integral_value():
@@ -172,7 +174,9 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 def significant_places(amount: Decimal, digits: int) -> int:
     """Number of decimals, at least two, for an amount to show ``digits`` significant digits."""
-    return 2 if amount == 0 else max(2, digits - 1 - amount.adjusted())
+    # Rounding may carry: 0.0996 has the two significant digits 0.10.
+    rounded_amount = Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(amount)
+    return 2 if amount == 0 else max(2, digits - 1 - rounded_amount.adjusted())
 
 
 def _rounded(size: Decimal, places: int | None) -> str:
@@ -254,10 +258,19 @@ def software_words(software: str, precision: str) -> str:
 
 
 def today() -> dt.date:
-    """Today's date in UTC, or the date in SOURCE_DATE_EPOCH, for reproducible builds."""
+    """Today's date in UTC, or the date in SOURCE_DATE_EPOCH, for reproducible builds.
+
+    Raises InputError if that variable is no number of seconds since 1970.
+    """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch else dt.datetime.now(dt.UTC)
-    return now.date()
+    if not epoch:
+        return dt.datetime.now(dt.UTC).date()
+    try:
+        return dt.datetime.fromtimestamp(int(epoch), dt.UTC).date()
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"SOURCE_DATE_EPOCH: expected a number of seconds since 1970, got {epoch!r:.80}"
+        ) from None
 
 
 def price_age(day: dt.date) -> str:
