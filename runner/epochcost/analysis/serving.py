@@ -142,9 +142,9 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    ``per_second`` is the rate at which the ``requests`` requests were completed in ``seconds``; as
-    in LoadGen, the first request does not count. Requests arrive at random times, so this rate may differ from the intended rate: by about a
-    tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
+    ``per_second`` is the rate at which ``requests`` requests were completed in ``seconds``; LoadGen
+    does not count the first request. Requests arrive at random times, so this rate may differ from
+    the intended rate: by about a tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
     ``good_share`` is the share of requests whose latencies kept their bounds; None if unknown.
     """
 
