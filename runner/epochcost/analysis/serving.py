@@ -144,8 +144,9 @@ class ServedRate:
 
     ``per_second`` is the rate at which ``requests`` requests were completed in ``seconds``; LoadGen
     does not count the first request. Requests arrive at random times, so this rate may differ from
-    the intended rate: by about a tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
-    ``good_share`` is the share of requests whose latencies kept their bounds; None if unknown.
+    the intended rate: by about a tenth for a hundred requests. ``tokens`` has the latencies and the
+    numbers of tokens. ``good_share`` is the share of requests whose latencies kept their bounds;
+    None if unknown.
     """
 
     per_second: Decimal
