@@ -7,7 +7,7 @@ benchmarks/training_step.py and benchmarks/inference.py write the file of ratios
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -28,7 +28,8 @@ from epochcost.results.store import Sidecar, SidecarT, load_all, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 
-Threads = Mapping[int, Decimal]
+# By PyTorch's mode or by the other runtime.
+_Ratios = dict[str, Decimal]
 # A ratio holds for batches up to this many times larger or smaller than the compared one.
 _NEAR = 2
 # Another runtime is called faster if our inference takes more than this many times as long.
@@ -37,24 +38,7 @@ _SLOWER = Decimal("1.05")
 RATIOS_FILE = "data/step-ratio.json"
 RESULTS_URI = "data/results"
 HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
-
-
-class _RatiosFile(BaseModel):
-    """Our times divided by other frameworks' times.
-
-    ``models`` is for training on a CPU: by model, batch size, threads and PyTorch's mode ("eager"
-    or "compile"). ``gpu`` is for training on a GPU: by model, precision, batch size and mode.
-    ``inference`` is for inference on ``cpu``: by model, batch size, threads and runtime.
-    ``dimensions`` has, by model, graph dimensions that were timed at other sizes than the spec's.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    models: dict[str, dict[int, dict[int, dict[str, Decimal]]]]
-    dimensions: dict[str, dict[str, int]] = {}
-    inference: dict[str, dict[int, dict[int, dict[str, Decimal]]]] = {}
-    cpu: str = ""
-    gpu: dict[str, dict[str, dict[int, dict[str, Decimal]]]] = {}
+_TableT = TypeVar("_TableT", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,33 +66,39 @@ class SlowerInference:
     cpu: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepRatios:
-    """Ratios of our time for a training step to the time in PyTorch's fastest mode.
+class StepRatios(BaseModel):
+    """Our times divided by other frameworks' times.
 
-    ``worst`` is for CPUs: by model, batch size and threads. ``gpu`` is by model, precision and
-    batch size. ``dimensions`` has, by model, graph dimensions timed at other sizes than the spec's.
-    ``slower_inference`` has models that take over 5 % longer in our runtime than in another.
+    ``models`` is for training on a CPU: by model, batch size, threads and PyTorch's mode ("eager"
+    or "compile"). ``gpu`` is for training on a GPU: by model, precision, batch size and mode.
+    ``inference`` is for inference on ``cpu``: by model, batch size, threads and runtime.
+    ``dimensions`` has, by model, graph dimensions that were timed at other sizes than the spec's.
     """
 
-    worst: Mapping[str, Mapping[int, Threads]] = field(default_factory=dict)
-    dimensions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    slower_inference: Mapping[str, SlowerInference] = field(default_factory=dict)
-    gpu: Mapping[str, Mapping[str, Mapping[int, Decimal]]] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True)
+
+    models: dict[str, dict[int, dict[int, _Ratios]]]
+    dimensions: dict[str, dict[str, int]] = {}
+    inference: dict[str, dict[int, dict[int, _Ratios]]] = {}
+    cpu: str = ""
+    gpu: dict[str, dict[str, dict[int, _Ratios]]] = {}
 
     def of(self, trial: Trial) -> StepRatio | None:
-        """The ratio for a trial's training step; None for a model without a comparison.
+        """The ratio of a training step to PyTorch's fastest mode; None without a comparison.
 
         If the batch size was not compared, the ratio of the nearest compared batch size (by
         quotient) is returned. If the number of threads (0 means all) was not compared, the ratio of
         the most threads is returned.
         """
         model, batch_size, threads = trial.model, trial.batch_size, trial.session.threads
-        batches = self.gpu.get(model, {}).get(trial.precision, {})
+        batches = _without_empty(self.gpu.get(model, {}).get(trial.precision, {}))
         if trial.provider == "cpu":
-            by_threads = self.worst.get(model, {}).items()
+            by_threads = {
+                size: _without_empty(counts) for size, counts in self.models.get(model, {}).items()
+            }
             batches = {
-                size: counts.get(threads, counts[max(counts)]) for size, counts in by_threads
+                size: counts.get(threads, counts[max(counts)])
+                for size, counts in _without_empty(by_threads).items()
             }
         if not batches:
             return None
@@ -117,53 +107,42 @@ class StepRatios:
         where = [f"at batch size {nearest}"] if nearest != batch_size else []
         sizes = self.dimensions.get(model, {}).items()
         text = ", ".join([*where, *(f"at {name} {size}" for name, size in sizes)])
-        return StepRatio(batches[nearest], text, factors[nearest] <= _NEAR)
+        return StepRatio(max(batches[nearest].values()), text, factors[nearest] <= _NEAR)
+
+    @cached_property
+    def slower_inference(self) -> Mapping[str, SlowerInference]:
+        """Models whose inference takes over 5 % longer in our runtime than in another."""
+        worst: dict[str, SlowerInference] = {}
+        for model, batches in self.inference.items():
+            compared = [
+                SlowerInference(value, runtime, size, count, self.cpu)
+                for size, counts in batches.items()
+                for count, runtimes in counts.items()
+                for runtime, value in runtimes.items()
+                if value > _SLOWER
+            ]
+            if compared:
+                worst[model] = max(compared, key=lambda case: case.value)
+        return worst
+
+
+def _without_empty(tables: Mapping[int, _TableT]) -> dict[int, _TableT]:
+    return {size: table for size, table in tables.items() if table}
 
 
 def read_ratios(path: Path) -> StepRatios:
     """Read the ratios of our times to PyTorch's; no ratios if there is no file.
 
-    Of the ratios to PyTorch's modes (such as eager), the largest is used: that of the fastest mode.
     Raises ResultError for an invalid file.
     """
     if not path.is_file():
-        return StepRatios()
+        return StepRatios(models={})
     try:
-        file = _RatiosFile.model_validate_json(path.read_bytes())
+        return StepRatios.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ResultError(
             f"{path}: expected ratios as benchmarks/training_step.py writes them, got {error}"
         ) from None
-    worst = {
-        model: {
-            size: largest
-            for size, counts in batches.items()
-            if (largest := {count: max(modes.values()) for count, modes in counts.items() if modes})
-        }
-        for model, batches in file.models.items()
-    }
-    slower = dict(_slower_inference(file))
-    gpu = {
-        model: {
-            precision: {size: max(modes.values()) for size, modes in batches.items()}
-            for precision, batches in precisions.items()
-        }
-        for model, precisions in file.gpu.items()
-    }
-    return StepRatios(worst, file.dimensions, slower, gpu)
-
-
-def _slower_inference(file: _RatiosFile) -> Iterator[tuple[str, SlowerInference]]:
-    for model, batches in file.inference.items():
-        compared = [
-            SlowerInference(value, runtime, size, count, file.cpu)
-            for size, counts in batches.items()
-            for count, runtimes in counts.items()
-            for runtime, value in runtimes.items()
-        ]
-        worst = max(compared, key=lambda case: case.value, default=None)
-        if worst is not None and worst.value > _SLOWER:
-            yield model, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,30 +236,25 @@ def read_inputs(
         reported |= _read_sound_records(
             folder, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
         )
-    ratios = StepRatios()
+    ratios = StepRatios(models={})
     try:
         ratios = read_ratios(docs / RATIOS_FILE)
     except ResultError as error:
         problems.append(str(error))
     declared = _declared_machine_by_host(catalogue, stored)
+
+    def moved(record: HostedT) -> HostedT:
+        return _with_declared_machine(record, catalogue, declared)
+
     return Inputs(
         catalogue,
-        tuple(
-            replace(file, result=_with_declared_machine(file.result, catalogue, declared))
-            for file in stored
-        ),
+        tuple(replace(file, result=moved(file.result)) for file in stored),
         ratios,
         tuple(problems),
-        {
-            path: _with_declared_machine(limit, catalogue, declared)
-            for path, limit in limits.items()
-        },
+        {path: moved(limit) for path, limit in limits.items()},
         cache,
         tuple(
-            StoredCeilings(
-                _with_declared_machine(host, catalogue, declared), path, uri_of(path, host)
-            )
-            for path, host in ceilings.items()
+            StoredCeilings(moved(host), path, uri_of(path, host)) for path, host in ceilings.items()
         ),
         tuple(results),
         docs,
