@@ -189,8 +189,7 @@ def test_autocorrelation_time_is_that_of_the_process(memory: float) -> None:
 
 
 @given(
-    st.lists(st.floats(1e-3, 10.0), min_size=2, max_size=60),
-    st.sampled_from([1e-6, 0.5, 1024.0]),
+    st.lists(st.floats(1e-3, 10.0), min_size=2, max_size=60), st.sampled_from([1e-6, 0.5, 1024.0])
 )
 def test_the_interval_follows_the_unit(samples: list[float], unit: float) -> None:
     """In another unit the interval has the same ends, and it contains the mean."""

@@ -9,11 +9,7 @@ import onnx
 import pytest
 
 from epochcost.analysis import arithmetic
-from epochcost.analysis.arithmetic import (
-    Arithmetic,
-    Graph,
-    arithmetic_of_graphs,
-)
+from epochcost.analysis.arithmetic import Arithmetic, Graph, arithmetic_of_graphs
 from epochcost.graphs.profile import Profile
 from tiny_project import linear_model
 

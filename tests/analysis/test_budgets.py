@@ -74,11 +74,7 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
         (TRAINING + '1, hardware = "other"', "unknown", "nor predicted on other"),
         (TRAINING + '1, currency = "EUR"', "unknown", "no price in EUR is known for local"),
         (TRAINING + '1, price = "local-2025"', "kept", "local-2025"),
-        (
-            TRAINING + "1, accuracy_percent = 91",
-            "unknown",
-            "no source states 91 %",
-        ),
+        (TRAINING + "1, accuracy_percent = 91", "unknown", "no source states 91 %"),
     ],
 )
 def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:

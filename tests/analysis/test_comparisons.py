@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.comparisons import (
-    cheapest_plan,
-    comparisons,
-    job_cost,
-    scalings,
-)
+from epochcost.analysis.comparisons import cheapest_plan, comparisons, job_cost, scalings
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import observe, observe_variants
 from epochcost.cost import Estimate, Unpriced

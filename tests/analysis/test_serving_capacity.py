@@ -235,10 +235,7 @@ def test_more_memory_never_fits_less(
         assert set(layout.sequences(requests)) <= set(again.sequences(requests))
 
 
-@given(
-    rates=st.tuples(*[st.decimals("0.001", "0.799", places=3)] * 2),
-    prompt=_LENGTHS,
-)
+@given(rates=st.tuples(*[st.decimals("0.001", "0.799", places=3)] * 2), prompt=_LENGTHS)
 def test_a_machine_with_less_to_do_never_costs_less_a_token(
     rates: tuple[Decimal, Decimal], prompt: int
 ) -> None:

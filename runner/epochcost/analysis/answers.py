@@ -16,15 +16,7 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.analysis.predicted import NoTime
-from epochcost.analysis.rows import (
-    Offer,
-    Offers,
-    Row,
-    accuracies,
-    by_stack,
-    offers,
-    price_rows,
-)
+from epochcost.analysis.rows import Offer, Offers, Row, accuracies, by_stack, offers, price_rows
 from epochcost.analysis.times import Times, times_of
 from epochcost.cost import Candidate
 from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batch

@@ -350,8 +350,6 @@ def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
     return values_along(way.forecast.draws.values, way.time, (cost.low, cost.mean, cost.high))
 
 
-def by_hardware(
-    offers: Iterable[Candidate[TuningOffer]],
-) -> tuple[Candidate[TuningOffer], ...]:
+def by_hardware(offers: Iterable[Candidate[TuningOffer]]) -> tuple[Candidate[TuningOffer], ...]:
     """The first offer of each kind of machine."""
     return first_by(offers, lambda offer: offer.key.way.hardware.id)

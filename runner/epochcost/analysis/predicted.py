@@ -33,13 +33,7 @@ from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
 from epochcost.plan.variant import PINNED_RUNTIME
 from epochcost.predict.design import Devices, Precision, computes_in, usual_precision
-from epochcost.predict.forecast import (
-    Forecast,
-    Forecaster,
-    Question,
-    as_rate,
-    has_kin,
-)
+from epochcost.predict.forecast import Forecast, Forecaster, Question, as_rate, has_kin
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.process import OF_CPUS, POOLED, Matrix, block_diagonal
 from epochcost.predict.published import Program, nearest_program, software_of

@@ -24,14 +24,7 @@ from epochcost.predict.design import Devices, precision_of
 from epochcost.predict.forecast import Forecast
 from epochcost.predict.learnt import learnt_rates
 from epochcost.predict.ratios import RatioErrors, TwoWithheld, ratio_errors
-from epochcost.predict.withheld import (
-    WITHHELD,
-    Errors,
-    Tried,
-    Withheld,
-    errors_of,
-    tried,
-)
+from epochcost.predict.withheld import WITHHELD, Errors, Tried, Withheld, errors_of, tried
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by

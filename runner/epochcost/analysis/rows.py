@@ -319,10 +319,7 @@ def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
 def accuracies(catalogue: Catalogue, workload: str) -> Mapping[int, Accuracy]:
     """The best published accuracy of a workload at each batch size."""
     stated = [
-        (
-            timing.batch_size,
-            Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0)),
-        )
+        (timing.batch_size, Accuracy(timing.accuracy_percent, timing.accuracy_spread or Decimal(0)))
         for source in catalogue.published.values()
         if workload in {source.model, source.id}
         for timing in source.timings

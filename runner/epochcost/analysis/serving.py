@@ -18,11 +18,7 @@ from typing import ClassVar, Literal
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
-from epochcost.analysis.representatives import (
-    doubts_about,
-    of_whole_machines,
-    representatives,
-)
+from epochcost.analysis.representatives import doubts_about, of_whole_machines, representatives
 from epochcost.analysis.rows import mark_of
 from epochcost.analysis.tokens import hour_of, hourly_plans, rented_per_million
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced

@@ -247,10 +247,7 @@ def question_of(
 
 
 def predicted_capacities(
-    forecaster: Forecaster,
-    model: ServedModel,
-    layouts: Iterable[Layout],
-    requests: Requests,
+    forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """The best capacity of each machine and engine within latency bounds, and refused machines."""
     options = _layout_forecasts(forecaster, model, layouts, requests)

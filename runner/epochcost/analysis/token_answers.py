@@ -308,11 +308,7 @@ class TokenMarket:
         return deployed, refusals
 
     def _predicted(
-        self,
-        model: ServedModel,
-        requests: Requests,
-        software: Software | None,
-        devices: int | None,
+        self, model: ServedModel, requests: Requests, software: Software | None, devices: int | None
     ) -> Deployed:
         engines = [engine for engine in ENGINES if software in (None, engine.name)]
         places, unknown = self.places

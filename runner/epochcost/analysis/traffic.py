@@ -14,13 +14,7 @@ from itertools import islice
 import numpy as np
 from pydantic import TypeAdapter
 
-from epochcost.analysis.serving_capacity import (
-    ENGINES,
-    Layout,
-    ServedModel,
-    fitting,
-    question_of,
-)
+from epochcost.analysis.serving_capacity import ENGINES, Layout, ServedModel, fitting, question_of
 from epochcost.analysis.token_answers import TokenMarket
 from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.rows import ServingQuestion

@@ -13,12 +13,7 @@ from epochcost.statistics.interval import (
     ratio,
     relative_half_width,
 )
-from epochcost.statistics.quantiles import (
-    LEVEL,
-    percentile_holds,
-    quantiles,
-    student_quantile,
-)
+from epochcost.statistics.quantiles import LEVEL, percentile_holds, quantiles, student_quantile
 from epochcost.statistics.summary import Outliers, Summary, outliers, summarise
 
 __all__ = [
