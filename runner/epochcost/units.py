@@ -21,24 +21,17 @@ HOURS_PER_BILLED_MONTH = 730
 CONVERT = "convert the amounts, and name the rate and its date in the source"
 # Enough digits for the largest amount with all its decimals, and for any duration.
 _CONTEXT = Context(prec=100, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
-_SECONDS_PER_UNIT = {
-    "ms": Decimal("0.001"),
-    "s": Decimal(1),
-    "m": Decimal(60),
-    "h": Decimal(SECONDS_PER_HOUR),
-    "d": Decimal(86_400),
-}
-# The spellings of each unit, longest first.
-_SPELLINGS = {
-    "ms": "milliseconds?|ms",
-    "s": "seconds?|secs?|s",
-    "m": "minutes?|mins?|m",
-    "h": "hours?|hrs?|h",
-    "d": "days?|d",
+# The spellings of each unit, longest first, and its length in seconds.
+_UNITS = {
+    "ms": ("milliseconds?|ms", Decimal("0.001")),
+    "s": ("seconds?|secs?|s", Decimal(1)),
+    "m": ("minutes?|mins?|m", Decimal(60)),
+    "h": ("hours?|hrs?|h", Decimal(SECONDS_PER_HOUR)),
+    "d": ("days?|d", Decimal(86_400)),
 }
 _PART = re.compile(
     r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:"
-    + "|".join(f"(?P<{unit}>{spellings})" for unit, spellings in _SPELLINGS.items())
+    + "|".join(f"(?P<{unit}>{spellings})" for unit, (spellings, _) in _UNITS.items())
     + r")(?![a-z])\s*"
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
@@ -81,7 +74,7 @@ def parse_duration_seconds(text: str, name: str = "duration") -> Decimal:
             f"1h30m, got {text!r:.80}"
         )
     with localcontext(_CONTEXT):
-        lengths = (Decimal(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
+        lengths = (Decimal(number) * _UNITS[unit][1] for number, unit in parts)
         seconds = sum(lengths, Decimal(0))
     if not 0 < seconds <= MAX_DURATION_SECONDS:
         raise InputError(f"{name}: expected more than 0 and at most 100 years, got {text!r:.80}")

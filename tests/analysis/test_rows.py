@@ -34,6 +34,11 @@ def rows_of(report: Report, workload: str, kind: str) -> list[Row]:
     ]
 
 
+def is_assumed(row: Row) -> bool:
+    """Whether a row has an assumed price."""
+    return row.price is not None and row.price.assumed
+
+
 def rows_of_all(project: Path) -> tuple[Row, ...]:
     """Every row of a project."""
     inputs = inputs_of(project)
@@ -262,7 +267,7 @@ def test_an_assumed_price_never_leads(report: Report) -> None:
         (row for row in rows if row.answers and row.estimate("epoch")),
         key=lambda row: row.costs["epoch"].mean,
     )
-    assert least.assumed
+    assert is_assumed(least)
 
 
 def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report) -> None:
@@ -273,15 +278,15 @@ def test_an_imprecise_time_at_a_price_ranks_before_assumed_prices(report: Report
     machine = replace(best.observed.machine, hardware="own", name="Own")
     observed = replace(best.observed, kind="measured", step=wide, machine=machine)
     imprecise = replace(best, observed=observed)
-    ranked = ranking([*(row for row in rows if row.assumed), imprecise, best], "epoch")
+    ranked = ranking([*(row for row in rows if is_assumed(row)), imprecise, best], "epoch")
     assert ranked[:2] == (best, imprecise)
-    assert ranked[2].assumed
+    assert is_assumed(ranked[2])
     ranking_of_page = contest([*rows, imprecise], "epoch")
     assert ranking_of_page is not None
     assert ranking_of_page.cheapest.name == best.observed.machine.name
     assert ranking_of_page.imprecise is not None
     assert ranking_of_page.imprecise.name == "Own"
-    all_reserved = [*(row for row in rows if row.assumed), imprecise]
+    all_reserved = [*(row for row in rows if is_assumed(row)), imprecise]
     assert contenders(all_reserved, "epoch") == (imprecise,)
     assert [offer.key.row for offer in offers(all_reserved, "epoch", Decimal(1)).candidates] == [
         imprecise
@@ -301,7 +306,7 @@ def test_a_batch_beyond_the_source_answers_nothing(tmp_path: Path) -> None:
     """A batch size larger than any in the model's source is never the answer."""
     large = make_result(batch_size=256, samples=(0.011, 0.012, 0.011, 0.012))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), large])))
-    rows = [row for row in rows_by_workload(report, "net") if row.assumed]
+    rows = [row for row in rows_by_workload(report, "net") if is_assumed(row)]
     for goal in ("epoch", "full"):
         assert contenders(rows, goal)
         assert all(row.observed.batch_size == 32 for row in ranking(rows, goal))
@@ -313,7 +318,7 @@ def test_a_host_that_is_nearly_as_fast_is_a_rival(tmp_path: Path) -> None:
     """Of two hosts with similar step times, each may be the cheaper one."""
     near = make_result(fingerprint="beef" * 4, samples=(0.0101, 0.0111, 0.0121, 0.0111))
     report = Report(inputs_of(write_project(tmp_path, [make_result(), near])))
-    assumed = [row for row in rows_by_workload(report, "net") if row.assumed]
+    assumed = [row for row in rows_by_workload(report, "net") if is_assumed(row)]
     competing = contenders(assumed, "epoch")
     odds = odds_of(competing[0], competing, "epoch")
     assert [machine.host for machine in odds.rivals] == ["beef" * 4]

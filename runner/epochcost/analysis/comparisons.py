@@ -37,11 +37,6 @@ class JobCost:
     price: Price | None
     basis: str = ""
 
-    @property
-    def assumed(self) -> bool:
-        """Whether the price is an assumption."""
-        return self.price is not None and self.price.assumed
-
 
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     """The current price of the whole machine at which the job costs least; None without a price."""
@@ -110,7 +105,7 @@ class VcpuPoint:
 
     ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If costs are
     unknown, vCPUs × seconds replace costs. ``efficiency`` is the speed-up divided by the ratio of
-    vCPUs. ``whole`` is True if the trial was not pinned to some vCPUs, so that it used all of them.
+    vCPUs.
     """
 
     vcpus: int
@@ -119,7 +114,6 @@ class VcpuPoint:
     speedup: Bounded
     efficiency: float
     relative_cost: Bounded
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +234,7 @@ def _scaled(
         speedup = _ONE if fewest else ratio(steps[0], step)
         relative = _ONE if fewest else ratio(cost, costs[0])
         factor = vcpus / counted[0][0]
-        whole = trial.vcpus is None
-        yield VcpuPoint(vcpus, trial, job, speedup, speedup.mean / factor, relative, whole)
+        yield VcpuPoint(vcpus, trial, job, speedup, speedup.mean / factor, relative)
 
 
 def _costs_or_vcpu_seconds(

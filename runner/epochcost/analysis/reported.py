@@ -7,7 +7,7 @@ tokens read, and by tokens written. These three costs must not be added.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.analysis.inputs import Inputs, uri_of
@@ -142,7 +142,7 @@ def _per_million(hour: Cost, tokens: Decimal, seconds: Decimal) -> Cost:
         return Unpriced("the run has no such tokens")
     with exact_arithmetic():
         amount = busy_per_million(hour.mean, seconds, tokens)
-    return Estimate(amount, amount, amount, hour.currency, hour.price_id, hour.assumed)
+    return replace(hour, low=amount, mean=amount, high=amount)
 
 
 def _idle_gpu_warnings(inputs: Inputs, record: ReportedRun) -> Iterator[str]:

@@ -61,11 +61,6 @@ class Row:
         return self.current and self.observed.epochs_known
 
     @property
-    def assumed(self) -> bool:
-        """Whether the price is an assumption."""
-        return self.price is not None and self.price.assumed
-
-    @property
     def reservation(self) -> str:
         """The reason to prefer other rows as an answer; empty if there is none."""
         of_price = self.price.reservation if self.price else ""
@@ -207,24 +202,15 @@ def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     A machine's row is its cheapest without a drawback (an assumed price, say), else its cheapest.
     All rows must belong to one stack. Only rows in the most frequent currency are ranked.
     """
-    ranked = (
-        candidate.key for candidate in sorted(_comparable_candidates(rows, goal), key=_surest_first)
-    )
-    return first_by(ranked, lambda row: row.observed.machine)
-
-
-def _surest_first(candidate: Candidate[Row]) -> tuple[bool, bool, Decimal, Decimal]:
-    return *candidate.key.drawbacks, *_cheapest_first(candidate)
-
-
-def _comparable_candidates(rows: Iterable[Row], goal: Goal) -> list[Candidate[Row]]:
     candidates = [
         Candidate(row, time.mean, estimate)
         for row in rows
         if row.answers and (time := row.time(goal)) and (estimate := row.estimate(goal))
     ]
     usual = usual_currency(candidate.cost.currency for candidate in candidates)
-    return [candidate for candidate in candidates if candidate.cost.currency == usual]
+    comparable = [candidate for candidate in candidates if candidate.cost.currency == usual]
+    comparable.sort(key=lambda candidate: (candidate.key.drawbacks, _cheapest_first(candidate)))
+    return first_by((candidate.key for candidate in comparable), lambda row: row.observed.machine)
 
 
 def usual_currency(currencies: Iterable[str]) -> str | None:

@@ -62,11 +62,6 @@ class ServingRow:
     current: ClassVar[bool] = True
 
     @property
-    def assumed(self) -> bool:
-        """Whether the price is an assumption."""
-        return self.price is not None and self.price.assumed
-
-    @property
     def mark(self) -> str:
         """The text "measured", with a note if the price is assumed."""
         return mark_of("measured", self.price)

@@ -268,7 +268,7 @@ def _cost(row: Row, goal: Goal) -> str:
     took = seconds(float(time.mean))
     if cost is None:
         return f"{took}, without a price"
-    ends = [cost.between, "assumed price" if row.assumed else ""]
+    ends = [cost.between, "assumed price" if cost.assumed else ""]
     remark = f" ({', '.join(filter(None, ends))})" if any(ends) else ""
     batch = f", batch {row.observed.batch_size}" if row.observed.batch_size else ""
     return f"{money(cost.mean, cost.currency)}{remark} in {took}{batch}"

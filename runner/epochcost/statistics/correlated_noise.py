@@ -31,7 +31,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.statistics.quantiles import student_quantile
+from epochcost.statistics.quantiles import LEVEL, student_quantile
 
 Series = NDArray[np.float64]
 
@@ -102,8 +102,8 @@ class NoiseModels:
         return np.asarray(np.sum(within, axis=0)[:, None] + between, np.float64)
 
 
-def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
-    """Half the width of the mean's interval at the confidence ``level``, for two or more times.
+def half_width(times: Series, rounds: Sequence[int]) -> float:
+    """Half the width of the mean's interval at ``LEVEL``, for two or more times.
 
     ``rounds`` has the number of ``times`` that each round (a process) measured, in order.
     """
@@ -118,9 +118,8 @@ def half_width(times: Series, rounds: Sequence[int], level: float) -> float:
     weights = np.exp(likelihood - likelihood.max())
     plausible = weights > _NEGLIGIBLE
     spreads = np.sqrt(residual[plausible] / degrees * choices.mean_variance[plausible])
-    return _quantile_of_student_mixture(
-        weights[plausible] / weights[plausible].sum(), spreads, degrees, level
-    )
+    likely = weights[plausible] / weights[plausible].sum()
+    return _quantile_of_student_mixture(likely, spreads, degrees)
 
 
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
@@ -195,23 +194,21 @@ def round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]
 
 
-def _quantile_of_student_mixture(
-    weights: Series, spreads: Series, degrees: int, level: float
-) -> float:
-    """Find the x for which a draw from a mixture lies within ±x with the probability ``level``.
+def _quantile_of_student_mixture(weights: Series, spreads: Series, degrees: int) -> float:
+    """Find the x for which a draw from a mixture lies within ±x with the probability ``LEVEL``.
 
     The mixture has Student's t distributions with these ``spreads`` and ``weights``. The result is
-    approximate: a normal distribution with the same quantile at ``level`` replaces each t
-    distribution. Newton's method solves √(-log p) = √(-log(1 - level)) for x, where p is the
+    approximate: a normal distribution with the same quantile at ``LEVEL`` replaces each t
+    distribution. Newton's method solves √(-log p) = √(-log(1 - LEVEL)) for x, where p is the
     probability of a draw outside ±x. The left side is almost linear in x.
     """
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    widening = student_quantile((1 + level) / 2, degrees) / z
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+    widening = student_quantile((1 + LEVEL) / 2, degrees) / z
     narrowness = 1 / (spreads * (widening * math.sqrt(2)))
     slopes = weights * narrowness * (2 / math.sqrt(math.pi))
     least = float(spreads.min()) * widening * z
     quantile = math.sqrt(float(weights @ (spreads * spreads))) * widening * z
-    target_root = math.sqrt(-math.log(1 - level))
+    target_root = math.sqrt(-math.log(1 - LEVEL))
     for _ in range(_MOST_STEPS):
         places = quantile * narrowness
         # NumPy has no erfc, and a polynomial by arrays takes longer.

@@ -31,16 +31,14 @@ _BETWEEN_ROUNDS = 0.08
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval, by default at the confidence level ``LEVEL``."""
+    """A confidence interval at the confidence level ``LEVEL``."""
 
     low: float
     high: float
 
 
-def mean_interval(
-    samples: Sequence[float] | Series, level: float = LEVEL, rounds: Sequence[int] = ()
-) -> Interval:
-    """The confidence interval of the mean of an ordered series of positive numbers.
+def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> Interval:
+    """The confidence interval of the mean of an ordered series of positive numbers, at ``LEVEL``.
 
     ``correlated_noise.half_width`` gives the width of the interval. The circular block bootstrap
     (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides it into the parts below and
@@ -52,9 +50,9 @@ def mean_interval(
     if len(times) < 2:
         return Interval(0.0, math.inf)
     mean = float(times.sum()) / len(times)
-    half = half_width(times, rounds or (len(times),), level)
+    half = half_width(times, rounds or (len(times),))
     length = block_length(len(times), autocorrelation_time(times))
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     # No resample is drawn: a quantile z of the normal distribution becomes z + s (z² - 1) / 6, with
     # s the skewness of the means of all resamples.
     uneven = _skewness_of_resampled_means(times, length) * (z * z - 1) / (6 * z)
@@ -73,7 +71,7 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
         return math.inf
-    return half_width(times, rounds or (len(times),), LEVEL) / float(times.mean())
+    return half_width(times, rounds or (len(times),)) / float(times.mean())
 
 
 def autocorrelation_time(times: Series) -> float:

@@ -52,11 +52,11 @@ class ResultChanges:
     @property
     def learned_from(self) -> str:
         """Count the added, removed and re-measured files in words; empty if there are none."""
-        counts = (
-            (len(self.added), "added"), (len(self.removed), "removed"),
-            (len(self.measured_again), "measured again"),
-        )  # fmt: skip
-        return ", ".join(f"{count_words(count, 'result')} {how}" for count, how in counts if count)
+        return ", ".join(
+            f"{count_words(len(files), 'result')} {kind.replace('_', ' ')}"
+            for kind, files in self.by_kind().items()
+            if kind != "stale"
+        )
 
     def by_kind(self) -> Mapping[str, tuple[ResultFile, ...]]:
         """The result files of each kind of change that occurred, by field name."""

@@ -12,7 +12,7 @@ from itertools import chain
 from epochcost.analysis.comparisons import VariantRow, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.observations import Goal, Observation
-from epochcost.analysis.rows import Row
+from epochcost.analysis.rows import Row, mark_of
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost import Cost, Estimate, Time, Unpriced
 from epochcost.results.served import LoadGenRun
@@ -69,7 +69,7 @@ def _of_variant(row: VariantRow) -> Values:
         **_price(row.job.price, current=True),
         **_costs({row.observed.goals[0]: row.job.cost}),
         "price_basis": row.job.basis or None,
-        "figure": "measured, price assumed" if row.job.assumed else "measured",
+        "figure": mark_of("measured", row.job.price),
     }
 
 

@@ -90,7 +90,7 @@ def pages(report: Report) -> Iterator[Page]:
             "questions": questions(report),
             "answer": _answer_json(report, first, job, contests[first][job]) if first else None,
             "newest": max(
-                (row.price.as_of for row in report.rows if row.price and not row.assumed),
+                (row.price.as_of for row in report.rows if row.price and not row.price.assumed),
                 default=None,
             ),
             "counts": {kind: kinds.count(kind) for kind in ("measured", "published", "predicted")},
