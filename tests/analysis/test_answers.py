@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from epochcost.analysis.answers import CheapestAnswer, Demand, cheapest_answer, name_of
+from epochcost.analysis.answers import CheapestAnswer, Demand, cheapest_answer
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.rows import Offer
 from epochcost.analysis.times import Times, times_of
-from epochcost.cost import Candidate
-from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
+from report_project import inputs_of, make_result, write_project
 
 
 @pytest.fixture(scope="module", name="cheapest")
@@ -41,21 +38,13 @@ def test_a_stack_that_has_no_time_has_no_offers(cheapest: Callable[..., Cheapest
     assert stacks == ["onnxruntime", "published", "onnxruntime"]
 
 
-def test_the_choice_keeps_to_the_limits(cheapest: Callable[..., CheapestAnswer]) -> None:
-    """The choice is the cheapest within the limits; if there is none, the nearest is named."""
-    candidates = cheapest(mode="training").offers.candidates
-    cheapest, fastest = candidates[0], min(candidates, key=lambda candidate: candidate.seconds)
-
-    def decide(deadline: Decimal | None, budget: Decimal | None) -> Candidate[Offer]:
-        return Limits(deadline, budget).choice(candidates, name_of, "a training")
-
-    assert decide(None, None) is cheapest
-    assert decide(fastest.seconds, None) is fastest
-    assert decide(None, cheapest.cost.mean) in candidates
-    nearest = re.escape(name_of(fastest))
-    for limits in ((Decimal(0), None), (fastest.seconds, Decimal(0))):
-        with pytest.raises(InputError, match=f"found none: nearest is {nearest}"):
-            decide(*limits)
+def test_only_a_batch_beyond_the_source(tmp_path: Path) -> None:
+    """A time at a larger batch than the source's is no answer, and the message says so."""
+    inputs = inputs_of(write_project(tmp_path, [make_result(batch_size=256)]))
+    catalogue = replace(inputs.catalogue, published={})
+    times = times_of(replace(inputs, catalogue=catalogue), ["net"])
+    with pytest.raises(InputError, match=r"only times at batch sizes above .*measure it with"):
+        cheapest_answer(catalogue, times, Demand("net", "training"))
 
 
 def test_without_a_time_a_language_model_has_other_commands(own_inputs: Inputs) -> None:

@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
+from analysis.difference.test_estimated import LARGE
 from epochcost.analysis.answers import Demand, Mode, cheapest_answer
 from epochcost.analysis.budgets import Verdict, verdicts
 from epochcost.analysis.inputs import Inputs, read_inputs
@@ -83,6 +84,14 @@ def test_a_limit(project: Path, limit: str, state: str, text: str) -> None:
     assert outcome.state == state
     assert text in outcome.place.message
     assert (outcome.place.path.name, outcome.place.line) == ("held.toml", 9)
+
+
+def test_a_model_that_no_runner_measures(project: Path) -> None:
+    """An unknown cost of a model without a graph names no command that cannot measure it."""
+    path = project / "specs/models/net.toml"
+    path.write_text(LARGE.replace("large", "net"), encoding="utf-8")
+    outcome = verdict(project, TRAINING + '1, hardware = "other"')
+    assert outcome.place.message.endswith("got unknown: neither measured nor predicted on other")
 
 
 def test_an_assumed_price_beside_a_listed_one(project: Path) -> None:

@@ -243,7 +243,8 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     """
     goal, work = _MODES[demand.mode]
     model = catalogue.models.get(demand.model)
-    stacks = by_stack(price_rows(catalogue, times.observations), goal)
+    rows = price_rows(catalogue, times.observations)
+    stacks = by_stack((row for row in rows if row.answers), goal)
     ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)
     if ordered and demand.software in (None, ordered[0][0].observed.stack):
         times_over = demand.millions(model)
@@ -254,12 +255,17 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
             f"{demand.model}: expected a time of {work} in {terms}, found none: "
             "leave out --software and --precision to see all known times"
         )
+    if any(row.time(goal) for row in rows):
+        raise InputError(
+            f"{demand.model}: expected a time of {work}, found only times at batch sizes above the "
+            f"source's, or at superseded prices{remedy(model, demand.mode)}"
+        )
     without = _without_time(times, demand)
     reasons = dict.fromkeys(each.words for each in without if each.id == demand.model)
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of {work}, found none in the results and none in "
-        f"specs/published{unpredicted}{_remedy(model, demand.mode)}"
+        f"specs/published{unpredicted}{remedy(model, demand.mode)}"
     )
 
 
@@ -268,7 +274,8 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
     return tuple(gap for gap in times.without if gap.mode in ("", mode))
 
 
-def _remedy(model: Model | None, mode: Mode) -> str:
+def remedy(model: Model | None, mode: Mode) -> str:
+    """Say what to do about a missing time of a model, after a colon; empty if nothing helps."""
     if model is None:
         return ""
     if model.decoder is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from epochcost.analysis.answers import remedy
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Offer, Row, accuracies, better_known, offers, price_rows
@@ -153,4 +154,5 @@ def _reason_why_unknown(
     if timed:
         return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    return f"neither measured nor predicted{there}: `epochcost run --model {limit.model}`"
+    mode = "inference" if limit.goal == "million-inferences" else "training"
+    return f"neither measured nor predicted{there}{remedy(catalogue.models[limit.model], mode)}"
