@@ -100,6 +100,21 @@ def test_a_part_of_a_machine_costs_its_share(tmp_path: Path, real: Catalogue) ->
     assert part.cost.mean == pytest.approx(whole.cost.mean * Decimal(24) / 64)
 
 
+def test_prices_in_another_currency_are_not_cheaper(tmp_path: Path) -> None:
+    """A price in euros is not compared with two in dollars, whatever its amount."""
+    (observed,) = (row for row in observe(inputs_with(tmp_path, PLAIN)) if row.kind == "measured")
+    price = load_catalogue(tmp_path).price("box-2026").model_copy(update={"hardware": "local"})
+    amounts = {"dear": (9, "USD"), "fair": (8, "USD"), "euros": (7, "EUR")}
+    prices = {
+        name: price.model_copy(
+            update={"id": name, "provider": name, "amount": Decimal(amount), "currency": currency}
+        )
+        for name, (amount, currency) in amounts.items()
+    }
+    chosen = cheapest_plan(replace(load_catalogue(tmp_path), prices=prices), observed)
+    assert chosen is prices["fair"]
+
+
 def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
     """A model's page compares variants, but the list of machines for training excludes them."""
     with_variant = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from epochcost.analysis.estimates import estimated_rows
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from report_project import REPOSITORY, inputs_of, write_project
@@ -61,6 +63,19 @@ def test_a_declared_model_is_priced_as_a_range(report: Report) -> None:
 def test_machines_that_train_large_models_only(report: Report) -> None:
     """Cheapest first; machines with little memory or an unknown peak are omitted."""
     assert [row.hardware.id for row in report.estimated["big"]] == ["node", "other"]
+
+
+def test_prices_in_another_currency_come_last(report: Report) -> None:
+    """A low price in euros does not lead estimates in dollars."""
+    catalogue = report.catalogue
+    euros = catalogue.price("node-hourly").model_copy(update={"currency": "EUR"})
+    prices = {**catalogue.prices, "node-hourly": euros}
+    more = euros.model_copy(update={"id": "more", "hardware": "other", "currency": "USD"})
+    changed = replace(
+        catalogue, prices={**prices, "more": more.model_copy(update={"provider": "x"})}
+    )
+    rows = estimated_rows(replace(report.inputs, catalogue=changed), ())["big"]
+    assert [row.cost.currency for row in rows] == ["USD", "USD", "EUR"]
 
 
 def test_lists_tell_estimates_apart(site: Site) -> None:

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, in_floats
+from epochcost.analysis.rows import cheapest_price
 from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
@@ -41,12 +42,12 @@ class JobCost:
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     """The current price of the whole machine at which the job costs least; None without a price."""
     costs = [
-        (cost.mean, price)
+        (price, cost.mean)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
         if not price.flaw
         and isinstance(cost := _machine_cost(price, observed, observed.machine.vcpus), Estimate)
     ]
-    return min(costs, key=lambda pair: pair[0])[1] if costs else None
+    return cheapest_price(costs)
 
 
 def job_cost(observed: Observation, price: Price | None) -> JobCost:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.rows import Row, mark_of
+from epochcost.analysis.rows import Row, mark_of, usual_currency
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.cost.flops import UTILISATION, peak_flops, time_of_large_models, training_flops
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -62,7 +63,8 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """Estimated rows by model id, cheapest first, for models without a timed training in ``rows``.
 
-    Rows whose price has a drawback (it is assumed, say) come last. Small models, and models whose
+    Rows whose price has a drawback (it is assumed, say) come last, after them prices in other than
+    the most frequent currency. Small models, and models whose
     operations cannot be counted, have no entry. A model has no row on machines whose accelerators
     it does not fit.
     """
@@ -80,9 +82,13 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
                 for machine in holding
                 for row in _estimates_by_plan(catalogue, model, machine, flops)
             ]
-            priced.sort(key=lambda row: (bool(row.price.reservation), row.cost.mean))
-            estimates[model.id] = tuple(priced)
+            usual = usual_currency(row.cost.currency for row in priced)
+            estimates[model.id] = tuple(sorted(priced, key=partial(_cheapest_first, usual)))
     return estimates
+
+
+def _cheapest_first(usual: str | None, row: EstimatedRow) -> tuple[bool, bool, Decimal]:
+    return row.cost.currency != usual, bool(row.price.reservation), row.cost.mean
 
 
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:

@@ -219,6 +219,13 @@ def usual_currency(currencies: Iterable[str]) -> str | None:
     return max(sorted(counts), key=counts.__getitem__, default=None)
 
 
+def cheapest_price(costs: Sequence[tuple[Price, Decimal]]) -> Price | None:
+    """The price with the lowest cost in the most frequent currency; None without prices."""
+    usual = usual_currency(price.currency for price, _ in costs)
+    same = ((cost, price) for price, cost in costs if price.currency == usual)
+    return min(same, key=itemgetter(0), default=(None, None))[1]
+
+
 def other_currency(currency: str, usual: str | None) -> str:
     """Explain why a price is not compared with prices in the usual currency."""
     return f"its price is in {currency}, others are in {usual}: {CONVERT}"

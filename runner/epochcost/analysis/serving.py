@@ -12,14 +12,13 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import itemgetter
 from typing import ClassVar, Literal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import MILLION, Evidence
 from epochcost.analysis.representatives import doubts_about, of_whole_machines, representatives
-from epochcost.analysis.rows import mark_of
+from epochcost.analysis.rows import cheapest_price, mark_of
 from epochcost.analysis.tokens import hour_of, hourly_plans, rented_per_million
 from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
@@ -222,7 +221,6 @@ def _served(
     inputs: Inputs, stored: StoredResult, record: ServingRecord, requests: Requests
 ) -> ServedDecoder:
     result, trial, machine = stored.result, stored.result.trial, inputs.machine(stored.result)
-    plans = hourly_plans(inputs.catalogue, machine)
     energy = result.measurement.energy or Energy()
     return ServedDecoder(
         model=trial.model,
@@ -233,7 +231,7 @@ def _served(
         requests=requests,
         rates=tuple(_served_rates(record, requests)),
         start_seconds=record.start_seconds,
-        price=min(plans, key=itemgetter(1), default=(None,))[0],
+        price=cheapest_price(hourly_plans(inputs.catalogue, machine)),
         evidence=Evidence("result file", stored.uri),
         doubts=doubts_about(result),
         joules_per_token=_joules_per_token(record, energy),
