@@ -79,6 +79,18 @@ def test_cost_is_the_hour_over_the_tokens(decoder: ServedDecoder) -> None:
     assert float(highest.mean / highest.low) == pytest.approx(1.05)
 
 
+def test_an_ended_offer_is_no_price(tmp_path: Path) -> None:
+    """The cost follows the offered price, although an ended offer was lower."""
+    asked_project(tmp_path, SLOWER)
+    ended = price_text("local", "0.5").replace("as_of", "valid_until = 2026-11-02\nas_of", 1)
+    ended = ended.replace("local-11-01", "ended").replace("on-demand", "managed")
+    (tmp_path / "specs/prices/ended.toml").write_text(ended)
+    inputs = read_inputs(load_catalogue(tmp_path), [tmp_path / "docs/data/results"], tmp_path)
+    (decoder,) = served_decoders(inputs)
+    assert decoder.price is not None
+    assert (decoder.price.id, decoder.price.flaw) == ("local-11-01", "")
+
+
 def test_bounds_that_no_rate_keeps(tmp_path: Path) -> None:
     """There is no highest rate and no cost, and the result is still listed."""
     unbounded = served(tmp_path, {})

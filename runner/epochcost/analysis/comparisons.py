@@ -44,8 +44,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     costs = [
         (price, cost.mean)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
-        if not price.flaw
-        and isinstance(cost := _machine_cost(price, observed, observed.machine.vcpus), Estimate)
+        if isinstance(cost := _machine_cost(price, observed, observed.machine.vcpus), Estimate)
     ]
     return cheapest_price(costs)
 

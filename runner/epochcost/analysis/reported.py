@@ -50,7 +50,7 @@ class ReportedRow:
     @property
     def place(self) -> str:
         """The machines that served, with the number of GPUs."""
-        machines, gpus = self.record.terms.machines, self.record.terms.gpus
+        machines, gpus = self.record.terms.machines or 1, self.record.terms.gpus
         text = self.machine.name if machines == 1 else f"{machines} of {self.machine.name}"
         return text if gpus is None else f"{text}, {count_words(gpus, 'GPU')}"
 

@@ -220,9 +220,13 @@ def usual_currency(currencies: Iterable[str]) -> str | None:
 
 
 def cheapest_price(costs: Sequence[tuple[Price, Decimal]]) -> Price | None:
-    """The price with the lowest cost in the most frequent currency; None without prices."""
-    usual = usual_currency(price.currency for price, _ in costs)
-    same = ((cost, price) for price, cost in costs if price.currency == usual)
+    """The offered, plausible price with the lowest cost in the most frequent currency.
+
+    None without such a price.
+    """
+    sound = [(cost, price) for price, cost in costs if not price.flaw]
+    usual = usual_currency(price.currency for _, price in sound)
+    same = (pair for pair in sound if pair[1].currency == usual)
     return min(same, key=itemgetter(0), default=(None, None))[1]
 
 
