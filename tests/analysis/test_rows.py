@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from epochcost.analysis.inputs import Inputs, StepRatio
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation, observe
 from epochcost.analysis.rows import (
     Row,
@@ -25,13 +25,14 @@ from epochcost.results.records import Result, Round
 from report_project import inputs_of, make_result, write_project
 
 
+def rows_by_workload(report: Report, workload: str) -> list[Row]:
+    """The rows of a workload."""
+    return [row for row in report.rows if row.observed.workload.id == workload]
+
+
 def rows_of(report: Report, workload: str, kind: str) -> list[Row]:
     """The rows of a workload with one kind of evidence."""
-    return [
-        row
-        for row in report.rows
-        if row.observed.workload.id == workload and row.observed.kind == kind
-    ]
+    return [row for row in rows_by_workload(report, workload) if row.observed.kind == kind]
 
 
 def is_assumed(row: Row) -> bool:
@@ -197,27 +198,6 @@ def test_damaged_files_are_named_problems(tmp_path: Path) -> None:
     assert len(problems) == 2
     for name in ("cut.json", "step-ratio.json"):
         assert any(name in problem for problem in problems)
-
-
-def test_the_worst_ratio_to_pytorch_is_kept(tmp_path: Path) -> None:
-    """The larger of the ratios to PyTorch's two modes counts, also at another batch size."""
-    project = write_project(tmp_path)
-    ratios = '{"models": {"net": {"32": {"2": {"eager": 0.9, "compile": 1.25}}}}}'
-    (project / "docs/data/step-ratio.json").write_text(ratios, encoding="utf-8")
-    matches = {
-        row.batch_size: row.step_ratio
-        for row in observe(inputs_of(project))
-        if row.kind == "measured" and row.mode == "training"
-    }
-    assert matches == {
-        32: StepRatio(Decimal("1.25")),
-        128: StepRatio(Decimal("1.25"), "at batch size 32", near=False),
-    }
-
-
-def rows_by_workload(report: Report, workload: str) -> list[Row]:
-    """The rows of a workload."""
-    return [row for row in report.rows if row.observed.workload.id == workload]
 
 
 def test_times_of_two_stacks_never_stand_in_one_list(report: Report) -> None:

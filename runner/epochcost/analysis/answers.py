@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
@@ -16,7 +15,16 @@ from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.analysis.predicted import NoTime
-from epochcost.analysis.rows import Offer, Offers, Row, accuracies, by_stack, offers, price_rows
+from epochcost.analysis.rows import (
+    WORK_WORDS,
+    Offer,
+    Offers,
+    Row,
+    accuracies,
+    by_stack,
+    offers,
+    price_rows,
+)
 from epochcost.analysis.times import Times, times_of
 from epochcost.cost import Candidate
 from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batch
@@ -34,13 +42,7 @@ from epochcost.units import plain
 # Machines that an error names, each with the reason why its time cannot be billed.
 _MOST_REASONS = 5
 Mode = Literal["training", "inference", "epoch"]
-_MODES: Mapping[Mode, tuple[Goal, str]] = MappingProxyType(
-    {
-        "training": ("full", "a full training"),
-        "inference": ("million", "a million inferences"),
-        "epoch": ("epoch", "an epoch"),
-    }
-)
+_GOALS: Mapping[Mode, Goal] = {"training": "full", "inference": "million", "epoch": "epoch"}
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
@@ -72,7 +74,7 @@ class Demand:
     @property
     def phrase(self) -> str:
         """Describe the demand, for example "a full training of lenet within 2 h"."""
-        work = f"{_MODES[self.mode][1]} of {self.model}"
+        work = f"{WORK_WORDS[_GOALS[self.mode]]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
             work += f", {self.tokens} tokens each" if self.tokens else ""
@@ -241,8 +243,8 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     The first stack is the one that ``demand`` names, by default the one with the best evidence.
     Raises InputError if the first stack has no time.
     """
-    goal, work = _MODES[demand.mode]
-    model = catalogue.models.get(demand.model)
+    goal = _GOALS[demand.mode]
+    work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)
     rows = price_rows(catalogue, times.observations)
     stacks = by_stack((row for row in rows if row.answers), goal)
     ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)
@@ -258,14 +260,14 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     if any(row.time(goal) for row in rows):
         raise InputError(
             f"{demand.model}: expected a time of {work}, found only times at batch sizes above the "
-            f"source's, or at superseded prices{remedy(model, demand.mode)}"
+            f"source's, or at superseded prices{remedy(model, goal)}"
         )
     without = _without_time(times, demand)
     reasons = dict.fromkeys(each.words for each in without if each.id == demand.model)
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of {work}, found none in the results and none in "
-        f"specs/published{unpredicted}{remedy(model, demand.mode)}"
+        f"specs/published{unpredicted}{remedy(model, goal)}"
     )
 
 
@@ -274,7 +276,7 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
     return tuple(gap for gap in times.without if gap.mode in ("", mode))
 
 
-def remedy(model: Model | None, mode: Mode) -> str:
+def remedy(model: Model | None, goal: Goal) -> str:
     """Say what to do about a missing time of a model, after a colon; empty if nothing helps."""
     if model is None:
         return ""
@@ -282,7 +284,7 @@ def remedy(model: Model | None, mode: Mode) -> str:
         return ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
     if model.graph is None:
         return ""
-    if mode != "inference" and not model.training:
+    if goal != "million" and not model.training:
         return ": its spec has no table [training]; choose --mode inference"
     return f": measure it with `epochcost run --model {model.id}`"
 

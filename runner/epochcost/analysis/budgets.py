@@ -9,7 +9,7 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -17,7 +17,15 @@ from typing import Literal
 from epochcost.analysis.answers import remedy
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import Offer, Row, accuracies, better_known, offers, price_rows
+from epochcost.analysis.rows import (
+    WORK_WORDS,
+    Offer,
+    Row,
+    accuracies,
+    better_known,
+    offers,
+    price_rows,
+)
 from epochcost.analysis.times import times_of
 from epochcost.cost import Candidate, Estimate
 from epochcost.errors import Fault
@@ -27,10 +35,10 @@ from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain, significant_places
 
 State = Literal["kept", "exceeded", "unknown"]
-_GOALS: dict[BudgetGoal, tuple[Goal, str]] = {
-    "epoch": ("epoch", "an epoch"),
-    "full-training": ("full", "a full training"),
-    "million-inferences": ("million", "a million inferences"),
+_GOALS: Mapping[BudgetGoal, Goal] = {
+    "epoch": "epoch",
+    "full-training": "full",
+    "million-inferences": "million",
 }
 
 
@@ -72,7 +80,7 @@ def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
 def _verdict(
     catalogue: Catalogue, study: Study, index: int, limit: BudgetLimit, rows: Iterable[Row]
 ) -> Verdict:
-    goal, goal_words = _GOALS[limit.goal]
+    goal = _GOALS[limit.goal]
     about = [row for row in rows if _is_about(row, limit, goal)]
     priced = [
         row for row in about if (cost := row.estimate(goal)) and cost.currency == limit.currency
@@ -92,7 +100,7 @@ def _verdict(
         f" on {limit.hardware}" if limit.hardware else "",
         f" at {limit.price}" if limit.price else "",
     )
-    expected = f"{goal_words} of {limit.model}{''.join(conditions)} for at most {most}"
+    expected = f"{WORK_WORDS[goal]} of {limit.model}{''.join(conditions)} for at most {most}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
     if choice is None:
         return Verdict(study.id, limit, state, place, None, None, None)
@@ -154,5 +162,5 @@ def _reason_why_unknown(
     if timed:
         return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    mode = "inference" if limit.goal == "million-inferences" else "training"
-    return f"neither measured nor predicted{there}{remedy(catalogue.models[limit.model], mode)}"
+    what_to_do = remedy(catalogue.models[limit.model], _GOALS[limit.goal])
+    return f"neither measured nor predicted{there}{what_to_do}"

@@ -218,24 +218,18 @@ def read_inputs(
 ) -> Inputs:
     """Read the records in the folders ``results`` and the ratios under ``docs``."""
     problems: list[str] = []
-    stored: list[StoredResult] = []
-    ceilings: dict[Path, Ceilings] = {}
-    limits: dict[Path, BatchLimit] = {}
-    trainings: dict[Path, Trainings] = {}
-    reported: dict[Path, ReportedRun] = {}
 
     def unknown_machine(record: Ceilings) -> str | None:
         known = record.hardware in catalogue.hardware
         return None if known else f"expected a machine with a spec, got {record.hardware!r:.80}"
 
-    for folder in results:
-        stored += _stored(folder, catalogue, problems)
-        ceilings |= _read_sound_records(folder, Ceilings, problems, unknown_machine)
-        limits |= _read_sound_records(folder, BatchLimit, problems)
-        trainings |= _read_sound_records(folder, Trainings, problems)
-        reported |= _read_sound_records(
-            folder, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
-        )
+    stored = [file for folder in results for file in _stored(folder, catalogue, problems)]
+    ceilings = _read_sound_records(results, Ceilings, problems, unknown_machine)
+    limits = _read_sound_records(results, BatchLimit, problems)
+    trainings = _read_sound_records(results, Trainings, problems)
+    reported = _read_sound_records(
+        results, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
+    )
     ratios = StepRatios(models={})
     try:
         ratios = read_ratios(docs / RATIOS_FILE)
@@ -290,20 +284,24 @@ def _with_declared_machine(
 
 
 def _read_sound_records(
-    folder: Path,
+    folders: Iterable[Path],
     kind: type[SidecarT],
     problems: list[str],
     fault_of: Callable[[SidecarT], str | None] = lambda _: None,
 ) -> dict[Path, SidecarT]:
-    """Read a folder's sound records, by file; add the faults of all others to ``problems``.
+    """Read the sound records in folders, by file; add the faults of all others to ``problems``.
 
     ``fault_of`` returns a message on a specification that a record lacks; None if it lacks none.
     """
-    loaded = load_sidecars(folder, kind)
-    faulty = {path: fault for path, each in loaded.records.items() if (fault := fault_of(each))}
-    faults = (*loaded.faults, *(f"{path}: {fault}" for path, fault in faulty.items()))
-    problems += [f"{fault} (left out of the site)" for fault in faults]
-    return {path: record for path, record in loaded.records.items() if path not in faulty}
+    sound: dict[Path, SidecarT] = {}
+    for loaded in (load_sidecars(folder, kind) for folder in folders):
+        problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
+        for path, record in loaded.records.items():
+            if fault := fault_of(record):
+                problems.append(f"{path}: {fault} (left out of the site)")
+            else:
+                sound[path] = record
+    return sound
 
 
 def uri_of(path: Path, record: Sidecar) -> str:

@@ -35,6 +35,8 @@ GOAL_WORDS: Mapping[Goal, str] = {
     "full": "full training",
     "million": "a million inferences",
 }
+# The same goals with their articles.
+WORK_WORDS: Mapping[Goal, str] = {**GOAL_WORDS, "epoch": "an epoch", "full": "a full training"}
 
 
 @dataclass(frozen=True, slots=True)
