@@ -85,15 +85,17 @@ class TimedDecoder:
     def lengths(self) -> dict[str, tuple[int, int]]:
         """The shortest and the longest timed length of each phase, in tokens."""
         named = group_by(self.phases, lambda timed: timed.phase.name)
-        return {
-            name: (min(o.phase.tokens for o in group), max(o.phase.tokens for o in group))
-            for name, group in named.items()
-        }
+        lengths = {name: [timed.phase.tokens for timed in group] for name, group in named.items()}
+        return {name: (min(tokens), max(tokens)) for name, tokens in lengths.items()}
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
         """Pairs (length, time) of phase ``name`` for ``sequences`` sequences, shortest first."""
-        alike = (o for o in self.phases if (o.phase.name, o.sequences) == (name, sequences))
-        return tuple(sorted(((o.phase.tokens, o.step) for o in alike), key=itemgetter(0)))
+        pairs = (
+            (timed.phase.tokens, timed.step)
+            for timed in self.phases
+            if (timed.phase.name, timed.sequences) == (name, sequences)
+        )
+        return tuple(sorted(pairs, key=itemgetter(0)))
 
     def _between(self, name: str, tokens: Decimal, sequences: int) -> Time | None:
         steps = self.steps(name, sequences)

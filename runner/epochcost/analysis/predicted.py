@@ -135,10 +135,10 @@ def predict_times(
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
-    for asked in _tasks_by_device(inputs, models, precision):
-        answers, vague = _precise_forecasts(asked)
-        timed += (_observation(inputs.catalogue, *answer) for answer in answers)
-        without += (*asked.without, *vague)
+    for group in _tasks_by_device(inputs, models, precision):
+        forecasts, vague = _precise_forecasts(group)
+        timed += (_observation(inputs.catalogue, *forecast) for forecast in forecasts)
+        without += (*group.without, *vague)
     return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
 
 
@@ -146,14 +146,14 @@ def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
     """Predict times for ONNX Runtime as ``predict_times`` does, with the errors' covariance."""
     timed: dict[Observation, int] = {}
     covariance: Matrix = np.empty((0, 0))
-    for asked in _tasks_by_device(inputs, models, None, with_programs=False):
-        own = _precise_forecasts(asked)[0]
-        questions = list(dict.fromkeys(task.question for task, _ in own))
+    for group in _tasks_by_device(inputs, models, None, with_programs=False):
+        forecasts = _precise_forecasts(group)[0]
+        questions = list(dict.fromkeys(task.question for task, _ in forecasts))
         places = {question: len(covariance) + at for at, question in enumerate(questions)}
-        if own:
-            block = asked.forecaster.errors_of([as_rate(question, 1.0) for question in questions])
+        if forecasts:
+            block = group.forecaster.errors_of([as_rate(question, 1.0) for question in questions])
             covariance = block_diagonal(covariance, block)
-        for task, forecast in own:
+        for task, forecast in forecasts:
             timed[_observation(inputs.catalogue, task, forecast)] = places[task.question]
     return JointTimes(timed, covariance)
 
@@ -240,10 +240,10 @@ def _forecaster_with_measurements(
 
 
 def _precise_forecasts(
-    asked: _TasksOfDevice,
+    group: _TasksOfDevice,
 ) -> tuple[list[tuple[_PredictionTask, Forecast]], list[NoTime]]:
-    tasks, questions = asked.tasks, [task.question for task in asked.tasks]
-    forecasts = asked.forecaster.forecasts(questions) if tasks else ()
+    tasks, questions = group.tasks, [task.question for task in group.tasks]
+    forecasts = group.forecaster.forecasts(questions) if tasks else ()
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > MOST_HIGH_OVER_LOW * forecast.low:

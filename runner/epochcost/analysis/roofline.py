@@ -143,9 +143,9 @@ def _achieved(
             seconds = float(observed.step.mean)
             roof = roof_of(hardware, observed.machine.device)
             rates = (flops / seconds, least / seconds)
-            every = roofs_of_host(inputs, observed.machine)
-            roofs = tuple(measured for measured in every if measured.ceiling.precision == "fp32")
-            yield AchievedRate(observed, *rates, roof, roofs)
+            roofs = roofs_of_host(inputs, observed.machine)
+            fp32 = tuple(measured for measured in roofs if measured.ceiling.precision == "fp32")
+            yield AchievedRate(observed, *rates, roof, fp32)
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:

@@ -268,16 +268,16 @@ def _layout_forecasts(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_LayoutForecast]:
     """Yield a forecast for each layout and each number of sequences that fits the layout."""
-    asked = []
+    options = []
     for layout in layouts:
         for sequences in layout.sequences(requests):
             cached = layout.cached_tokens(requests, sequences)
             ask = partial(question_of, model, requests, layout, cached=cached)
             phases = ask("first", 1), ask("token", 1), ask("token", sequences)
-            asked.append((layout, sequences, phases))
-    questions = dict.fromkeys(question for *_, phases in asked for question in phases)
+            options.append((layout, sequences, phases))
+    questions = dict.fromkeys(question for *_, phases in options for question in phases)
     forecasts = dict(zip(questions, forecaster.forecasts([*questions]), strict=True))
-    for layout, sequences, phases in asked:
+    for layout, sequences, phases in options:
         first, alone, token = (forecasts[question] for question in phases)
         yield _LayoutForecast(layout, sequences, requests.output, first, alone, token)
 

@@ -30,15 +30,15 @@ def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     changed only because predictions changed, just the largest changes are listed.
     """
     full = {_key_without_goal(cost) for cost in costs if cost.figure.job.goal == "full"}
-    ends = [
+    longest = [
         cost
         for cost in costs
         if cost.figure.job.goal != "epoch" or _key_without_goal(cost) not in full
     ]
-    anew = sorted((cost for cost in ends if cost.only_predicted), key=_largest_first)
-    much = [cost for cost in anew[:_MOST_ANEW] if -_largest_first(cost) >= _LEAST_ANEW]
-    explained = [cost for cost in ends if not cost.only_predicted]
-    return tuple(sorted((*explained, *much), key=_largest_first))
+    predicted = sorted((cost for cost in longest if cost.only_predicted), key=_largest_first)
+    large = [cost for cost in predicted[:_MOST_ANEW] if -_largest_first(cost) >= _LEAST_ANEW]
+    explained = [cost for cost in longest if not cost.only_predicted]
+    return tuple(sorted((*explained, *large), key=_largest_first))
 
 
 def _key_without_goal(cost: ChangedCost) -> tuple[object, ...]:
