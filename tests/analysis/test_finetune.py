@@ -131,6 +131,13 @@ def test_machines_exchange_weights_over_a_network(market: TuningMarket) -> None:
     assert alone.setting.network is None
 
 
+def test_a_small_training_has_small_steps(market: TuningMarket) -> None:
+    """No device processes more sequences at once than its part of ten examples."""
+    answer = market.answer(replace(LORA, total=Decimal(10 * 64), length=64))
+    for setting in (offer.key.way.setting for offer in answer.offers):
+        assert setting.tokens <= 64 * max(10 // setting.count, 1)
+
+
 def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None:
     """16 bytes for each of 70.6 billion parameters fit eight B200, or two machines of H200."""
     full = TrainingDemand("llama-3.3-70b", "full", Decimal(10**7), 512)

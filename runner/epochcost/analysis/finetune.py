@@ -299,7 +299,9 @@ def _training_layouts(
     count = place.count * demand.machines
     pretrains = demand.method == "pretraining"
     most = _MOST_OF_PRETRAINING if pretrains else _MOST_OF_FINE_TUNING
-    batches, ways = powers_of_two(max(most // demand.length, 1)), (False, True)
+    # A small training has fewer tokens for each device.
+    at_once = min(most, int(demand.total) // count) // demand.length
+    batches, ways = powers_of_two(max(at_once, 1)), (False, True)
     chip = chip_of(place.device, demand.precision, count=place.count)
     linked = place.count >= _LARGE_MACHINE_GPUS and chip.hops == 1
     network = _NETWORK_OF_LARGE.get(place.device.generation, _NETWORK) if linked else _NETWORK
