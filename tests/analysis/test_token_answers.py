@@ -226,6 +226,15 @@ def test_nothing_at_all_is_said_with_what_is_lacking(root: Path) -> None:
         TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS, "int8", "llama.cpp")
 
 
+def test_another_column_of_a_table_is_other_evidence(own_inputs: Inputs) -> None:
+    """Forecasts are not read from the cache if a table's spec states other values for its rows."""
+    catalogue = own_inputs.catalogue
+    name, table = next(item for item in catalogue.observations.items() if item[1].columns)
+    edited = {**catalogue.observations, name: table.model_copy(update={"columns": {"x": "y"}})}
+    changed = replace(own_inputs, catalogue=replace(catalogue, observations=edited))
+    assert TokenMarket(own_inputs).evidence != TokenMarket(changed).evidence
+
+
 def test_capacities_are_kept_for_the_next_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -231,10 +231,11 @@ class TokenMarket:
         """A digest of all inputs of the forecasts."""
         catalogue = self.inputs.catalogue
         decoders = {name: each.decoder for name, each in catalogue.models.items() if each.decoder}
-        digest = hashlib.sha256(repr((catalogue.devices, decoders)).encode())
-        tables = [catalogue.files[f"observations/{name}"] for name in catalogue.observations]
-        for path in sorted({csv for table in tables for csv in table.parent.glob("*.csv")}):
-            digest.update(path.read_bytes())
+        tables = catalogue.tables_of("tokens")
+        digest = hashlib.sha256(repr((catalogue.devices, decoders, tables)).encode())
+        for table in tables:
+            for content in catalogue.table_contents(table).values():
+                digest.update(content)
         return digest.hexdigest()
 
     @cached_property
