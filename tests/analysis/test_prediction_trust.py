@@ -108,6 +108,11 @@ def test_another_observation_makes_figures_stale_and_another_price_does_not(
     assert fault is not None
     assert "run `epochcost trust`" in str(fault)
     table.write_text(text, encoding="utf-8")
+    assert stale_fault(project, docs) is None
+    (table.parent / "more").mkdir()
+    (table.parent / "more/rates.csv").write_text(text, encoding="utf-8")
+    assert stale_fault(project, docs) is not None
+    shutil.rmtree(table.parent / "more")
 
 
 def test_figures_of_another_form_are_a_fault_and_no_figures(tmp_path: Path) -> None:

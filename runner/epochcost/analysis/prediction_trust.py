@@ -146,9 +146,9 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 def digest(root: Path) -> str:
     """Digest of observations, devices and the code of predictions, without prices and comments."""
     content = hashlib.sha256()
-    folders = (root / "specs/devices", root / "specs/observations", _CODE)
-    files = (path for folder in folders for path in sorted(folder.glob("*.*")))
-    for path in (*files, _PROFILE):
+    folders = (root / "specs/devices", root / "specs/observations")
+    specs = (path for folder in folders for path in sorted(folder.rglob("*.*")))
+    for path in (*specs, *sorted(_CODE.glob("*.*")), _PROFILE):
         if path.suffix in _DIGESTED:
             text = path.read_text("utf-8")
             counted = _statements(text) if path.suffix == ".py" else text
