@@ -253,16 +253,13 @@ class TuningMarket:
             shortages.append((min(sizes) / room, Refusal(name, "too little memory", needs)))
         if not chosen:
             raise InputError(_no_machine_message(demand, shortages))
-        total = float(demand.total)
         forecasts = self._forecaster.forecasts([setting for _, setting, _ in chosen])
-        ways = [
-            Way(
-                *choice,
-                each,
-                Time.from_floats(total * each.low, total * each.seconds, total * each.high),
-            )
-            for choice, each in zip(chosen, forecasts, strict=True)
-        ]
+        ways = []
+        for (machine, setting, needed), each in zip(chosen, forecasts, strict=True):
+            # A training has at least one step.
+            total = max(float(demand.total), setting.tokens * setting.count)
+            time = Time.from_floats(total * each.low, total * each.seconds, total * each.high)
+            ways.append(Way(machine, setting, needed, each, time))
         refused += [refusal for _, refusal in shortages]
         slow = {way.hardware.name for way in ways if way.time.high > MAX_DURATION_SECONDS}
         refused += [Refusal(name, "may take more than 100 years") for name in sorted(slow)]
