@@ -169,9 +169,9 @@ class TuningMarket:
     def answer(self, demand: TrainingDemand) -> FinetuneAnswer:
         """Price a training on every kind of machine.
 
-        Raises InputError if the model's spec lacks dimensions of a decoder, if the sequences exceed
-        the model's context, if the model fits no machine, or if no priced machine meets the
-        limits.
+        Raises InputError if the model's spec lacks dimensions of a decoder, or if the sequences
+        exceed the model's context. Also raises it if the model fits no machine, or if no priced
+        machine meets the limits.
         """
         decoder, form = self._decoder(demand)
         sequences = max(int(demand.total) // demand.length, 1)

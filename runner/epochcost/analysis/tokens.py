@@ -308,8 +308,8 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
     """Requests a second above which a machine is cheaper than the API.
 
-    None if the API is free or has another currency, or if a machine would be busy for more than the
-    share ``MOST_BUSY`` of the time at this rate.
+    None if the API is free or has another currency. Also None if this rate keeps a machine busy for
+    more than the share ``MOST_BUSY`` of the time.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

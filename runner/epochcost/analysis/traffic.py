@@ -46,9 +46,10 @@ class DeviceTiming:
     While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
     ``read[0]`` + ``read[1]`` n + ``read[2]`` a(n); ``DecoderForm.attended_pairs`` gives a(n).
     ``first`` has p(n) and the seconds to the request's first token for a few prompts, the shortest
-    first; between them, the seconds are interpolated. If c > 1, an answer takes ``once`` + c p(n)
-    longer than its decoding steps, because the server reads c new prompts in the meantime, and the
-    whole is ``loaded`` times as long as this sum.
+    first; between them, the seconds are interpolated.
+
+    If c > 1, the server reads c new prompts during an answer. The answer then takes ``loaded``
+    times the sum of its decoding steps, ``once`` and c p(n).
 
     ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
     token, for a token if c = 1, and for a token if c > 1.
