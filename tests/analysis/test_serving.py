@@ -56,7 +56,9 @@ def test_scenarios_stand_apart_from_full_batches(tmp_path: Path) -> None:
     """They have a separate part of the page, and are in no list of full batches."""
     results = [make_result(), under_load(make_result())]
     inputs = inputs_of(write_project(tmp_path, results))
-    assert [row.mode for row in observe(inputs) if row.kind == "measured"] == ["training"]
+    (measured,) = (row for row in observe(inputs) if row.kind == "measured")
+    (served,) = serving_rows(inputs)
+    assert (measured.mode, measured.software) == ("training", served.software)
     page = html.unescape(build(inputs, REPOSITORY / "site_templates").pages["models/net.md"])
     assert "Under load: requests that arrive at random" in page
     (line,) = (line for line in page.splitlines() if "server, 99 % within" in line)

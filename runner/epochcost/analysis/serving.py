@@ -29,7 +29,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Precision
 from epochcost.statistics import percentile_holds
-from epochcost.units import plain, seconds
+from epochcost.units import plain, runtime_words, seconds
 
 Percent = Literal[50, 90, 99]
 # The search finds the highest rate within this factor (``measure.loadgen``).
@@ -93,7 +93,7 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
             task=inputs.catalogue.models[trial.model].task,
             date=result.measurement.started_at.date(),
             machine=machine,
-            software=trial.runtime.replace("==", " "),
+            software=runtime_words(trial.runtime),
             load=_scenario_words(load),
             batching=_batching_words(load, trial.batch_size),
             batch_size=trial.batch_size,
@@ -227,7 +227,7 @@ def _served(
         date=result.measurement.started_at.date(),
         machine=machine,
         precision=trial.precision,
-        software=trial.runtime.replace("==", " "),
+        software=runtime_words(trial.runtime),
         requests=requests,
         rates=tuple(_served_rates(record, requests)),
         start_seconds=record.start_seconds,
