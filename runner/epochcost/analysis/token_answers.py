@@ -52,6 +52,7 @@ from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.results.kept import Keep
 from epochcost.specs.decoder import ServedPrecision
 from epochcost.statistics import first_by, group_by
+from epochcost.units import count_words
 
 # Precisions of our own phases that are listed with predictions in 16 bits.
 _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
@@ -340,7 +341,9 @@ def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
 
 def _no_answer_message(answer: TokenAnswer) -> str:
     groups = group_by(answer.refused, lambda refusal: refusal.reason)
-    reasons = "; ".join(f"{reason}: {len(group)} machines" for reason, group in groups.items())
+    reasons = "; ".join(
+        f"{reason}: {count_words(len(group), 'machine')}" for reason, group in groups.items()
+    )
     return (
         f"{answer.model} in {answer.precision}: expected a machine with a price or an API that "
         f"answers such requests, found none ({reasons or 'no machine is declared'}): try another "
