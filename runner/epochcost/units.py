@@ -50,8 +50,8 @@ TIME_UNITS = (
     (2 * 365.25 * 86_400, 1 / 86_400, "days"),
     (math.inf, 1 / (365.25 * 86_400), "years"),
 )
-# Larger counts are typing errors, and would overflow as times.
-_LARGEST_COUNT = Decimal("1e30")
+# Larger numbers are typing errors, and would overflow as times or amounts.
+_LARGEST = Decimal("1e30")
 # A century: longer durations are typing errors, and later products stay far from overflow.
 MAX_DURATION_SECONDS = Decimal(100 * 366 * 86_400)
 # Large clouds change their price lists a few times a year: an older price may be out of date.
@@ -82,7 +82,7 @@ def parse_duration_seconds(text: str, name: str = "duration") -> Decimal:
 
 
 def parse_decimal(text: str, name: str) -> Decimal:
-    """Parse a text as a finite Decimal.
+    """Parse a text as a Decimal of at most 1e30.
 
     Raises InputError for other text, with ``name`` at the start of the message.
     """
@@ -93,6 +93,8 @@ def parse_decimal(text: str, name: str) -> Decimal:
         raise InputError(f"{name}: expected a decimal number, got {text!r:.80}") from None
     if not value.is_finite():
         raise InputError(f"{name}: expected a finite number, got {text!r}")
+    if value.copy_abs() > _LARGEST:
+        raise InputError(f"{name}: expected a number of at most {_LARGEST:.0e}, got {text!r:.80}")
     return value
 
 
@@ -105,9 +107,9 @@ def parse_count(text: str, name: str) -> Decimal:
     digits = _COMMA_OF_THOUSANDS.sub("", text.strip())
     power = {"k": 3, "M": 6, "G": 9, "B": 9, "T": 12}.get(digits[-1:], 0)
     value = parse_decimal(digits[:-1] if power else digits, name).scaleb(power, _CONTEXT)
-    if not 0 < value <= _LARGEST_COUNT or value != value.to_integral_value():
+    if not 0 < value <= _LARGEST or value != value.to_integral_value():
         raise InputError(
-            f"{name}: expected a whole number above 0 and at most {_LARGEST_COUNT:.0e}, such as "
+            f"{name}: expected a whole number above 0 and at most {_LARGEST:.0e}, such as "
             f"10M, got {text!r:.80}"
         )
     return value
