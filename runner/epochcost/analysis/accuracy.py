@@ -17,13 +17,8 @@ from epochcost.specs.price import Price
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.reference_data import Dataset
 
-_ORDER = (
-    "model.name",
-    "dataset.name",
-    "machine.id",
-    "record.batch_size",
-    "record.aim",
-    "record.id",
+_ORDER = attrgetter(
+    "model.name", "dataset.name", "machine.id", "record.batch_size", "record.aim", "record.id"
 )
 
 
@@ -97,7 +92,7 @@ def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:
         and record.dataset in catalogue.datasets
         and record.hardware in catalogue.hardware
     ]
-    return tuple(sorted(trainings, key=attrgetter(*_ORDER)))
+    return tuple(sorted(trainings, key=_ORDER))
 
 
 def published_accuracies(catalogue: Catalogue) -> Sequence[tuple[Published, Timing]]:

@@ -56,9 +56,9 @@ class Verdict:
     limit: BudgetLimit
     state: State
     place: Fault
-    cost: Estimate | None
-    hardware: str | None
-    price: str | None
+    cost: Estimate | None = None
+    hardware: str | None = None
+    price: str | None = None
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
@@ -103,7 +103,7 @@ def _verdict(
     expected = f"{WORK_WORDS[goal]} of {limit.model}{''.join(conditions)} for at most {most}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
     if choice is None:
-        return Verdict(study.id, limit, state, place, None, None, None)
+        return Verdict(study.id, limit, state, place)
     cost, hardware = choice.cost, choice.key.row.observed.machine.hardware
     return Verdict(study.id, limit, state, place, cost, hardware, cost.price_id)
 

@@ -35,10 +35,10 @@ _KEPT = Keep(
     "times",
     TypeAdapter(tuple[str, Times]),
     (
-        *("analysis", "cost", "graphs", "plan", "predict", "results", "specs", "statistics"),
-        *("units.py", f"{LIBRARY}/graphs"),
+        "analysis", "cost", "graphs", "plan", "predict", "results", "specs", "statistics",
+        "units.py", f"{LIBRARY}/graphs",
     ),
-)
+)  # fmt: skip
 
 
 def times_of(

@@ -24,7 +24,7 @@ from epochcost.statistics import group_by
 _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "variant", "scenario")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A workload, a machine and a goal (an epoch, say), as the table's columns state them.
 
@@ -35,16 +35,16 @@ class Job:
 
     workload: str
     mode: str
-    batch_size: int | None
+    batch_size: int | None = None
     device: str
     hardware: str
-    host: str | None
-    variant: str | None
-    scenario: str | None
+    host: str | None = None
+    variant: str | None = None
+    scenario: str | None = None
     goal: Goal | Literal["tokens"]
     kind: str
     source: str
-    threads: int
+    threads: int = 0
 
     @property
     def work(self) -> tuple[object, ...]:

@@ -46,16 +46,12 @@ def _figure(model: str, requests: Requests, offer: ServingOffer) -> Figure:
     job = Job(
         workload=model,
         mode="tokens",
-        batch_size=None,
         device=deployed.machine.device,
         hardware=deployed.machine.hardware,
-        host=None,
-        variant=None,
         scenario=f"{plain(requests.per_second)} request/s of {requests.lengths_words}",
         goal="tokens",
         kind="predicted",
         source=f"predicted: {deployed.software}, {deployed.precision}",
-        threads=0,
     )
     values: Values = {
         "figure": offer.mark,
