@@ -168,7 +168,7 @@ def test_what_an_engine_was_measured_to_do_is_told(
     )
     assert "the engine accepts requests 1.5 s after its start" in text
     assert out.count("measured for") == 1
-    assert "25 s" in text
+    assert "24.8 s" in text
     _, out, _ = ask(capsys, *USUAL, "--requests", "3/s", "--format", "json")
     (served,) = json.loads(out)["served"]
     assert [rate["requests"] for rate in served["rates"]] == [100, 100]
