@@ -6,8 +6,6 @@ module ``design`` maps the names in a table to devices, and ``learnt`` lists the
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 import statistics
@@ -18,6 +16,7 @@ from typing import TypeVar
 
 from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
+from epochcost.specs.csv_rows import csv_rows
 from epochcost.statistics import group_by
 
 RowT = TypeVar("RowT")
@@ -117,26 +116,17 @@ def read_table(
     Raises a SpecError that lists every missing column, or every row that ``read_row`` refuses.
     """
     values, faults = [], []
-    rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
-    missing = [name for name in columns if name not in (rows.fieldnames or ())]
-    if missing:
-        demand = f"expected the columns {', '.join(columns)}, found no {', '.join(missing)}"
-        raise SpecError([Fault(path, 1, 1, demand)])
-    for line, row in enumerate(rows, 2):
+    for row in csv_rows(path, columns):
         try:
-            values.append(read_row(line, row))
+            if isinstance(row, Fault):
+                faults.append(row)
+            else:
+                values.append(read_row(row.line, row.cells))
         except ValueError as error:
-            faults.append(Fault(path, line, 1, str(error)))
+            faults.append(Fault(path, row.line, 1, str(error)))
     if faults:
         raise SpecError(faults)
     return values
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError([Fault(path, 1, 1, f"expected a table in UTF-8, got {error}")]) from None
 
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:

@@ -276,7 +276,9 @@ def _add_table_rows(
         if isinstance(row, Fault):
             yield row
         elif row.price.id in apis:
-            yield Fault(path, row.line, 1, f"should differ from every other id, got {row.price.id}")
+            _, first = apis[row.price.id]
+            got = f"got {row.price.id}, as in {display_path(first.path)}:{first.line}"
+            yield Fault(path, row.line, 1, f"should differ from every other id, {got}")
         else:
             apis[row.price.id] = row.price, Fault(path, row.line, 1, "")
 
