@@ -136,7 +136,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     mode = MODES.get(row["mode"])
     if mode is None:
         raise ValueError(f"mode: expected infer or train, got {row['mode']!r}")
-    unit, count = row["unit"], _count(row["count"] or "1")
+    unit, count = row["unit"], whole_number("count", row["count"] or "1")
     if unit in _SECONDS:
         seconds = value * _SECONDS[unit]
         value = (1 if unit in _OF_AN_EPOCH_OR_RUN else batch or 1) / seconds
@@ -171,11 +171,17 @@ def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     return (row["model"], row["size"]), Profile(**counts)
 
 
-def _count(text: str) -> int:
-    value = positive_number("count", text)
+def whole_number(name: str, text: str) -> int:
+    """Parse a whole number above 0; the ValueError for other text names the column ``name``."""
+    value = positive_number(name, text)
     if value != int(value):
-        raise ValueError(f"count: expected a whole number, got {text!r}")
+        raise ValueError(f"{name}: expected a whole number, got {text!r}")
     return int(value)
+
+
+def count_or(name: str, text: str, default: int) -> int:
+    """Parse a whole number as ``whole_number`` does; ``default`` if the text is empty or 0."""
+    return default if text in {"", "0"} else whole_number(name, text)
 
 
 def positive_number(name: str, text: str) -> float:

@@ -182,10 +182,29 @@ def test_software_is_a_family_without_its_version() -> None:
     assert software_of("Own engine 3") == "Own engine 3"
 
 
-def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
-    """A rate that is not a number is reported with file and line."""
-    with pytest.raises(SpecError, match=r"own\.csv:2:.*value"):
-        _read(tmp_path, names, value="fast")
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"value": "fast"}, "value: expected a number, got 'fast'"),
+        ({"count": "-1"}, "count: expected a number above 0, got '-1'"),
+        ({"count": "1.5"}, "count: expected a whole number, got '1.5'"),
+        ({"input_tokens": "1k"}, "input_tokens: expected a number, got '1k'"),
+        ({"concurrency": "sixteen"}, "concurrency: expected a number, got 'sixteen'"),
+        ({"metric": "throughput"}, "metric: expected a text that begins with one of"),
+        ({"unit": "tok/s"}, "unit: expected tokens/s or requests/s, got 'tok/s'"),
+        ({"metric": "time to first token", "unit": "msec"}, "unit: expected s or ms, got 'msec'"),
+    ],
+)
+def test_bad_values_are_named_by_line(
+    tmp_path: Path, names: Names, cells: dict[str, str], message: str
+) -> None:
+    """A number, metric or unit that no reader understands is reported with file and line.
+
+    The row's model does not matter: `check` reads the table without the names of models.
+    """
+    with pytest.raises(SpecError) as caught:
+        _read(tmp_path, names, **{"model": "Unheard-Of-9B", **cells})
+    assert f"own.csv:2:1: {message}" in str(caught.value)
 
 
 def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
