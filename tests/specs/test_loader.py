@@ -33,6 +33,10 @@ BROKEN = [
      'did you mean "learning_rate"?'),
     (MODEL, '"sgd"', '"sgd", rho = 0.9', '13:29: training.optimizer.rho: unknown key; known: '
      '"learning_rate", "momentum", "name", "nesterov", "weight_decay"'),
+    (PRICE, "as_of", "[start]\nas_of", "8:1: start.as_of: unknown key; move it above the first "
+     "table"),
+    (PRICE, "as_of", "seconds = 90\nas_of", "7:1: seconds: unknown key; move it into the table "
+     "start"),
     (PRICE, "as_of", '"as of"', '7:1: "as of": unknown key; did you mean "as_of"?'),
     (PRICE, 'source = "the list"\n', "", "1:1: source: required key is missing"),
     (MODEL, "learning_rate = 0.1", "momentum = 0.1", "13:1: training.optimizer.learning_rate: "

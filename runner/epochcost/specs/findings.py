@@ -66,6 +66,8 @@ def _similar_known_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
     *around, word = _key_path_in_file(detail, table)
+    if around and word in kind.model_fields:
+        return (word,)
     near = closest(str(word), ordered_keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
 
@@ -74,10 +76,11 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
     key = _key_path_in_file(detail, table)
     match detail["type"]:
         case "missing":
-            return Finding(key, "required key is missing")
+            return Finding(key, f"required key is missing{_found_in_a_table(key, table)}")
         case "extra_forbidden":
             choices = ordered_keys_of(kind, detail["loc"][:-1])
-            return Finding(key, f"unknown key{suggest_or_list(str(key[-1]), choices)}")
+            advice = _right_table(kind, key) or suggest_or_list(str(key[-1]), choices)
+            return Finding(key, f"unknown key{advice}")
         case "union_tag_not_found":
             return Finding((*key, "name"), "required key is missing")
         case "literal_error" | "union_tag_invalid":
@@ -87,6 +90,24 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
     of_table = detail["type"] == "value_error" and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
     return Finding(key, f"{demand}{got}")
+
+
+def _found_in_a_table(key: KeyPath, table: Mapping[str, Any]) -> str:
+    """Advice if a key of the whole spec follows the header of a table, and so is a key of it."""
+    for name, value in table.items() if len(key) == 1 else ():
+        if isinstance(value, dict) and key[0] in value:
+            return (
+                f"; {format_key_path((name, *key))} is a key of the table [{name}]: move it above"
+            )
+    return ""
+
+
+def _right_table(kind: type[NamedSpec], key: KeyPath) -> str:
+    word = str(key[-1])
+    if len(key) > 1:
+        return "; move it above the first table" if word in kind.model_fields else ""
+    tables = [name for name in kind.model_fields if word in ordered_keys_of(kind, (name,))]
+    return f"; move it into the table {tables[0]}" if len(tables) == 1 else ""
 
 
 def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
