@@ -122,6 +122,12 @@ def _begun(day: dt.date) -> dt.date:
     return day
 
 
+def _percentage(value: Decimal) -> Decimal:
+    if 0 < value < 1:
+        raise ValueError("should be in percent, 0 or at least 1")
+    return value
+
+
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
     """Make a validator that refuses an array if ``of`` returns the same value for two items."""
 
@@ -167,11 +173,18 @@ Source = Annotated[
 ]
 # A day that has begun; one day more is allowed for time zones.
 PastDay = Annotated[dt.date, AfterValidator(_begun)]
+PastYear = Annotated[
+    int, Field(ge=1950, le=2100), AfterValidator(lambda year: _begun(dt.date(year, 1, 1)).year)
+]
 Number = Annotated[Decimal, BeforeValidator(_decimal), AfterValidator(_not_vanishing)]
 Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
 NonNegative = Annotated[Number, Field(ge=0, le=LARGEST)]
 Share = Annotated[Number, Field(ge=0, le=1)]
+# A share such as 0.9, written where 90 is meant, is refused.
+Percentage = Annotated[Number, Field(ge=0, le=100), AfterValidator(_percentage)]
+# Power usage effectiveness; 150 for 1.5 is refused.
+Pue = Annotated[Positive, Field(ge=1, le=10)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # Key paths of the spec whose values we could not check in a source, such as
 # `training.optimizer.epsilon`, without positions in arrays.
