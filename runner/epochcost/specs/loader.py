@@ -10,9 +10,10 @@ observations, traces and token prices.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -24,12 +25,12 @@ from epochcost.specs.base import NamedSpec, SpecT
 from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue
 from epochcost.specs.document import Document, display_path, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
-from epochcost.specs.hardware import Device, Hardware, accelerator_doubts
+from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, device_doubts
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import rented_doubts
 from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
-from epochcost.specs.wording import describe, printable, suggest_or_list
+from epochcost.specs.wording import KeyPath, describe, printable, suggest_or_list
 
 FOLDER = "specs"
 # A copy of this repository's specs and models in the package, for users without a project.
@@ -235,7 +236,19 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
     for document, spec in specs:
         if isinstance(spec, ApiTable):
             faults.extend(_add_table_rows(document.path.with_name(spec.table), apis, model_ids))
+    faults.extend(_shared_device_names(specs))
     return _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
+
+
+def _shared_device_names(specs: Iterable[tuple[Document, NamedSpec]]) -> Iterator[Fault]:
+    holders: dict[str, list[tuple[Document, KeyPath]]] = defaultdict(list)
+    for document, spec in specs:
+        for name, key in spec.names.items() if isinstance(spec, Device) else ():
+            holders[name].append((document, key))
+    for name, places in holders.items():
+        for (document, key), (other, other_key) in permutations(places, 2):
+            got = f"got {describe(name)}, as in {other.place(other_key)}"
+            yield document.fault(Finding(key, f"should be the name of one device only, {got}"))
 
 
 def _with_doubts_marked(
@@ -254,6 +267,7 @@ def _with_doubts_marked(
     ]
     judged: list[tuple[Document, NamedSpec]] = []
     devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
+    doubts += _device_doubts(specs)
     for document, spec in specs:
         if isinstance(spec, Hardware):
             doubts += map(document.fault, accelerator_doubts(spec, devices))
@@ -267,6 +281,12 @@ def _with_doubts_marked(
         judged.append((document, spec))
     sound = (api.doubted(tokens[api.id]) if api.id in tokens else api for api, _ in apis)
     return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
+
+
+def _device_doubts(specs: Sequence[tuple[Document, NamedSpec]]) -> Iterator[Fault]:
+    documents = {spec.id: document for document, spec in specs if isinstance(spec, Device)}
+    for device, finding in device_doubts(spec for _, spec in specs if isinstance(spec, Device)):
+        yield documents[device.id].fault(finding)
 
 
 def _add_table_rows(
