@@ -209,13 +209,16 @@ def _renewal_doubts(market: ApiMarket, row: Mapping[str, str], new_row: Mapping[
 def _prices_by_column(model_file: Path) -> Mapping[str, str] | None:
     try:
         text = model_file.read_text("utf-8")
-        document = tomli.loads(text, parse_float=Decimal)
+        return _listed_prices(tomli.loads(text, parse_float=Decimal))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise InputError(
-            f"{display_path(model_file)}: expected a model's TOML, got: {error}"
+            f"{display_path(model_file)}: expected a model's TOML, got: {error!r:.200}"
         ) from error
+
+
+def _listed_prices(document: Mapping[str, Any]) -> Mapping[str, str] | None:
     cost = document.get("cost")
     if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
         return None
