@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from epochcost.results.checks import CHECKS, Claim
 from epochcost.results.records import DamagedResultError, Result, parse_result, serialise_result
+from epochcost.results.served import TokenRun
 from epochcost.specs.loader import load_catalogue
 from served_results import ASKED, LATENCIES, run, served, token_run, under_load
 from tiny_project import write_tiny_project
@@ -102,3 +104,12 @@ def test_a_request_is_good_if_both_latencies_are(
     assert (tokens.keeps(requests), tokens.good_share(requests)) == (keeps, good)
     unlogged = tokens.model_copy(update={"first_nanoseconds": (), "further_nanoseconds": ()})
     assert unlogged.good_share(requests) is None
+
+
+def test_each_request_has_both_latencies() -> None:
+    """A file in which only one of the two lists of latencies was removed is refused."""
+    tokens = token_run(500, 1, "scored").tokens
+    assert tokens is not None
+    edited = tokens.model_dump() | {"further_nanoseconds": ()}
+    with pytest.raises(ValidationError, match="further_nanoseconds should have 100 times, not 0"):
+        TokenRun.model_validate(edited)

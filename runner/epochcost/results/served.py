@@ -91,6 +91,9 @@ class TokenRun(Record):
 
     @model_validator(mode="after")
     def _raw_gives_the_percentiles(self) -> TokenRun:
+        first, further = len(self.first_nanoseconds), len(self.further_nanoseconds)
+        if first != further:
+            raise ValueError(f"further_nanoseconds should have {first} times, not {further}")
         self.first.require_of(self.first_nanoseconds)
         self.further.require_of(self.further_nanoseconds)
         return self
