@@ -325,3 +325,15 @@ def test_former_kinds_and_keys_are_ignored(project: Project) -> None:
     project.write(PUBLISHED, f'{text}claims = [{{ {claim}, formula = {{ name = "cost" }} }}]\n')
     (row,) = load_catalogue(project.root).published["paper"].timings
     assert row.claims[0].label == "cost"
+
+
+def test_a_csv_file_of_no_spec_is_doubted(project: Project) -> None:
+    """A CSV file that no spec of its folder names is read by nothing, and check says so."""
+    project.write("specs/observations/own.csv", "model,value\n")
+    project.write("specs/observations/.hidden.csv", "model,value\n")
+    (doubt,) = check_paths([Path("specs")]).doubts
+    advice = 'write a .toml file with table = "own.csv"'
+    place = "specs/observations/own.csv:1:1"
+    assert str(doubt) == f"{place}: no spec in its folder names this file: {advice}"
+    project.write("specs/observations/own.toml", 'table = "own.csv"')
+    assert not check_paths([Path("specs")]).doubts

@@ -29,14 +29,18 @@ from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, devic
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import rented_doubts
-from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
+from epochcost.specs.references import (
+    FILE_KEYS,
+    JudgeGraph,
+    Neighbours,
+    cross_check,
+    neighbours,
+)
 from epochcost.specs.wording import KeyPath, describe, printable, suggest_or_list
 
 FOLDER = "specs"
 # A copy of this repository's specs and models in the package, for users without a project.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
-# Kinds whose folder may have .csv files.
-_WITH_TABLES = ("observations", "replays", "api-tables")
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
@@ -93,7 +97,7 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
         if isinstance(entry, Fault):
             yield entry
         elif (
-            kind in _WITH_TABLES
+            kind in FILE_KEYS
             and entry.name.endswith(".csv")
             and entry.is_file(follow_symlinks=False)
         ):
@@ -237,7 +241,25 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
         if isinstance(spec, ApiTable):
             faults.extend(_add_table_rows(document.path.with_name(spec.table), apis, model_ids))
     faults.extend(_shared_device_names(specs))
-    return _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
+    loaded = _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
+    unnamed = _unnamed_csv_files(specs_folder, documents, FILE_KEYS.keys() - unseen)
+    return loaded._replace(doubts=(*loaded.doubts, *unnamed))
+
+
+def _unnamed_csv_files(
+    specs_folder: Path, documents: Iterable[Document], kinds: Collection[str]
+) -> Iterator[Fault]:
+    named = {
+        document.path.with_name(name)
+        for document in documents
+        for key in FILE_KEYS.get(document.kind, ())
+        if isinstance(name := document.table.get(key), str) and Path(name).name == name
+    }
+    for kind in kinds:
+        for path in (specs_folder / kind).rglob("[!.]*.csv"):
+            if path not in named:
+                advice = f'write a .toml file with {FILE_KEYS[kind][0]} = "{path.name}"'
+                yield Fault(path, 1, 1, f"no spec in its folder names this file: {advice}")
 
 
 def _shared_device_names(specs: Iterable[tuple[Document, NamedSpec]]) -> Iterator[Fault]:

@@ -54,8 +54,8 @@ _REFERENCES = (
 )
 
 
-# Keys that name a file in the spec's folder.
-_FILES: Mapping[str, tuple[str, ...]] = {
+# Keys that name a CSV file in the spec's folder. Only folders of these kinds may have CSV files.
+FILE_KEYS: Mapping[str, tuple[str, ...]] = {
     "api-tables": ("table",),
     "observations": ("table", "profiles", "decoders", "machines"),
     "replays": ("trace",),
@@ -103,7 +103,7 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
     for reference in _REFERENCES:
         if reference.holder == document.kind and reference.kind not in context.unseen:
             yield from _dangling(document, reference, context)
-    for key in _FILES.get(document.kind, ()):
+    for key in FILE_KEYS.get(document.kind, ()):
         yield from _missing_file(document, key)
     match document.kind:
         case "models":
