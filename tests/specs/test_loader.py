@@ -84,6 +84,8 @@ BROKEN = [
     (PRICE, "0.90", '0.90\ncurrency = "usd"', "6:1: currency: should be a currency of three "
      'capitals, such as USD, got "usd"'),
     (HARDWARE, '"A box"', '" "', '2:1: name: should not be empty, got " "'),
+    (HARDWARE, '"Us"', '"Us "', "3:1: provider: should have no space at its start or end, got "
+     '"Us "'),
     (HARDWARE, '"A box"', '"A\\u0000box"', '2:1: name: should contain no control characters, got '
      '"A\\u0000box"'),
     (HARDWARE, '"A box"', f'"{"x" * 2001}"', "2:1: name: should have at most 2000 characters, got "

@@ -99,7 +99,7 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
     Raises a SpecError that lists every missing column, or the first invalid value of each row.
     """
-    return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
+    return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row), COLUMNS))
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
@@ -109,14 +109,18 @@ def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
 
 
 def read_table(
-    path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
+    path: Path,
+    columns: Sequence[str],
+    read_row: Callable[[int, Mapping[str, str]], RowT],
+    allowed: Sequence[str] | None = None,
 ) -> list[RowT]:
     """Apply ``read_row`` to the line number and cells of each row of a CSV file.
 
     Raises a SpecError that lists every missing column, or every row that ``read_row`` refuses.
+    Other columns than those in ``allowed`` are refused, too, unless ``allowed`` is None.
     """
     values, faults = [], []
-    for row in csv_rows(path, columns):
+    for row in csv_rows(path, columns, allowed):
         try:
             if isinstance(row, Fault):
                 faults.append(row)

@@ -107,6 +107,9 @@ def _legible(text: str) -> str:
         raise ValueError("should not be empty")
     if not text.replace("\n", "").replace("\t", "").isprintable():
         raise ValueError("should contain no control characters")
+    # "us-east-1 " would be another region than "us-east-1".
+    if text != text.strip(" \t"):
+        raise ValueError("should have no space at its start or end")
     return text
 
 

@@ -223,7 +223,7 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
         _require_known_cells(read)
         return read
 
-    return tuple(read_table(path, demanded, line))
+    return tuple(read_table(path, demanded, line, (*REQUIRED, *OPTIONAL)))
 
 
 def _require_known_cells(line: Line) -> None:
