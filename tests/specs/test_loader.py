@@ -55,6 +55,12 @@ BROKEN = [
     (HARDWARE, "vcpus = 4", "detected = 1", "4:1: detected: should be true or false, got 1"),
     (STUDY, '["mlp"]', '"mlp"', '3:1: models: should be an array in square brackets, got "mlp"'),
     (STUDY, '["mlp"]', '["mlp", 3]', "3:18: models[1]: should be a text in quotes, got 3"),
+    (MODEL, "[[inputs]]", "[inputs]", "7:2: inputs: should be an array in square brackets, got a "
+     "table: write its header as [[inputs]]"),
+    (MODEL, "[training]", "[[training]]", "9:3: training: should be a table, got an array of 1: "
+     "write its header as [training]"),
+    (STUDY, '["mlp"]', "{ mlp = 1 }", "3:1: models: should be an array in square brackets, got a "
+     "table"),
     (MODEL, "{ classes = 10 }", "10", "12:1: training.target: should be a table, got 10"),
     (MODEL, '{ name = "sgd", learning_rate = 0.1 }', '"sgd"', "13:1: training.optimizer: should be "
      'a table, got "sgd"'),
@@ -103,7 +109,11 @@ BROKEN = [
      "than 1, got 1"),
     (MODEL, "mlp.onnx", "../mlp.onnx", "5:1: graph: should be the name of an .onnx file in the "
      'folder models/, without a path, got "../mlp.onnx"'),
+    (HARDWARE, "vcpus = 4", "memory_gib = 65536", "4:1: memory_gib: should be at most 60000, got "
+     "65536"),
     # what a table needs as a whole
+    (HARDWARE, "vcpus = 4", "vcpus = 4\ncores = 8", "1:1: should have cores of at most the vcpus, "
+     "4"),
     (MODEL, 'name = "image"', 'name = "image"\nlow = 1', "7:3: inputs[0]: should have low below "
      "high"),
     (PRICE, "on-demand", "owned", '1:1: should have the table [owned] with plan = "owned", and '
@@ -129,6 +139,9 @@ BROKEN = [
     (MODEL, 'source = "a book"', 'source = "a book"\nunconfirmed = ["training.epoch"]',
      '7:16: unconfirmed[0]: should be a key of this spec, such as source or training.epochs, got '
      '"training.epoch"; did you mean "epochs" or "examples_per_epoch"?'),
+    (MODEL, 'source = "a book"', 'source = "a book"\nunconfirmed = ["trainin.epochs"]',
+     '7:16: unconfirmed[0]: should be a key of this spec, such as source or training.epochs, got '
+     '"trainin.epochs"; did you mean "training"?'),
 ]  # fmt: skip
 
 

@@ -89,7 +89,16 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
     # Messages of our rules about a whole table already name the keys.
     of_table = detail["type"] == "value_error" and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
-    return Finding(key, f"{demand}{got}")
+    return Finding(key, f"{demand}{got}{_right_brackets(kind, key, detail)}")
+
+
+def _right_brackets(kind: type[NamedSpec], key: KeyPath, detail: ErrorDetails) -> str:
+    header = ".".join(part for part in key if isinstance(part, str))
+    if detail["type"] == "tuple_type" and isinstance(detail["input"], dict):
+        return f": write its header as [[{header}]]" if ordered_keys_of(kind, key) else ""
+    if detail["type"] in _OF_TABLES and isinstance(detail["input"], list):
+        return f": write its header as [{header}]"
+    return ""
 
 
 def _found_in_a_table(key: KeyPath, table: Mapping[str, Any]) -> str:
@@ -137,6 +146,7 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     return key, f"{demand}, got {describe(got)}{near}"
 
 
+_OF_TABLES = ("dict_type", "model_type", "model_attributes_type")
 # The demand in our message for each type of error from pydantic.
 _DEMANDS: Mapping[str, str] = {
     "string_type": "should be a text in quotes",
@@ -147,9 +157,7 @@ _DEMANDS: Mapping[str, str] = {
     "bool_type": "should be true or false",
     "date_type": "should be a date without quotes, such as 2016-11-01",
     "tuple_type": "should be an array in square brackets",
-    "dict_type": "should be a table",
-    "model_type": "should be a table",
-    "model_attributes_type": "should be a table",
+    **dict.fromkeys(_OF_TABLES, "should be a table"),
     "greater_than": "should be greater than {gt}",
     "greater_than_equal": "should be at least {ge}",
     "less_than": "should be less than {lt}",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -82,7 +82,8 @@ class Hardware(NamedSpec):
     name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
     provider: Text = key("Company that rents out the machine, or the machine's place.", "AWS EC2")
     vcpus: PositiveInt | None = optional("Number of logical CPUs.", 8)
-    memory_gib: Positive | None = optional("Main memory, in GiB.", 61)
+    # No machine has more than 49,152 GiB: a larger number is in MiB.
+    memory_gib: Annotated[Positive, Field(le=60_000)] | None = optional("Main memory, in GiB.", 61)
     cpu: Text | None = optional("Model of the CPU.", "Intel Xeon E5-2686 v4")
     cores: PositiveInt | None = optional("Number of physical cores.", 4)
     peak_fp32_tflops: Positive | None = optional(
@@ -96,6 +97,12 @@ class Hardware(NamedSpec):
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
+
+    @model_validator(mode="after")
+    def _cores_among_vcpus(self) -> Hardware:
+        if self.cores is not None and self.vcpus is not None and self.cores > self.vcpus:
+            raise ValueError(f"should have cores of at most the vcpus, {self.vcpus}")
+        return self
 
     def completed(self, devices: Mapping[str, Device]) -> Hardware:
         """A copy in which GPUs without a compute capability get the capability in ``devices``."""

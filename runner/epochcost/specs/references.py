@@ -140,11 +140,14 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
     for key, value in _values_at_key_paths(document.table, ("unconfirmed", _EACH)):
         if not isinstance(value, str):
             continue
-        *around, last = value.split(".")
-        choices = ordered_keys_of(KINDS[document.kind], tuple(around))
-        if last not in choices:
-            demand = "should be a key of this spec, such as source or training.epochs"
-            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(last, choices)}")
+        parts = tuple(value.split("."))
+        for at, part in enumerate(parts):
+            choices = ordered_keys_of(KINDS[document.kind], parts[:at])
+            if part not in choices:
+                got = f"got {describe(value)}{suggest_or_list(part, choices)}"
+                demand = "should be a key of this spec, such as source or training.epochs"
+                yield Finding(key, f"{demand}, {got}")
+                break
 
 
 def _wrong_graph(document: Document, context: Neighbours) -> Iterator[Finding]:
