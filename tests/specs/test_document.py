@@ -35,7 +35,14 @@ BYTES = [
         '2:5: invalid TOML: invalid value, got "$1"',
     ),
     (b'id = "odd"\r\nid = "odd"', "2:11: invalid TOML: a key appears twice in its table"),
-    (b"id = [1,\n2", "2:2: invalid TOML: unclosed array, got the end of the line"),
+    (
+        b"id = [1,\n2",
+        "2:2: invalid TOML: expected a comma or ] after an item, got the end of the line",
+    ),
+    (
+        b"a = { b = 1 c = 2 }",
+        '1:13: invalid TOML: expected a comma or } after a value, got "c = 2 }"',
+    ),
     (b'a = "b\n', "1:7: invalid TOML: a text in quotes should end on its line"),
     (
         b'id = "a"\n<<<<<<< HEAD\namount = 1\n=======\namount = 2\n>>>>>>> topic\n',

@@ -39,6 +39,10 @@ _REWORDED = {
     "Cannot overwrite a value": "a key appears twice in its table",
     "Illegal character '\\n'": "a text in quotes should end on its line",
 }
+_CLEARER = {
+    "Unclosed array": "expected a comma or ] after an item",
+    "Unclosed inline table": "expected a comma or } after a value",
+}
 # Python refuses to convert a number with more digits.
 _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
@@ -267,7 +271,8 @@ def _toml_error_reason(error: tomli.TOMLDecodeError) -> str:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
     got = describe(rest) if rest else "the end of the line"
-    return f"{error.msg[:1].lower()}{error.msg[1:]}, got {got}"
+    reason = _CLEARER.get(error.msg, error.msg)
+    return f"{reason[:1].lower()}{reason[1:]}, got {got}"
 
 
 def _decimal_or_infinity(digits: str) -> Decimal:
