@@ -25,9 +25,12 @@ NAME = "specs/prices/odd.toml"
 BYTES = [
     (b"", "1:1: should contain a spec, got an empty file"),
     (b" \n\n", "1:1: should contain a spec, got an empty file"),
-    (b'\xef\xbb\xbfid = "odd"', "1:1: should be UTF-8 without a byte order mark, got one"),
-    (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9"),
-    ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff"),
+    (
+        b'\xef\xbb\xbfid = "odd"',
+        "1:1: should be UTF-8 without a byte order mark, got one: save it without",
+    ),
+    (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9: save it as UTF-8"),
+    ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff: save it as UTF-8"),
     (b'id = "odd"\nname = "\x00"', "2:9: should be text, got a NUL byte"),
     (b"id = ", "1:6: invalid TOML: invalid value, got the end of the line"),
     (

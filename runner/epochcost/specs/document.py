@@ -238,9 +238,11 @@ def _text(path: Path, contents: bytes) -> str:
         before = contents[: error.start].decode()
         got = f"got the byte 0x{contents[error.start]:02x}"
         position = offset_position(before, len(before))
-        raise file_error(path, f"should be UTF-8, {got}", position) from error
+        raise file_error(path, f"should be UTF-8, {got}: save it as UTF-8", position) from error
     if text.startswith(_BYTE_ORDER_MARK):
-        raise file_error(path, "should be UTF-8 without a byte order mark, got one")
+        raise file_error(
+            path, "should be UTF-8 without a byte order mark, got one: save it without"
+        )
     if "\0" in text:
         position = offset_position(text, text.index("\0"))
         raise file_error(path, "should be text, got a NUL byte", position)
