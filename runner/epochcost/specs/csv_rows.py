@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from epochcost.errors import Fault, SpecError
-from epochcost.specs.document import display_path, file_error
+from epochcost.errors import Fault
+from epochcost.specs.document import Position, display_path, file_error
 from epochcost.specs.wording import describe, suggest_or_list
 
 _OTHER_SEPARATORS = (";", "\t", "|")
@@ -37,7 +37,7 @@ def csv_rows(
     lines = _filled_lines(path, place)
     line, header = next(lines, (1, []))
     if message := _header_fault(header, demanded, allowed):
-        raise SpecError([Fault(place, line, 1, message)])
+        raise file_error(place, message, Position(line, 1))
     empty = True
     for line, cells in lines:
         empty = False
@@ -48,7 +48,7 @@ def csv_rows(
             advice = ": put a cell with a comma in quotes" if len(cells) > len(header) else ""
             yield Fault(place, line, 1, f"{message}{advice}")
     if empty:
-        raise SpecError([Fault(place, line, 1, "expected rows below the header, found none")])
+        raise file_error(place, "expected rows below the header, found none", Position(line, 1))
 
 
 def _header_fault(
@@ -86,7 +86,7 @@ def _filled_lines(path: Path, place: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeEncodeError as error:
         byte = ord(error.object[error.start]) & 0xFF
         message = f"expected UTF-8, got the byte 0x{byte:02x}: save it as UTF-8"
-        raise SpecError([Fault(place, reader.line_num, 1, message)]) from error
+        raise file_error(place, message, Position(reader.line_num, 1)) from error
     except csv.Error as error:
         message = f"expected comma-separated values, got: {error}"
-        raise SpecError([Fault(place, reader.line_num, 1, message)]) from error
+        raise file_error(place, message, Position(reader.line_num, 1)) from error
