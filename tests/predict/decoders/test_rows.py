@@ -168,11 +168,16 @@ def test_precision_is_of_the_weights(text: str, precision: str) -> None:
 
 
 def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
-    """A stated size of the weights is used, else two bytes per parameter in bf16."""
+    """A stated size of the weights is used, else two bytes per parameter in bf16.
+
+    A text without a number of bits means int4.
+    """
     (stated,) = _read(tmp_path, names, value="8", concurrency="4", weight_bytes="5000000000")
     (usual,) = _read(tmp_path, names, value="8", concurrency="4")
+    (four,) = _read(tmp_path, names, value="8", concurrency="4", precision="some . bpw")
     assert stated.question.weight_bytes == 5e9
     assert usual.question.weight_bytes == 2 * usual.question.form.parameters
+    assert four.question.weight_bytes == 4.5 / 8 * four.question.form.parameters
 
 
 def test_software_is_a_family_without_its_version() -> None:
@@ -191,6 +196,7 @@ def test_software_is_a_family_without_its_version() -> None:
         ({"count": "1.5"}, "count: expected a whole number, got '1.5'"),
         ({"input_tokens": "1k"}, "input_tokens: expected a number, got '1k'"),
         ({"concurrency": "sixteen"}, "concurrency: expected a number, got 'sixteen'"),
+        ({"mode": "train", "sequence_or_image": "2k"}, "sequence_or_image: expected a number, got"),
         ({"concurency": "1"}, 'expected known columns, got "concurency"; did you mean "concurr'),
         ({"metric": "throughput"}, "metric: expected a text that begins with one of"),
         ({"unit": "tok/s"}, "unit: expected tokens/s or requests/s, got 'tok/s'"),

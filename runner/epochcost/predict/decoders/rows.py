@@ -50,7 +50,7 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"float32|fp32|tf32", "fp32"),
     (r"", "bf16"),
 )
-_BITS_PER_WEIGHT = re.compile(r"([\d.]+) bpw")
+_BITS_PER_WEIGHT = re.compile(r"(\d+(?:\.\d+)?) bpw", re.ASCII)
 _LLAMA_CPP = "llama.cpp"
 # The family of a software by a part of its name in lower case; the first that matches. Ollama runs
 # llama.cpp, whose kernels for Vulkan differ from those for a maker's own interface. NeMo trains
@@ -235,6 +235,7 @@ def _require_known_cells(line: Line) -> None:
             positive_number(column, line.cells[column])
     metric, unit = line.cells["metric"], line.cells["unit"]
     if MODES[line.cells["mode"]] == "training":
+        line.count_of("sequence_or_image", 0)
         return
     if not metric.startswith((*_TIMES, *_THROUGHPUTS)):
         begins = join_choices((*_TIMES, *_THROUGHPUTS))
