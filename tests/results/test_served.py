@@ -14,7 +14,15 @@ from epochcost.results.checks import CHECKS, Claim
 from epochcost.results.records import DamagedResultError, Result, parse_result, serialise_result
 from epochcost.results.served import TokenRun
 from epochcost.specs.loader import load_catalogue
-from served_results import ASKED, LATENCIES, run, served, token_run, under_load
+from served_results import (
+    ASKED,
+    LATENCIES,
+    behind_an_engine,
+    run,
+    served,
+    token_run,
+    under_load,
+)
 from tiny_project import write_tiny_project
 
 MakeResult = Callable[..., Result]
@@ -113,3 +121,12 @@ def test_each_request_has_both_latencies() -> None:
     edited = tokens.model_dump() | {"further_nanoseconds": ()}
     with pytest.raises(ValidationError, match="further_nanoseconds should have 100 times, not 0"):
         TokenRun.model_validate(edited)
+
+
+def test_a_run_of_requests_has_tokens(make_result: MakeResult) -> None:
+    """A file of requests to an engine from which the tokens were removed is refused."""
+    stored = json.loads(serialise_result(behind_an_engine(make_result(), {1.0: 1.0})))
+    assert parse_result(json.dumps(stored).encode(), PATH)
+    stored["measurement"]["served"]["runs"][0]["tokens"] = None
+    with pytest.raises(DamagedResultError, match="runs that serve requests should have tokens"):
+        parse_result(json.dumps(stored).encode(), PATH)
