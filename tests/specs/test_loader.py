@@ -350,5 +350,6 @@ def test_a_csv_file_of_no_spec_is_doubted(project: Project) -> None:
     advice = 'write a .toml file with table = "own.csv"'
     place = "specs/observations/own.csv:1:1"
     assert str(doubt) == f"{place}: no spec in its folder names this file: {advice}"
-    project.write("specs/observations/own.toml", 'table = "own.csv"')
-    assert not check_paths([Path("specs")]).doubts
+    for name, doubts in (("", 1), ("own.csv", 0)):
+        project.write("specs/observations/own.toml", f'table = "{name}"')
+        assert len(check_paths([Path("specs")]).doubts) == doubts

@@ -136,16 +136,7 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
     rows: Callable[[Path], object] = read_rates
     if named.kind == "tokens":
         rows = partial(read_lines, names=None, columns=columns_of(named))
-    known = (*REQUIRED, *OPTIONAL)
-    faults = [
-        Fault(
-            spec,
-            *key_position(text, ("columns", name)),
-            f"columns.{name}: unknown column{suggest_or_list(name, known)}",
-        )
-        for name in named.columns
-        if name not in known
-    ]
+    faults = [*_unknown_columns(spec, text, named.columns)]
     for name, read in (
         (named.table, rows),
         (named.profiles, read_profiles),
@@ -158,6 +149,14 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
             except SpecError as error:
                 faults += error.faults
     return tuple(faults)
+
+
+def _unknown_columns(spec: Path, text: str, columns: Iterable[str]) -> Iterator[Fault]:
+    known = (*REQUIRED, *OPTIONAL)
+    for name in columns:
+        if name not in known:
+            message = f"columns.{name}: unknown column{suggest_or_list(name, known)}"
+            yield Fault(spec, *key_position(text, ("columns", name)), message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,10 @@ _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for ki
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
+# Prices of APIs by id, each with its place as a fault without a message.
+_PlacedApis = dict[str, tuple[ApiPrice, Fault]]
+
+
 class SpecFile(NamedTuple):
     """A spec file, and the kind that its folder names."""
 
@@ -231,15 +235,9 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
-    apis = {
-        spec.id: (spec, document.fault(Finding(("input_per_million",), "")))
-        for document, spec in specs
-        if isinstance(spec, ApiPrice)
-    }
     model_ids = None if "models" in unseen else context.documents["models"]
-    for document, spec in specs:
-        if isinstance(spec, ApiTable):
-            faults.extend(_add_table_rows(document.path.with_name(spec.table), apis, model_ids))
+    apis: _PlacedApis = {}
+    faults.extend(_add_apis(specs, apis, model_ids))
     faults.extend(_shared_device_names(specs))
     loaded = _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
     unnamed = _unnamed_csv_files(specs_folder, documents, FILE_KEYS.keys() - unseen)
@@ -250,10 +248,10 @@ def _unnamed_csv_files(
     specs_folder: Path, documents: Iterable[Document], kinds: Collection[str]
 ) -> Iterator[Fault]:
     named = {
-        document.path.with_name(name)
+        document.path.parent / name
         for document in documents
         for key in FILE_KEYS.get(document.kind, ())
-        if isinstance(name := document.table.get(key), str) and Path(name).name == name
+        if isinstance(name := document.table.get(key), str)
     }
     for kind in kinds:
         for path in (specs_folder / kind).rglob("[!.]*.csv"):
@@ -311,8 +309,24 @@ def _device_doubts(specs: Sequence[tuple[Document, NamedSpec]]) -> Iterator[Faul
         yield documents[device.id].fault(finding)
 
 
+def _add_apis(
+    specs: Iterable[tuple[Document, NamedSpec]],
+    apis: _PlacedApis,
+    model_ids: Collection[str] | None,
+) -> Iterator[Fault]:
+    """Add all prices of APIs to ``apis``; yield the faults of tables."""
+    tables = []
+    for document, spec in specs:
+        if isinstance(spec, ApiPrice):
+            apis[spec.id] = spec, document.fault(Finding(("input_per_million",), ""))
+        elif isinstance(spec, ApiTable):
+            tables.append(document.path.with_name(spec.table))
+    for path in tables:
+        yield from _add_table_rows(path, apis, model_ids)
+
+
 def _add_table_rows(
-    path: Path, apis: dict[str, tuple[ApiPrice, Fault]], model_ids: Collection[str] | None
+    path: Path, apis: _PlacedApis, model_ids: Collection[str] | None
 ) -> Iterator[Fault]:
     for row in read_api_prices(path, model_ids):
         if isinstance(row, Fault):
