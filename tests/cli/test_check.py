@@ -50,8 +50,10 @@ def test_an_unsound_trace_is_a_fault(project: Path) -> None:
     )
     result = check(project, "specs/replays")
     assert result.returncode == 1
-    place = "specs/replays/made-three-zones.toml:4:1: trace: specs/replays/made-three-zones.csv:3: "
-    assert result.stdout.startswith(f"{place}expected a price per hour above 0")
+    place = (
+        "specs/replays/made-three-zones.toml:4:1: trace: specs/replays/made-three-zones.csv:3:1:"
+    )
+    assert result.stdout.startswith(f"{place} expected a price per hour above 0")
 
 
 def test_tables_in_subfolders_are_read_beside_faults_of_others(project: Path) -> None:

@@ -55,15 +55,6 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], 
         read_rates(write(tmp_path / "t.csv", table))
 
 
-def test_what_is_no_table_has_a_line(tmp_path: Path):
-    """A missing file, and a file that is not UTF-8."""
-    with pytest.raises(InputError, match=r"none.csv:1:1: expected a table in UTF-8, got .*No such"):
-        read_rates(tmp_path / "none.csv")
-    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"bytes.csv:1:1: expected a table in UTF-8, got .*decode"):
-        read_rates(tmp_path / "bytes.csv")
-
-
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
     """Every unreadable row is reported."""
     bad = row("dense", "Maker A1", 1.0) | {"value": "?"}

@@ -8,11 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from epochcost.results.checks import CHECKS, Claim
 from epochcost.results.records import DamagedResultError, Result, parse_result, serialise_result
+from epochcost.results.served import TokenRun
 from epochcost.specs.loader import load_catalogue
-from served_results import ASKED, LATENCIES, run, served, token_run, under_load
+from served_results import (
+    ASKED,
+    LATENCIES,
+    behind_an_engine,
+    run,
+    served,
+    token_run,
+    under_load,
+)
 from tiny_project import write_tiny_project
 
 MakeResult = Callable[..., Result]
@@ -102,3 +112,21 @@ def test_a_request_is_good_if_both_latencies_are(
     assert (tokens.keeps(requests), tokens.good_share(requests)) == (keeps, good)
     unlogged = tokens.model_copy(update={"first_nanoseconds": (), "further_nanoseconds": ()})
     assert unlogged.good_share(requests) is None
+
+
+def test_each_request_has_both_latencies() -> None:
+    """A file in which only one of the two lists of latencies was removed is refused."""
+    tokens = token_run(500, 1, "scored").tokens
+    assert tokens is not None
+    edited = tokens.model_dump() | {"further_nanoseconds": ()}
+    with pytest.raises(ValidationError, match="further_nanoseconds should have 100 times, not 0"):
+        TokenRun.model_validate(edited)
+
+
+def test_a_run_of_requests_has_tokens(make_result: MakeResult) -> None:
+    """A file of requests to an engine from which the tokens were removed is refused."""
+    stored = json.loads(serialise_result(behind_an_engine(make_result(), {1.0: 1.0})))
+    assert parse_result(json.dumps(stored).encode(), PATH)
+    stored["measurement"]["served"]["runs"][0]["tokens"] = None
+    with pytest.raises(DamagedResultError, match="runs that serve requests should have tokens"):
+        parse_result(json.dumps(stored).encode(), PATH)

@@ -25,9 +25,12 @@ NAME = "specs/prices/odd.toml"
 BYTES = [
     (b"", "1:1: should contain a spec, got an empty file"),
     (b" \n\n", "1:1: should contain a spec, got an empty file"),
-    (b'\xef\xbb\xbfid = "odd"', "1:1: should be UTF-8 without a byte order mark, got one"),
-    (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9"),
-    ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff"),
+    (
+        b'\xef\xbb\xbfid = "odd"',
+        "1:1: should be UTF-8 without a byte order mark, got one: save it without",
+    ),
+    (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9: save it as UTF-8"),
+    ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff: save it as UTF-8"),
     (b'id = "odd"\nname = "\x00"', "2:9: should be text, got a NUL byte"),
     (b"id = ", "1:6: invalid TOML: invalid value, got the end of the line"),
     (
@@ -35,7 +38,14 @@ BYTES = [
         '2:5: invalid TOML: invalid value, got "$1"',
     ),
     (b'id = "odd"\r\nid = "odd"', "2:11: invalid TOML: a key appears twice in its table"),
-    (b"id = [1,\n2", "2:2: invalid TOML: unclosed array, got the end of the line"),
+    (
+        b"id = [1,\n2",
+        "2:2: invalid TOML: expected a comma or ] after an item, got the end of the line",
+    ),
+    (
+        b"a = { b = 1 c = 2 }",
+        '1:13: invalid TOML: expected a comma or } after a value, got "c = 2 }"',
+    ),
     (b'a = "b\n', "1:7: invalid TOML: a text in quotes should end on its line"),
     (
         b'id = "a"\n<<<<<<< HEAD\namount = 1\n=======\namount = 2\n>>>>>>> topic\n',

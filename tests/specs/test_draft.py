@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 import tomli
 
-from epochcost.specs.draft import successor
+from epochcost.specs.draft import successor, typed
+from epochcost.specs.schema import schema_of
 
 EARLIER = """\
 # The machine of the first study.
@@ -60,3 +61,10 @@ def test_a_key_is_added_or_removed() -> None:
     text = successor(EARLIER, {"notes": None, "sustained_use": "gce-n1", "credit": None})
     assert tomli.loads(text)["sustained_use"] == "gce-n1"
     assert "notes" not in tomli.loads(text)
+
+
+def test_only_a_share_may_be_in_percent() -> None:
+    """A utilisation of 50 % is 0.5, but a price of 50 % is none."""
+    owned = schema_of("prices")["properties"]["owned"]["properties"]
+    assert typed("50%", owned["utilisation"]) == Decimal("0.5")
+    assert typed("50%", schema_of("prices")["properties"]["amount"]) == "50%"

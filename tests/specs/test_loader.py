@@ -33,6 +33,10 @@ BROKEN = [
      'did you mean "learning_rate"?'),
     (MODEL, '"sgd"', '"sgd", rho = 0.9', '13:29: training.optimizer.rho: unknown key; known: '
      '"learning_rate", "momentum", "name", "nesterov", "weight_decay"'),
+    (PRICE, "as_of", "[start]\nas_of", "8:1: start.as_of: unknown key; move it above the first "
+     "table"),
+    (PRICE, "as_of", "seconds = 90\nas_of", "7:1: seconds: unknown key; move it into the table "
+     "start"),
     (PRICE, "as_of", '"as of"', '7:1: "as of": unknown key; did you mean "as_of"?'),
     (PRICE, 'source = "the list"\n', "", "1:1: source: required key is missing"),
     (MODEL, "learning_rate = 0.1", "momentum = 0.1", "13:1: training.optimizer.learning_rate: "
@@ -51,6 +55,12 @@ BROKEN = [
     (HARDWARE, "vcpus = 4", "detected = 1", "4:1: detected: should be true or false, got 1"),
     (STUDY, '["mlp"]', '"mlp"', '3:1: models: should be an array in square brackets, got "mlp"'),
     (STUDY, '["mlp"]', '["mlp", 3]', "3:18: models[1]: should be a text in quotes, got 3"),
+    (MODEL, "[[inputs]]", "[inputs]", "7:2: inputs: should be an array in square brackets, got a "
+     "table: write its header as [[inputs]]"),
+    (MODEL, "[training]", "[[training]]", "9:3: training: should be a table, got an array of 1: "
+     "write its header as [training]"),
+    (STUDY, '["mlp"]', "{ mlp = 1 }", "3:1: models: should be an array in square brackets, got a "
+     "table"),
     (MODEL, "{ classes = 10 }", "10", "12:1: training.target: should be a table, got 10"),
     (MODEL, '{ name = "sgd", learning_rate = 0.1 }', '"sgd"', "13:1: training.optimizer: should be "
      'a table, got "sgd"'),
@@ -80,6 +90,8 @@ BROKEN = [
     (PRICE, "0.90", '0.90\ncurrency = "usd"', "6:1: currency: should be a currency of three "
      'capitals, such as USD, got "usd"'),
     (HARDWARE, '"A box"', '" "', '2:1: name: should not be empty, got " "'),
+    (HARDWARE, '"Us"', '"Us "', "3:1: provider: should have no space at its start or end, got "
+     '"Us "'),
     (HARDWARE, '"A box"', '"A\\u0000box"', '2:1: name: should contain no control characters, got '
      '"A\\u0000box"'),
     (HARDWARE, '"A box"', f'"{"x" * 2001}"', "2:1: name: should have at most 2000 characters, got "
@@ -97,7 +109,11 @@ BROKEN = [
      "than 1, got 1"),
     (MODEL, "mlp.onnx", "../mlp.onnx", "5:1: graph: should be the name of an .onnx file in the "
      'folder models/, without a path, got "../mlp.onnx"'),
+    (HARDWARE, "vcpus = 4", "memory_gib = 65536", "4:1: memory_gib: should be at most 60000, got "
+     "65536"),
     # what a table needs as a whole
+    (HARDWARE, "vcpus = 4", "vcpus = 4\ncores = 8", "1:1: should have cores of at most the vcpus, "
+     "4"),
     (MODEL, 'name = "image"', 'name = "image"\nlow = 1', "7:3: inputs[0]: should have low below "
      "high"),
     (PRICE, "on-demand", "owned", '1:1: should have the table [owned] with plan = "owned", and '
@@ -123,6 +139,9 @@ BROKEN = [
     (MODEL, 'source = "a book"', 'source = "a book"\nunconfirmed = ["training.epoch"]',
      '7:16: unconfirmed[0]: should be a key of this spec, such as source or training.epochs, got '
      '"training.epoch"; did you mean "epochs" or "examples_per_epoch"?'),
+    (MODEL, 'source = "a book"', 'source = "a book"\nunconfirmed = ["trainin.epochs"]',
+     '7:16: unconfirmed[0]: should be a key of this spec, such as source or training.epochs, got '
+     '"trainin.epochs"; did you mean "training"?'),
 ]  # fmt: skip
 
 
@@ -321,3 +340,16 @@ def test_former_kinds_and_keys_are_ignored(project: Project) -> None:
     project.write(PUBLISHED, f'{text}claims = [{{ {claim}, formula = {{ name = "cost" }} }}]\n')
     (row,) = load_catalogue(project.root).published["paper"].timings
     assert row.claims[0].label == "cost"
+
+
+def test_a_csv_file_of_no_spec_is_doubted(project: Project) -> None:
+    """A CSV file that no spec of its folder names is read by nothing, and check says so."""
+    project.write("specs/observations/own.csv", "model,value\n")
+    project.write("specs/observations/.hidden.csv", "model,value\n")
+    (doubt,) = check_paths([Path("specs")]).doubts
+    advice = 'write a .toml file with table = "own.csv"'
+    place = "specs/observations/own.csv:1:1"
+    assert str(doubt) == f"{place}: no spec in its folder names this file: {advice}"
+    for name, doubts in (("", 1), ("own.csv", 0)):
+        project.write("specs/observations/own.toml", f'table = "{name}"')
+        assert len(check_paths([Path("specs")]).doubts) == doubts

@@ -81,3 +81,30 @@ def test_a_time_is_rounded_to_its_last_digit(
     timing = Timing(id="one", hardware="box", **fields)  # type: ignore[arg-type]
     assert timing.total_seconds == seconds
     assert timing.total_seconds_range == (Decimal(low), Decimal(high))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"retrieved": dt.date(2999, 1, 1)}, "retrieved: should not be later than today"),
+        (
+            {"source": None, "columns": {"source": "our tests"}},
+            "source: required key is missing; columns.source is a key of the table [columns]: "
+            "move it above",
+        ),
+    ],
+)
+def test_a_table_of_speeds(changes: dict[str, Any], fault: str) -> None:
+    """A day in the future, and a key below the header of another table, are faults."""
+    table = {
+        "id": "own",
+        "name": "Our runs",
+        "table": "own.csv",
+        "licence": "MIT",
+        "retrieved": dt.date(2026, 11, 1),
+        "source": "our tests",
+        **changes,
+    }
+    stated = {key: value for key, value in table.items() if value is not None}
+    (found,) = validate(KINDS["observations"], stated)
+    assert str(found).startswith(fault)

@@ -23,7 +23,7 @@ from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
 from epochcost.predict.decoders.chips import read_processors
 from epochcost.predict.decoders.forms import read_forms
-from epochcost.predict.decoders.rows import columns_of, read_lines
+from epochcost.predict.decoders.rows import OPTIONAL, REQUIRED, columns_of, read_lines
 from epochcost.predict.design import Devices, Placed, content_of, designed
 from epochcost.predict.process import (
     Design,
@@ -37,7 +37,9 @@ from epochcost.predict.process import (
 from epochcost.predict.rates import Rate, read_profiles, read_rates, without_repeats
 from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import key_position
 from epochcost.specs.published import ObservationTable
+from epochcost.specs.wording import suggest_or_list
 from epochcost.statistics import group_by
 
 Profiles = Mapping[tuple[str, str], Profile]
@@ -127,13 +129,14 @@ def placed_table(catalogue: Catalogue, table: ObservationTable, devices: Devices
 def table_faults(spec: Path) -> tuple[Fault, ...]:
     """Faults of the tables that a spec of observations names; none if the spec is invalid."""
     try:
-        named = ObservationTable.model_validate(tomli.loads(spec.read_text(encoding="utf-8")))
+        text = spec.read_text(encoding="utf-8")
+        named = ObservationTable.model_validate(tomli.loads(text))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
         return ()
     rows: Callable[[Path], object] = read_rates
     if named.kind == "tokens":
         rows = partial(read_lines, names=None, columns=columns_of(named))
-    faults: list[Fault] = []
+    faults = [*_unknown_columns(spec, text, named.columns)]
     for name, read in (
         (named.table, rows),
         (named.profiles, read_profiles),
@@ -146,6 +149,14 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
             except SpecError as error:
                 faults += error.faults
     return tuple(faults)
+
+
+def _unknown_columns(spec: Path, text: str, columns: Iterable[str]) -> Iterator[Fault]:
+    known = (*REQUIRED, *OPTIONAL)
+    for name in columns:
+        if name not in known:
+            message = f"columns.{name}: unknown column{suggest_or_list(name, known)}"
+            yield Fault(spec, *key_position(text, ("columns", name)), message)
 
 
 @dataclass(frozen=True, slots=True)

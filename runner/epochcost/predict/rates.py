@@ -6,8 +6,6 @@ module ``design`` maps the names in a table to devices, and ``learnt`` lists the
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 import statistics
@@ -18,6 +16,7 @@ from typing import TypeVar
 
 from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
+from epochcost.specs.csv_rows import csv_rows
 from epochcost.statistics import group_by
 
 RowT = TypeVar("RowT")
@@ -100,7 +99,7 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
     Raises a SpecError that lists every missing column, or the first invalid value of each row.
     """
-    return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row)))
+    return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row), COLUMNS))
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
@@ -110,33 +109,28 @@ def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
 
 
 def read_table(
-    path: Path, columns: Sequence[str], read_row: Callable[[int, Mapping[str, str]], RowT]
+    path: Path,
+    columns: Sequence[str],
+    read_row: Callable[[int, Mapping[str, str]], RowT],
+    allowed: Sequence[str] | None = None,
 ) -> list[RowT]:
     """Apply ``read_row`` to the line number and cells of each row of a CSV file.
 
     Raises a SpecError that lists every missing column, or every row that ``read_row`` refuses.
+    Other columns than those in ``allowed`` are refused, too, unless ``allowed`` is None.
     """
     values, faults = [], []
-    rows = csv.DictReader(io.StringIO(_text(path), newline=""), restval="")
-    missing = [name for name in columns if name not in (rows.fieldnames or ())]
-    if missing:
-        demand = f"expected the columns {', '.join(columns)}, found no {', '.join(missing)}"
-        raise SpecError([Fault(path, 1, 1, demand)])
-    for line, row in enumerate(rows, 2):
+    for row in csv_rows(path, columns, allowed):
         try:
-            values.append(read_row(line, row))
+            if isinstance(row, Fault):
+                faults.append(row)
+            else:
+                values.append(read_row(row.line, row.cells))
         except ValueError as error:
-            faults.append(Fault(path, line, 1, str(error)))
+            faults.append(Fault(path, row.line, 1, str(error)))
     if faults:
         raise SpecError(faults)
     return values
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError([Fault(path, 1, 1, f"expected a table in UTF-8, got {error}")]) from None
 
 
 def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
@@ -146,7 +140,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     mode = MODES.get(row["mode"])
     if mode is None:
         raise ValueError(f"mode: expected infer or train, got {row['mode']!r}")
-    unit, count = row["unit"], _count(row["count"] or "1")
+    unit, count = row["unit"], whole_number("count", row["count"] or "1")
     if unit in _SECONDS:
         seconds = value * _SECONDS[unit]
         value = (1 if unit in _OF_AN_EPOCH_OR_RUN else batch or 1) / seconds
@@ -181,11 +175,17 @@ def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     return (row["model"], row["size"]), Profile(**counts)
 
 
-def _count(text: str) -> int:
-    value = positive_number("count", text)
+def whole_number(name: str, text: str) -> int:
+    """Parse a whole number above 0; the ValueError for other text names the column ``name``."""
+    value = positive_number(name, text)
     if value != int(value):
-        raise ValueError(f"count: expected a whole number, got {text!r}")
+        raise ValueError(f"{name}: expected a whole number, got {text!r}")
     return int(value)
+
+
+def count_or(name: str, text: str, default: int) -> int:
+    """Parse a whole number as ``whole_number`` does; ``default`` if the text is empty or 0."""
+    return default if text in {"", "0"} else whole_number(name, text)
 
 
 def positive_number(name: str, text: str) -> float:

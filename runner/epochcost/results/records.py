@@ -36,6 +36,7 @@ from epochcost.results.fields import (
     read_record,
 )
 from epochcost.results.served import ServingRecord
+from epochcost.specs.requests import Requests
 from epochcost.specs.study import Provider
 from epochcost.units import rounded
 
@@ -255,6 +256,10 @@ class Result(Record):
         if (self.trial.work.scenario == "batch") != (self.measurement.served is None):
             trial = f"a trial of the scenario {self.trial.work.scenario}"
             raise ValueError(f"{trial} should have runs of LoadGen if and only if it asks for them")
+        runs = self.measurement.served.runs if self.measurement.served else ()
+        rated = (run for run in runs if run.purpose in {"scored", "share"})
+        if isinstance(self.trial.work, Requests) and any(run.tokens is None for run in rated):
+            raise ValueError("runs that serve requests should have tokens")
         return self
 
 

@@ -21,6 +21,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from epochcost.errors import InputError
+from epochcost.results.checks import unknown_machine
 from epochcost.results.fields import Count, HexDigits, NonNegativeInt, Record
 from epochcost.results.store import ID_DIGITS, Sidecar
 from epochcost.results.tool_files import read_tool_file
@@ -130,9 +131,8 @@ def spec_faults(catalogue: Catalogue, record: ReportedRun) -> Iterator[str]:
     model, plan = catalogue.models.get(record.model), record.terms.price
     if model is None or model.decoder is None:
         yield f"model: expected a model whose spec has [decoder], got {record.model!r:.80}"
-    if record.hardware not in catalogue.hardware:
-        yield f"hardware: expected a machine with a spec, got {record.hardware!r:.80}"
-    if plan is not None and plan not in {
-        price.id for price in catalogue.prices_of(record.hardware)
-    }:
+    if fault := unknown_machine(catalogue, record.hardware):
+        yield fault
+    plans = {price.id for price in catalogue.prices_of(record.hardware)}
+    if plan is not None and plan not in plans:
         yield f"price: expected a price of {record.hardware}, got {plan!r:.80}"

@@ -33,8 +33,7 @@ class Latency(Record):
 
     def percentile(self, percent: Literal[50, 90, 99]) -> int:
         """The 50th, 90th or 99th percentile, in nanoseconds."""
-        percentiles = {50: self.p50_nanoseconds, 90: self.p90_nanoseconds, 99: self.p99_nanoseconds}
-        return percentiles[percent]
+        return int(getattr(self, f"p{percent}_nanoseconds"))
 
     def require_of(self, latencies: Sequence[int]) -> None:
         """Raise ValueError if ``latencies`` are given and contradict the stored percentiles."""
@@ -91,6 +90,9 @@ class TokenRun(Record):
 
     @model_validator(mode="after")
     def _raw_gives_the_percentiles(self) -> TokenRun:
+        first, further = len(self.first_nanoseconds), len(self.further_nanoseconds)
+        if first != further:
+            raise ValueError(f"further_nanoseconds should have {first} times, not {further}")
         self.first.require_of(self.first_nanoseconds)
         self.further.require_of(self.further_nanoseconds)
         return self

@@ -81,12 +81,10 @@ class BatchLimit(HostSidecar):
 class Payment(Sidecar):
     """The hourly price of a machine while `epochcost launch` ran a trial or sweep on it.
 
-    ``target`` and ``price`` are ids: of the target's spec and of the price's. ``hourly`` comes from
-    the price's spec or, if
+    ``target`` and ``price`` are ids of specs. ``hourly`` comes from the price's spec or, if
     ``engine_price``, from the tool that started the machine, such as SkyPilot. ``seconds`` is the
-    time of the machine that the trial or sweep used. ``startup_seconds`` is the time from the
-    request for the machine to the first step. It is None if unknown, for example if the machine was
-    running already.
+    machine's time that the trial or sweep used. ``startup_seconds`` is the time from the request
+    for the machine to the first step, None if unknown, as for a machine that was running already.
     """
 
     folder: ClassVar[str] = "payments"

@@ -213,7 +213,7 @@ def _read(path: Path, root: Path) -> Result | Fault:
 
 
 def _displayed(fault: Fault) -> Fault:
-    return Fault(display_path(fault.path), fault.line, fault.column, fault.message)
+    return replace(fault, path=display_path(fault.path))
 
 
 def _host(result: Result) -> _Host:

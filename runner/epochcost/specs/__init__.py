@@ -4,6 +4,7 @@
            ─ findings    faults of a table                ─ wording     texts of faults
            ─ references  faults between tables
            ─ catalogue   all specs, by kind and id
+    csv_rows             rows of CSV files
 
 The schema is ``base``, ``terms`` and the modules of the kinds: ``hardware``, ``price``, ``model``,
 ``study``, ``published``, ``reference_data`` and ``replay``; ``KINDS`` of ``catalogue`` maps folders

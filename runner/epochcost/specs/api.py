@@ -14,6 +14,7 @@ from epochcost.specs.base import (
     NonNegative,
     Notes,
     PastDay,
+    Percentage,
     PositiveInt,
     PricedSpec,
     Source,
@@ -89,7 +90,7 @@ class _ModelOfProvider(PricedSpec):
 class ApiPrice(TokenPrices, _ModelOfProvider):
     """A provider's prices of a model, per million tokens of prompts and of answers."""
 
-    batch_percent: Annotated[NonNegative, Field(lt=100)] = key(
+    batch_percent: Annotated[Percentage, Field(lt=100)] = key(
         "Discount for batches of requests that are answered within a day, in percent.",
         50,
         default=Decimal(0),

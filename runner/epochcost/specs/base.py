@@ -107,6 +107,9 @@ def _legible(text: str) -> str:
         raise ValueError("should not be empty")
     if not text.replace("\n", "").replace("\t", "").isprintable():
         raise ValueError("should contain no control characters")
+    # "us-east-1 " would be another region than "us-east-1".
+    if text != text.strip(" \t"):
+        raise ValueError("should have no space at its start or end")
     return text
 
 
@@ -120,6 +123,12 @@ def _begun(day: dt.date) -> dt.date:
     if day > today + dt.timedelta(days=1):
         raise ValueError(f"should not be later than today, {today}")
     return day
+
+
+def _percentage(value: Decimal) -> Decimal:
+    if 0 < value < 1:
+        raise ValueError("should be in percent, 0 or at least 1")
+    return value
 
 
 def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
@@ -167,11 +176,18 @@ Source = Annotated[
 ]
 # A day that has begun; one day more is allowed for time zones.
 PastDay = Annotated[dt.date, AfterValidator(_begun)]
+PastYear = Annotated[
+    int, Field(ge=1950, le=2100), AfterValidator(lambda year: _begun(dt.date(year, 1, 1)).year)
+]
 Number = Annotated[Decimal, BeforeValidator(_decimal), AfterValidator(_not_vanishing)]
 Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]
 Positive = Annotated[Number, Field(gt=0, le=LARGEST)]
 NonNegative = Annotated[Number, Field(ge=0, le=LARGEST)]
 Share = Annotated[Number, Field(ge=0, le=1)]
+# A share such as 0.9, written where 90 is meant, is refused.
+Percentage = Annotated[Number, Field(ge=0, le=100), AfterValidator(_percentage)]
+# Power usage effectiveness; 150 for 1.5 is refused.
+Pue = Annotated[Positive, Field(ge=1, le=10)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # Key paths of the spec whose values we could not check in a source, such as
 # `training.optimizer.epsilon`, without positions in arrays.

@@ -39,6 +39,10 @@ _REWORDED = {
     "Cannot overwrite a value": "a key appears twice in its table",
     "Illegal character '\\n'": "a text in quotes should end on its line",
 }
+_CLEARER = {
+    "Unclosed array": "expected a comma or ] after an item",
+    "Unclosed inline table": "expected a comma or } after a value",
+}
 # Python refuses to convert a number with more digits.
 _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
@@ -234,9 +238,11 @@ def _text(path: Path, contents: bytes) -> str:
         before = contents[: error.start].decode()
         got = f"got the byte 0x{contents[error.start]:02x}"
         position = offset_position(before, len(before))
-        raise file_error(path, f"should be UTF-8, {got}", position) from error
+        raise file_error(path, f"should be UTF-8, {got}: save it as UTF-8", position) from error
     if text.startswith(_BYTE_ORDER_MARK):
-        raise file_error(path, "should be UTF-8 without a byte order mark, got one")
+        raise file_error(
+            path, "should be UTF-8 without a byte order mark, got one: save it without"
+        )
     if "\0" in text:
         position = offset_position(text, text.index("\0"))
         raise file_error(path, "should be text, got a NUL byte", position)
@@ -267,7 +273,8 @@ def _toml_error_reason(error: tomli.TOMLDecodeError) -> str:
         return _REWORDED[error.msg]
     rest = error.doc[error.pos :].partition("\n")[0].strip()
     got = describe(rest) if rest else "the end of the line"
-    return f"{error.msg[:1].lower()}{error.msg[1:]}, got {got}"
+    reason = _CLEARER.get(error.msg, error.msg)
+    return f"{reason[:1].lower()}{reason[1:]}, got {got}"
 
 
 def _decimal_or_infinity(digits: str) -> Decimal:

@@ -66,6 +66,8 @@ def _similar_known_key(
     kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetails
 ) -> KeyPath | None:
     *around, word = _key_path_in_file(detail, table)
+    if around and word in kind.model_fields:
+        return (word,)
     near = closest(str(word), ordered_keys_of(kind, detail["loc"][:-1]))
     return None if near is None else (*around, near)
 
@@ -74,10 +76,11 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
     key = _key_path_in_file(detail, table)
     match detail["type"]:
         case "missing":
-            return Finding(key, "required key is missing")
+            return Finding(key, f"required key is missing{_found_in_a_table(key, table)}")
         case "extra_forbidden":
             choices = ordered_keys_of(kind, detail["loc"][:-1])
-            return Finding(key, f"unknown key{suggest_or_list(str(key[-1]), choices)}")
+            advice = _right_table(kind, key) or suggest_or_list(str(key[-1]), choices)
+            return Finding(key, f"unknown key{advice}")
         case "union_tag_not_found":
             return Finding((*key, "name"), "required key is missing")
         case "literal_error" | "union_tag_invalid":
@@ -86,7 +89,34 @@ def _finding(kind: type[NamedSpec], table: Mapping[str, Any], detail: ErrorDetai
     # Messages of our rules about a whole table already name the keys.
     of_table = detail["type"] == "value_error" and isinstance(detail["input"], Mapping)
     got = "" if ", got " in demand or of_table else f", got {describe(detail['input'])}"
-    return Finding(key, f"{demand}{got}")
+    return Finding(key, f"{demand}{got}{_right_brackets(kind, key, detail)}")
+
+
+def _right_brackets(kind: type[NamedSpec], key: KeyPath, detail: ErrorDetails) -> str:
+    header = ".".join(part for part in key if isinstance(part, str))
+    if detail["type"] == "tuple_type" and isinstance(detail["input"], dict):
+        return f": write its header as [[{header}]]" if ordered_keys_of(kind, key) else ""
+    if detail["type"] in _OF_TABLES and isinstance(detail["input"], list):
+        return f": write its header as [{header}]"
+    return ""
+
+
+def _found_in_a_table(key: KeyPath, table: Mapping[str, Any]) -> str:
+    """Advice if a key of the whole spec follows the header of a table, and so is a key of it."""
+    for name, value in table.items() if len(key) == 1 else ():
+        if isinstance(value, dict) and key[0] in value:
+            return (
+                f"; {format_key_path((name, *key))} is a key of the table [{name}]: move it above"
+            )
+    return ""
+
+
+def _right_table(kind: type[NamedSpec], key: KeyPath) -> str:
+    word = str(key[-1])
+    if len(key) > 1:
+        return "; move it above the first table" if word in kind.model_fields else ""
+    tables = [name for name in kind.model_fields if word in ordered_keys_of(kind, (name,))]
+    return f"; move it into the table {tables[0]}" if len(tables) == 1 else ""
 
 
 def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
@@ -116,6 +146,7 @@ def _choice(key: KeyPath, detail: ErrorDetails) -> tuple[KeyPath, str]:
     return key, f"{demand}, got {describe(got)}{near}"
 
 
+_OF_TABLES = ("dict_type", "model_type", "model_attributes_type")
 # The demand in our message for each type of error from pydantic.
 _DEMANDS: Mapping[str, str] = {
     "string_type": "should be a text in quotes",
@@ -126,9 +157,7 @@ _DEMANDS: Mapping[str, str] = {
     "bool_type": "should be true or false",
     "date_type": "should be a date without quotes, such as 2016-11-01",
     "tuple_type": "should be an array in square brackets",
-    "dict_type": "should be a table",
-    "model_type": "should be a table",
-    "model_attributes_type": "should be a table",
+    **dict.fromkeys(_OF_TABLES, "should be a table"),
     "greater_than": "should be greater than {gt}",
     "greater_than_equal": "should be at least {ge}",
     "less_than": "should be less than {lt}",

@@ -7,11 +7,11 @@ measured.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -29,7 +29,8 @@ from epochcost.specs.base import (
     optional,
 )
 from epochcost.specs.findings import Finding
-from epochcost.specs.wording import describe, suggestion
+from epochcost.specs.wording import KeyPath, describe, suggestion
+from epochcost.units import plain
 
 # A text, since 8.10 and 8.1 would be the same number.
 Capability = Annotated[
@@ -46,6 +47,9 @@ _LISTED = """
 _CAPABILITIES = dict(pair.split("=") for pair in _LISTED.split())
 # Largest deviation of an accelerator's number from its device: drivers state up to 8 % less memory.
 _MOST_DEVIATION = Decimal("0.1")
+# Sorted by a number, each device has at most this many times the number of the device before it.
+# Largest so far: 3 (the cache of GRID K520 and of Tesla K80).
+_LARGEST_GAP, _FEWEST_USUAL = 4, 10
 # NVIDIA's modules of a GPU and an Arm CPU.
 _WITH_ARM = re.compile(r"\b(GH200|GB10|GB200|GB300|DGX Spark)\b", re.IGNORECASE)
 
@@ -78,7 +82,8 @@ class Hardware(NamedSpec):
     name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
     provider: Text = key("Company that rents out the machine, or the machine's place.", "AWS EC2")
     vcpus: PositiveInt | None = optional("Number of logical CPUs.", 8)
-    memory_gib: Positive | None = optional("Main memory, in GiB.", 61)
+    # No machine has more than 49,152 GiB: a larger number is in MiB.
+    memory_gib: Annotated[Positive, Field(le=60_000)] | None = optional("Main memory, in GiB.", 61)
     cpu: Text | None = optional("Model of the CPU.", "Intel Xeon E5-2686 v4")
     cores: PositiveInt | None = optional("Number of physical cores.", 4)
     peak_fp32_tflops: Positive | None = optional(
@@ -92,6 +97,12 @@ class Hardware(NamedSpec):
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
+
+    @model_validator(mode="after")
+    def _cores_among_vcpus(self) -> Hardware:
+        if self.cores is not None and self.vcpus is not None and self.cores > self.vcpus:
+            raise ValueError(f"should have cores of at most the vcpus, {self.vcpus}")
+        return self
 
     def completed(self, devices: Mapping[str, Device]) -> Hardware:
         """A copy in which GPUs without a compute capability get the capability in ``devices``."""
@@ -156,11 +167,32 @@ class Device(NamedSpec):
         return _CAPABILITIES.get(self.chip, _CAPABILITIES.get(self.generation))
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The id, the name and the other spellings of the accelerator, in lower case."""
-        return tuple(
-            dict.fromkeys(name.casefold() for name in (self.id, self.name, *self.spellings))
-        )
+    def names(self) -> Mapping[str, KeyPath]:
+        """The id, the name and the other spellings in lower case, each with its key."""
+        spelled = {text: ("spellings", at) for at, text in enumerate(self.spellings)}
+        keys: dict[str, KeyPath] = {**spelled, self.name: ("name",), self.id: ("id",)}
+        return {name.casefold(): key for name, key in reversed(keys.items())}
+
+
+def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]:
+    """Yield each number that is far from those of other devices, probably in another unit.
+
+    Sorted by a number, devices have no large gap. The devices beyond a gap are doubted if most
+    devices are on its other side.
+    """
+    every = tuple(devices)
+    for fact in Device.model_fields:
+        numbers = ((getattr(device, fact), device) for device in every)
+        stated = [pair for pair in numbers if isinstance(pair[0], Decimal)]
+        stated.sort(key=lambda pair: pair[0])
+        for at in range(1, len(stated)):
+            if stated[at][0] <= stated[at - 1][0] * _LARGEST_GAP:
+                continue
+            few, usual = sorted((stated[:at], stated[at:]), key=len)
+            if len(usual) >= _FEWEST_USUAL and len(few) * _FEWEST_USUAL <= len(usual):
+                span = f"other devices have {plain(usual[0][0])} to {plain(usual[-1][0])}"
+                for value, device in few:
+                    yield device, Finding((fact,), f"{plain(value)}, but {span}: compare the units")
 
 
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:

@@ -10,9 +10,10 @@ observations, traces and token prices.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -24,20 +25,28 @@ from epochcost.specs.base import NamedSpec, SpecT
 from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue
 from epochcost.specs.document import Document, display_path, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
-from epochcost.specs.hardware import Device, Hardware, accelerator_doubts
+from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, device_doubts
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import rented_doubts
-from epochcost.specs.references import JudgeGraph, Neighbours, cross_check, neighbours
-from epochcost.specs.wording import describe, printable, suggest_or_list
+from epochcost.specs.references import (
+    FILE_KEYS,
+    JudgeGraph,
+    Neighbours,
+    cross_check,
+    neighbours,
+)
+from epochcost.specs.wording import KeyPath, describe, printable, suggest_or_list
 
 FOLDER = "specs"
 # A copy of this repository's specs and models in the package, for users without a project.
 BUNDLED = Path(epochcost.__file__).parent / "bundled"
-# Kinds whose folder may have .csv files.
-_WITH_TABLES = ("observations", "replays", "api-tables")
 _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for kind in KINDS)}"
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
+
+
+# Prices of APIs by id, each with its place as a fault without a message.
+_PlacedApis = dict[str, tuple[ApiPrice, Fault]]
 
 
 class SpecFile(NamedTuple):
@@ -92,7 +101,7 @@ def _files(kind: str, folder: Path) -> Iterator[SpecFile | Fault]:
         if isinstance(entry, Fault):
             yield entry
         elif (
-            kind in _WITH_TABLES
+            kind in FILE_KEYS
             and entry.name.endswith(".csv")
             and entry.is_file(follow_symlinks=False)
         ):
@@ -226,16 +235,40 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
-    apis = {
-        spec.id: (spec, document.fault(Finding(("input_per_million",), "")))
-        for document, spec in specs
-        if isinstance(spec, ApiPrice)
-    }
     model_ids = None if "models" in unseen else context.documents["models"]
+    apis: _PlacedApis = {}
+    faults.extend(_add_apis(specs, apis, model_ids))
+    faults.extend(_shared_device_names(specs))
+    loaded = _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
+    unnamed = _unnamed_csv_files(specs_folder, documents, FILE_KEYS.keys() - unseen)
+    return loaded._replace(doubts=(*loaded.doubts, *unnamed))
+
+
+def _unnamed_csv_files(
+    specs_folder: Path, documents: Iterable[Document], kinds: Collection[str]
+) -> Iterator[Fault]:
+    named = {
+        document.path.parent / name
+        for document in documents
+        for key in FILE_KEYS.get(document.kind, ())
+        if isinstance(name := document.table.get(key), str)
+    }
+    for kind in kinds:
+        for path in (specs_folder / kind).rglob("[!.]*.csv"):
+            if path not in named:
+                advice = f'write a .toml file with {FILE_KEYS[kind][0]} = "{path.name}"'
+                yield Fault(path, 1, 1, f"no spec in its folder names this file: {advice}")
+
+
+def _shared_device_names(specs: Iterable[tuple[Document, NamedSpec]]) -> Iterator[Fault]:
+    holders: dict[str, list[tuple[Document, KeyPath]]] = defaultdict(list)
     for document, spec in specs:
-        if isinstance(spec, ApiTable):
-            faults.extend(_add_table_rows(document.path.with_name(spec.table), apis, model_ids))
-    return _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
+        for name, key in spec.names.items() if isinstance(spec, Device) else ():
+            holders[name].append((document, key))
+    for name, places in holders.items():
+        for (document, key), (other, other_key) in permutations(places, 2):
+            got = f"got {describe(name)}, as in {other.place(other_key)}"
+            yield document.fault(Finding(key, f"should be the name of one device only, {got}"))
 
 
 def _with_doubts_marked(
@@ -254,6 +287,7 @@ def _with_doubts_marked(
     ]
     judged: list[tuple[Document, NamedSpec]] = []
     devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
+    doubts += _device_doubts(specs)
     for document, spec in specs:
         if isinstance(spec, Hardware):
             doubts += map(document.fault, accelerator_doubts(spec, devices))
@@ -269,14 +303,38 @@ def _with_doubts_marked(
     return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
 
 
+def _device_doubts(specs: Sequence[tuple[Document, NamedSpec]]) -> Iterator[Fault]:
+    documents = {spec.id: document for document, spec in specs if isinstance(spec, Device)}
+    for device, finding in device_doubts(spec for _, spec in specs if isinstance(spec, Device)):
+        yield documents[device.id].fault(finding)
+
+
+def _add_apis(
+    specs: Iterable[tuple[Document, NamedSpec]],
+    apis: _PlacedApis,
+    model_ids: Collection[str] | None,
+) -> Iterator[Fault]:
+    """Add all prices of APIs to ``apis``; yield the faults of tables."""
+    tables = []
+    for document, spec in specs:
+        if isinstance(spec, ApiPrice):
+            apis[spec.id] = spec, document.fault(Finding(("input_per_million",), ""))
+        elif isinstance(spec, ApiTable):
+            tables.append(document.path.with_name(spec.table))
+    for path in tables:
+        yield from _add_table_rows(path, apis, model_ids)
+
+
 def _add_table_rows(
-    path: Path, apis: dict[str, tuple[ApiPrice, Fault]], model_ids: Collection[str] | None
+    path: Path, apis: _PlacedApis, model_ids: Collection[str] | None
 ) -> Iterator[Fault]:
     for row in read_api_prices(path, model_ids):
         if isinstance(row, Fault):
             yield row
         elif row.price.id in apis:
-            yield Fault(path, row.line, 1, f"should differ from every other id, got {row.price.id}")
+            _, first = apis[row.price.id]
+            got = f"got {row.price.id}, as in {display_path(first.path)}:{first.line}"
+            yield Fault(path, row.line, 1, f"should differ from every other id, {got}")
         else:
             apis[row.price.id] = row.price, Fault(path, row.line, 1, "")
 

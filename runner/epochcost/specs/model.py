@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from epochcost.specs.base import (
     DISTINCT,
@@ -15,8 +15,8 @@ from epochcost.specs.base import (
     Choices,
     Identifier,
     NamedSpec,
-    NonNegative,
     Notes,
+    Percentage,
     Positive,
     PositiveInt,
     Source,
@@ -184,7 +184,7 @@ class Model(NamedSpec):
     )
     training: Training | None = None
     inference: Inference | None = None
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
+    accuracy_percent: Percentage | None = optional(
         "Accuracy that the source reports on its held-out data after all epochs, in percent.", 91.6
     )
     source: Source

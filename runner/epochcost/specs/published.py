@@ -7,19 +7,19 @@ tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from epochcost.specs.base import (
     Array,
     Identifier,
     NamedSpec,
-    NonNegative,
     Notes,
     PastDay,
+    PastYear,
+    Percentage,
     Positive,
     PositiveInt,
     Source,
@@ -124,7 +124,7 @@ class Timing(Spec):
     steps: PositiveInt | None = optional("Steps of the whole job.", 64000)
     epochs: Positive | None = optional("Epochs of the whole job.", 25)
     power_watts: Positive | None = optional("Power of all machines together, in watts.", 1415.78)
-    accuracy_percent: Annotated[NonNegative, Field(le=100)] | None = optional(
+    accuracy_percent: Percentage | None = optional(
         "Accuracy that the training of this row reached, in percent.", 91.6
     )
     accuracy_spread: Positive | None = optional(
@@ -203,7 +203,7 @@ class Published(NamedSpec):
     )
     title: Text = key("The title of the source.")
     authors: Text = key("Authors of the source.")
-    year: Annotated[int, Field(ge=1950, le=2100)] = key("Year of publication.", 2019)
+    year: PastYear = key("Year of publication.", 2019)
     workload: Text = key("The job that the source ran, described in words.")
     model: Identifier | None = optional(
         "The model, by id in models/, if the model has a spec.", "cifar-resnet44"
@@ -271,6 +271,6 @@ class ObservationTable(NamedSpec):
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "Apache-2.0")
     notice: Text | None = optional("Text that must be shown with the rows: trademarks, terms.")
-    retrieved: date = key("The day on which the rows were read.")
+    retrieved: PastDay = key("The day on which the rows were read.")
     source: Source
     notes: Notes | None = None

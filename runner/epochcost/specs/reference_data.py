@@ -19,8 +19,10 @@ from epochcost.specs.base import (
     NamedSpec,
     NonNegative,
     Notes,
+    PastYear,
     Positive,
     PositiveInt,
+    Pue,
     Share,
     Source,
     Spec,
@@ -63,13 +65,14 @@ class Grid(NamedSpec):
     """The carbon intensity of an electricity grid, as a source states it."""
 
     name: Text = key("The country or region that the grid supplies.", "France")
-    kg_co2e_per_kwh: NonNegative = key(
+    # No grid emits more than 2 kg: a larger number is in grams.
+    kg_co2e_per_kwh: Annotated[NonNegative, Field(le=5)] = key(
         "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.", 0.056
     )
-    pue: Annotated[Positive, Field(ge=1)] | None = optional(
+    pue: Pue | None = optional(
         "Power usage effectiveness, if the grid's source states this value.", 1.58
     )
-    year: Annotated[int, Field(ge=1950, le=2100)] = key("Year of the carbon intensity.", 2023)
+    year: PastYear = key("Year of the carbon intensity.", 2023)
     source: Source
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()

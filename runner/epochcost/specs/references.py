@@ -54,8 +54,8 @@ _REFERENCES = (
 )
 
 
-# Keys that name a file in the spec's folder.
-_FILES: Mapping[str, tuple[str, ...]] = {
+# Keys that name a CSV file in the spec's folder. Only folders of these kinds may have CSV files.
+FILE_KEYS: Mapping[str, tuple[str, ...]] = {
     "api-tables": ("table",),
     "observations": ("table", "profiles", "decoders", "machines"),
     "replays": ("trace",),
@@ -103,7 +103,7 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
     for reference in _REFERENCES:
         if reference.holder == document.kind and reference.kind not in context.unseen:
             yield from _dangling(document, reference, context)
-    for key in _FILES.get(document.kind, ()):
+    for key in FILE_KEYS.get(document.kind, ()):
         yield from _missing_file(document, key)
     match document.kind:
         case "models":
@@ -140,11 +140,14 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
     for key, value in _values_at_key_paths(document.table, ("unconfirmed", _EACH)):
         if not isinstance(value, str):
             continue
-        *around, last = value.split(".")
-        choices = ordered_keys_of(KINDS[document.kind], tuple(around))
-        if last not in choices:
-            demand = "should be a key of this spec, such as source or training.epochs"
-            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(last, choices)}")
+        parts = tuple(value.split("."))
+        for at, part in enumerate(parts):
+            choices = ordered_keys_of(KINDS[document.kind], parts[:at])
+            if part not in choices:
+                got = f"got {describe(value)}{suggest_or_list(part, choices)}"
+                demand = "should be a key of this spec, such as source or training.epochs"
+                yield Finding(key, f"{demand}, {got}")
+                break
 
 
 def _wrong_graph(document: Document, context: Neighbours) -> Iterator[Finding]:

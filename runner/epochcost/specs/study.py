@@ -14,6 +14,7 @@ from epochcost.specs.base import (
     NamedSpec,
     NonNegative,
     Notes,
+    Percentage,
     Positive,
     PositiveInt,
     Spec,
@@ -44,7 +45,7 @@ class BudgetLimit(Spec):
     )
     at_most: Positive = key("Highest allowed cost, in the currency.", 1)
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
-    accuracy_percent: Annotated[Positive, Field(le=100)] | None = optional(
+    accuracy_percent: Annotated[Percentage, Field(gt=0)] | None = optional(
         "Least accuracy of the training, as its source states it, in percent.", 91
     )
     hardware: Identifier | None = optional(

@@ -26,6 +26,7 @@ from epochcost.specs.base import (
     Array,
     NonNegative,
     Positive,
+    Pue,
     Share,
     Spec,
     Text,
@@ -124,7 +125,7 @@ class Owned(Spec):
     idle_watts: NonNegative = key(
         "Power drawn while idle, not yet multiplied by pue, in watts.", 60, default=Decimal(0)
     )
-    pue: Annotated[Positive, Field(ge=1)] = key(
+    pue: Pue = key(
         "Power usage effectiveness: energy of the building divided by energy of the machine.",
         1.5,
         default=Decimal(1),

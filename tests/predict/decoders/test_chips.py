@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from epochcost.errors import SpecError
 from epochcost.predict.decoders.chips import (
     CpuForm,
     catalogue_processors,
@@ -16,7 +18,9 @@ from epochcost.predict.decoders.chips import (
     generation_of,
     is_processor,
     processor_of,
+    read_processors,
 )
+from epochcost.predict.decoders.forms import read_forms
 from epochcost.specs.catalogue import Catalogue
 
 
@@ -198,3 +202,33 @@ def test_processors_are_told_from_accelerators_by_name() -> None:
     assert is_processor("xeon-9999z")
     assert is_processor("graviton9")
     assert not is_processor("h100-sxm5")
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ("aws,m,xeon,,c,4,0.1,2,1,,", "threads_per_core: expected a whole number, got '0.1'"),
+        ("aws,m,xeon,,c,4,2,two,1,,", "cores_per_socket: expected a number, got 'two'"),
+    ],
+)
+def test_a_table_of_processors_with_a_wrong_count(tmp_path: Path, cells: str, message: str) -> None:
+    """A count that is no whole number is a fault with its column and line."""
+    table = tmp_path / "machines.csv"
+    columns = "vendor,machine,chip,gpu,cpu,vcpus,threads_per_core,cores_per_socket,sockets"
+    table.write_text(f"{columns},instructions,read_gb_per_second\n{cells}\n")
+    with pytest.raises(SpecError) as caught:
+        read_processors(table)
+    assert str(caught.value) == f"{table}:2:1: {message}"
+
+
+def test_a_table_of_decoders_with_a_wrong_count(tmp_path: Path) -> None:
+    """A number of experts below zero is a fault with its column and line."""
+    table = tmp_path / "decoders.csv"
+    columns = "model,layers,hidden,vocabulary,parameters,active_parameters,heads,head_size"
+    table.write_text(
+        f"{columns},experts,experts_per_token,kv_bytes_per_token_16_bit\n"
+        "tiny,2,64,100,9000,9000,2,32,-8,2,512\n"
+    )
+    with pytest.raises(SpecError) as caught:
+        read_forms(table)
+    assert str(caught.value) == f"{table}:2:1: experts: expected a number above 0, got '-8'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -167,11 +168,16 @@ def test_precision_is_of_the_weights(text: str, precision: str) -> None:
 
 
 def test_stated_bytes_of_weights_hold(tmp_path: Path, names: Names) -> None:
-    """A stated size of the weights is used, else two bytes per parameter in bf16."""
+    """A stated size of the weights is used, else two bytes per parameter in bf16.
+
+    A text without a number of bits means int4.
+    """
     (stated,) = _read(tmp_path, names, value="8", concurrency="4", weight_bytes="5000000000")
     (usual,) = _read(tmp_path, names, value="8", concurrency="4")
+    (four,) = _read(tmp_path, names, value="8", concurrency="4", precision="some . bpw")
     assert stated.question.weight_bytes == 5e9
     assert usual.question.weight_bytes == 2 * usual.question.form.parameters
+    assert four.question.weight_bytes == 4.5 / 8 * four.question.form.parameters
 
 
 def test_software_is_a_family_without_its_version() -> None:
@@ -182,10 +188,31 @@ def test_software_is_a_family_without_its_version() -> None:
     assert software_of("Own engine 3") == "Own engine 3"
 
 
-def test_bad_values_are_named_by_line(tmp_path: Path, names: Names) -> None:
-    """A rate that is not a number is reported with file and line."""
-    with pytest.raises(SpecError, match=r"own\.csv:2:.*value"):
-        _read(tmp_path, names, value="fast")
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"value": "fast"}, "value: expected a number, got 'fast'"),
+        ({"count": "-1"}, "count: expected a number above 0, got '-1'"),
+        ({"count": "1.5"}, "count: expected a whole number, got '1.5'"),
+        ({"input_tokens": "1k"}, "input_tokens: expected a number, got '1k'"),
+        ({"concurrency": "sixteen"}, "concurrency: expected a number, got 'sixteen'"),
+        ({"mode": "train", "sequence_or_image": "2k"}, "sequence_or_image: expected a number, got"),
+        ({"concurency": "1"}, 'expected known columns, got "concurency"; did you mean "concurr'),
+        ({"metric": "throughput"}, "metric: expected a text that begins with one of"),
+        ({"unit": "tok/s"}, "unit: expected tokens/s or requests/s, got 'tok/s'"),
+        ({"metric": "time to first token", "unit": "msec"}, "unit: expected s or ms, got 'msec'"),
+    ],
+)
+def test_bad_values_are_named_by_line(
+    tmp_path: Path, names: Names, cells: dict[str, str], message: str
+) -> None:
+    """A number, metric or unit that no reader understands is reported with file and line.
+
+    The row's model does not matter: `check` reads the table without the names of models.
+    """
+    with pytest.raises(SpecError) as caught:
+        _read(tmp_path, names, **{"model": "Unheard-Of-9B", **cells})
+    assert re.search(rf"own\.csv:[12]:1: {re.escape(message)}", str(caught.value))
 
 
 def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
@@ -207,6 +234,15 @@ def test_table_without_a_licence_is_read_from_a_project(tmp_path: Path) -> None:
     assert loaded.tokens_per_second == 231
     assert (loaded.question.device, loaded.question.software) == (catalogue.devices["l4"], "vLLM")
     assert table_faults(observations / "own-tokens.toml") == ()
+
+
+def test_a_misspelt_column_of_the_spec_is_a_fault(tmp_path: Path) -> None:
+    """A key of [columns] that no reader knows would change nothing."""
+    spec = tmp_path / "own-tokens.toml"
+    spec.write_text(f'{_OWN_SPEC}concurency = "16"\n', encoding="utf-8")
+    (fault,) = table_faults(spec)
+    message = 'columns.concurency: unknown column; did you mean "concurrency"?'
+    assert (fault.line, fault.message) == (13, message)
 
 
 def test_row_of_a_machine_that_nobody_described_keeps_its_chip(

@@ -54,14 +54,15 @@ def test_a_row_is_a_price(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        ((_HEADER, _SOUND, _SOUND), "list.csv:3:1: should differ from every other id"),
+        ((_HEADER, _SOUND, _SOUND), "other id, got they-org-tiny-1b, as in"),
         ((_HEADER, _SOUND.replace("tiny", "tinny")), "2:1: model: should be the id of a spec"),
         ((_HEADER, _SOUND.replace("0.5", "cheap")), "2:1: input_per_million: should be a number"),
         ((_HEADER, _SOUND.replace("0.1", "0.6")), "should be at most the input's price, 0.5"),
         ((_HEADER, _SOUND.replace("2026-07-02", "July")), "2:1: as_of: should be a date"),
-        ((_HEADER, "They,short\n"), "2:1: should have 11 cells"),
-        ((_HEADER.replace("name", "nme"), _SOUND), "1:1: should have columns of"),
-        (("",), "1:1: should have columns of"),
+        ((_HEADER, "They,short\n"), "2:1: expected 11 cells, as in the header, got 2"),
+        ((_HEADER.replace("name", "nme"), _SOUND), '1:1: expected known columns, got "nme"; did'),
+        ((_HEADER.replace("as_of", "notes"), _SOUND), "source, found no as_of"),
+        (("",), "1:1: expected a header with the names of the columns, got an empty file"),
     ],
 )
 def test_a_fault_has_its_line(tmp_path: Path, rows: tuple[str, ...], fault: str) -> None:

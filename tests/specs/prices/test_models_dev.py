@@ -16,6 +16,7 @@ _HEADER = (
     "long.above_tokens,long.input_per_million,long.output_per_million,as_of,source\n"
 )
 _ROW = 'They,{0},1,,2,,,,2026-07-02,"anomalyco/models.dev@old, providers/they/models/{0}.toml"\n'
+_UNSIZED_TIER = "[cost]\ninput = 1\noutput = 2\n[[cost.tiers]]\ninput = 3\noutput = 4\n"
 _SOURCE = Commit("c0ffee", dt.date(2026, 11, 22))
 
 
@@ -69,12 +70,13 @@ def test_a_doubted_change_is_left_out(table: Path) -> None:
 
 
 def test_a_checkout_is_demanded(table: Path) -> None:
-    """Another folder, or a file that is not TOML, is refused before anything is written."""
+    """Another folder, or a file of another form, is refused before anything is written."""
     with pytest.raises(InputError, match="expected a checkout"):
         renewed(table, table.parent / "providers", _SOURCE)
-    (table.parent / "providers/they/models/new.toml").write_text("input: 1")
-    with pytest.raises(InputError, match=r"new\.toml: expected a model's TOML"):
-        renewed(table, table.parent, _SOURCE)
+    for text in ("input: 1", '[cost]\ninput = "free"\noutput = 1', _UNSIZED_TIER):
+        (table.parent / "providers/they/models/new.toml").write_text(text)
+        with pytest.raises(InputError, match=r"new\.toml: expected a model's TOML"):
+            renewed(table, table.parent, _SOURCE)
 
 
 def test_a_price_of_writing_to_the_cache_of_zero_is_none(table: Path) -> None:

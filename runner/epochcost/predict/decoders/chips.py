@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from epochcost.predict.rates import positive_number, read_table
+from epochcost.predict.rates import count_or, positive_number, read_table, whole_number
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 
@@ -289,15 +289,15 @@ def read_processors(path: Path) -> Mapping[str, CpuForm]:
 
 
 def _processor(row: Mapping[str, str]) -> CpuForm:
-    threads = int(positive_number("vcpus", row["vcpus"]))
+    threads = whole_number("vcpus", row["vcpus"])
     rate, sockets = row["read_gb_per_second"], row["sockets"]
     # Some virtual machines present each core, or each group of four cores, as a socket.
-    several = sockets != "" and int(row["cores_per_socket"] or 0) > _CORES_OF_GROUP
+    grouped = count_or("cores_per_socket", row["cores_per_socket"], 0) <= _CORES_OF_GROUP
     return CpuForm(
         row["chip"],
         threads,
-        max(1, threads // int(positive_number("threads_per_core", row["threads_per_core"] or "1"))),
-        int(positive_number("sockets", sockets)) if several else 1,
+        max(1, threads // whole_number("threads_per_core", row["threads_per_core"] or "1")),
+        1 if grouped or not sockets else whole_number("sockets", sockets),
         tuple(row["instructions"].split()),
         positive_number("read_gb_per_second", rate) if rate else None,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from epochcost.predict.rates import positive_number, read_table
+from epochcost.predict.rates import count_or, positive_number, read_table, whole_number
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.decoder import Decoder
 
@@ -117,14 +117,18 @@ def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
 
 
 def _form(row: Mapping[str, str]) -> DecoderForm:
-    counts = {name: int(positive_number(name, row[name])) for name in (*_COUNTS, *_HEADS)}
+    counts = {name: whole_number(name, row[name]) for name in (*_COUNTS, *_HEADS)}
+    experts, chosen, window, windowed = (
+        count_or(name, row.get(name, ""), 0)
+        for name in ("experts", "experts_per_token", "sliding_window", "windowed_layers")
+    )
     attention = counts.pop("heads") * counts.pop("head_size")
     return DecoderForm(
         **counts,
         attention=attention,
         cached_numbers_per_token=int(positive_number(_CACHE, row[_CACHE])) // _BYTES_OF_16_BITS,
-        experts=int(row["experts"] or 0),
-        experts_per_token=int(row["experts_per_token"] or 0),
-        window=int(row.get("sliding_window") or 0),
-        windowed=int(row.get("windowed_layers") or 0) / counts["layers"],
+        experts=experts,
+        experts_per_token=chosen,
+        window=window,
+        windowed=windowed / counts["layers"],
     )

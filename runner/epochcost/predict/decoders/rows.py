@@ -22,10 +22,11 @@ from epochcost.predict.decoders.chips import (
 )
 from epochcost.predict.decoders.forms import DecoderForm, catalogue_forms, plain_name
 from epochcost.predict.design import Devices
-from epochcost.predict.rates import MODES, positive_number, read_table
+from epochcost.predict.rates import MODES, count_or, positive_number, read_table
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device
 from epochcost.specs.published import ObservationTable
+from epochcost.specs.wording import join_choices
 
 Kind = Literal["first", "token"]
 Precision = Literal["fp32", "bf16", "fp8", "int8", "int4", "fp4"]
@@ -49,7 +50,7 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"float32|fp32|tf32", "fp32"),
     (r"", "bf16"),
 )
-_BITS_PER_WEIGHT = re.compile(r"([\d.]+) bpw")
+_BITS_PER_WEIGHT = re.compile(r"(\d+(?:\.\d+)?) bpw", re.ASCII)
 _LLAMA_CPP = "llama.cpp"
 # The family of a software by a part of its name in lower case; the first that matches. Ollama runs
 # llama.cpp, whose kernels for Vulkan differ from those for a maker's own interface. NeMo trains
@@ -65,6 +66,10 @@ _FAMILIES = {"vulkan": f"{_LLAMA_CPP} Vulkan", "ollama": _LLAMA_CPP, "nemo": "Me
 # Fewer sequences on average are one at a time: a client that waits for each answer.
 _SEVERAL = 1.5
 _SECONDS = {"s": 1.0, "ms": 1e-3}
+_TIMES = ("time to first token", "time per output token")
+_THROUGHPUTS = tuple(
+    f"{what} throughput" for what in ("prefill", "decode", "output", "total", "request")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,9 @@ class Line:
     def count_of(self, column: str, default: int) -> int:
         """The whole number in a column; ``default`` if the cell is empty or 0.
 
-        Raises ValueError for any other cell that is not a positive number.
+        Raises ValueError for any other cell that is not a whole number above 0.
         """
-        text = self.cells[column]
-        return int(positive_number(column, text)) if text not in {"", "0"} else default
+        return count_or(column, self.cells[column], default)
 
     @property
     def where(self) -> str:
@@ -212,11 +216,35 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
             raise ValueError(f"mode: expected infer or train, got {cells['mode']!r}")
         positive_number("value", cells["value"])
         if names is None:
-            return Line(path, number, cells, None)
-        form = names.forms.get(plain_name(cells["model"]))
-        return Line(path, number, cells, form, _device(cells, names))
+            read = Line(path, number, cells, None)
+        else:
+            form = names.forms.get(plain_name(cells["model"]))
+            read = Line(path, number, cells, form, _device(cells, names))
+        _require_known_cells(read)
+        return read
 
-    return tuple(read_table(path, demanded, line))
+    return tuple(read_table(path, demanded, line, (*REQUIRED, *OPTIONAL)))
+
+
+def _require_known_cells(line: Line) -> None:
+    """Raise ValueError for a number, metric or unit that no reader of the line understands."""
+    for column in ("count", "tensor_parallel", "input_tokens", "output_tokens"):
+        line.count_of(column, 1)
+    for column in ("batch", "concurrency", "weight_bytes"):
+        if line.cells[column]:
+            positive_number(column, line.cells[column])
+    metric, unit = line.cells["metric"], line.cells["unit"]
+    if MODES[line.cells["mode"]] == "training":
+        line.count_of("sequence_or_image", 0)
+        return
+    if not metric.startswith((*_TIMES, *_THROUGHPUTS)):
+        begins = join_choices((*_TIMES, *_THROUGHPUTS))
+        raise ValueError(
+            f"metric: expected a text that begins with one of {begins}, got {metric!r}"
+        )
+    units = tuple(_SECONDS) if metric.startswith(_TIMES) else ("tokens/s", "requests/s")
+    if unit not in units:
+        raise ValueError(f"unit: expected {' or '.join(units)}, got {unit!r}")
 
 
 def precision_of(text: str) -> Precision:
@@ -263,7 +291,7 @@ def _timing_of_line(line: Line) -> _Timing | None:
     alone = at_once is not None and at_once < _SEVERAL
     # A batch is read and written together; a server mixes requests as they arrive.
     static = "batch" in task and "kept full" not in task
-    if metric.startswith(("time to first token", "time per output token")):
+    if metric.startswith(_TIMES):
         if not (alone or (static and at_once)):
             return None
         kind: Kind = "first" if "first" in metric else "token"

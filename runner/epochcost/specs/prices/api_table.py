@@ -19,8 +19,8 @@ import datetime as dt
 import io
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
@@ -28,19 +28,23 @@ from typing import Any, NamedTuple
 
 import tomli
 
-from epochcost.errors import Fault, InputError
+from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice, LongPrompts
+from epochcost.specs.csv_rows import CsvRow, csv_rows
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
-from epochcost.specs.prices.tables import PRINTED, csv_rows
-from epochcost.specs.wording import describe, join_choices, suggest_or_list
+from epochcost.specs.prices.tables import PRINTED
+from epochcost.specs.wording import describe, suggest_or_list
 
 _LONG = "long"
 COLUMNS = (
     *(key for key in ApiPrice.model_fields if key not in {"id", _LONG, "unconfirmed"}),
     *(f"{_LONG}.{key}" for key in LongPrompts.model_fields),
 )
+_DEMANDED = [
+    key for key, field in ApiPrice.model_fields.items() if field.is_required() and key != "id"
+]
 _NUMBERS = ("per_million", "tokens")
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _LONGEST_ID = 80
@@ -85,30 +89,25 @@ def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiR
     ``models`` are the ids that a row may name, or None if the ids are unknown.
     """
     try:
-        rows = list(csv_rows(path))
-    except InputError as error:
-        yield Fault(path, 1, 1, str(error))
-        return
-    header = rows[0][1] if rows else []
-    unknown = next((name for name in header if name not in COLUMNS), None)
-    if unknown is not None or not header or len(set(header)) < len(header):
-        got = "twice one" if unknown is None else describe(unknown)
-        yield Fault(path, 1, 1, f"should have columns of {join_choices(COLUMNS)}, got {got}")
-        return
-    for line, cells in rows[1:]:
-        for part in judged_row(header, cells, models):
-            yield Fault(path, line, 1, part) if isinstance(part, str) else ApiRow(line, part)
+        for row in csv_rows(path, _DEMANDED, COLUMNS):
+            if isinstance(row, Fault):
+                yield replace(row, path=path)
+                continue
+            for part in judged_row(row.cells, models):
+                if isinstance(part, str):
+                    yield Fault(path, row.line, 1, part)
+                else:
+                    yield ApiRow(row.line, part)
+    except SpecError as error:
+        yield from (replace(fault, path=path) for fault in error.faults)
 
 
 def judged_row(
-    header: Sequence[str], cells: Sequence[str], models: Collection[str] | None
+    cells: Mapping[str, str], models: Collection[str] | None
 ) -> Iterator[ApiPrice | str]:
     """Validate a row of a table; yields the row's price, or a message for each fault."""
-    if len(cells) != len(header):
-        yield f"should have {len(header)} cells, as the header has, got {len(cells)}"
-        return
     table: dict[str, Any] = {}
-    for name, cell in zip(header, cells, strict=True):
+    for name, cell in cells.items():
         if cell:
             outer, _, inner = name.rpartition(".")
             (table.setdefault(outer, {}) if outer else table)[inner] = _cell_value(inner, cell)
@@ -171,8 +170,7 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
-    (_, header), *lines = csv_rows(table)
-    rows = [dict(zip(header, cells, strict=False)) for _, cells in lines]
+    rows = [row.cells for row in csv_rows(table) if isinstance(row, CsvRow)]
     changed, gone, doubted = [], [], {}
     market = ApiMarket(apis)
     for at, row in enumerate(rows):
@@ -181,31 +179,27 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
         if prices is None:
             gone.append(name)
             continue
-        new = row | {key: prices.get(key, "") for key in header if key.endswith(_PRICED)}
+        new = {**row, **{key: prices.get(key, "") for key in row if key.endswith(_PRICED)}}
         if new == row:
             continue
         address = f"{_REPOSITORY}@{source.digits[:10]}, {place}"
         new |= {"as_of": str(source.day), "source": address}
-        if reasons := _renewal_doubts(market, header, row, new):
+        if reasons := _renewal_doubts(market, row, new):
             doubted[name] = reasons
         else:
             rows[at] = new
             changed.append(name)
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, header, lineterminator="\n")
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return Renewal(text.getvalue(), tuple(changed), tuple(gone), doubted)
 
 
-def _renewal_doubts(
-    market: ApiMarket, header: Sequence[str], row: Mapping[str, str], new_row: Mapping[str, str]
-) -> str:
+def _renewal_doubts(market: ApiMarket, row: Mapping[str, str], new_row: Mapping[str, str]) -> str:
     if not market.apis:
         return ""
-    before, after = (
-        next(judged_row(header, [cells[key] for key in header], None)) for cells in (row, new_row)
-    )
+    before, after = (next(judged_row(cells, None)) for cells in (row, new_row))
     if isinstance(after, str):
         return after
     changes = change_doubts(before, after) if isinstance(before, ApiPrice) else ()
@@ -215,13 +209,16 @@ def _renewal_doubts(
 def _prices_by_column(model_file: Path) -> Mapping[str, str] | None:
     try:
         text = model_file.read_text("utf-8")
-        document = tomli.loads(text, parse_float=Decimal)
+        return _listed_prices(tomli.loads(text, parse_float=Decimal))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise InputError(
-            f"{display_path(model_file)}: expected a model's TOML, got: {error}"
+            f"{display_path(model_file)}: expected a model's TOML, got: {error!r:.200}"
         ) from error
+
+
+def _listed_prices(document: Mapping[str, Any]) -> Mapping[str, str] | None:
     cost = document.get("cost")
     if not isinstance(cost, dict) or not {"input", "output"} <= cost.keys():
         return None

@@ -2,13 +2,11 @@
 
 A table has the columns InstanceType and Price. It may have Region, AcceleratorCount, SpotPrice,
 CommittedPrice1y and CommittedPrice3y; other columns are ignored. This module leaves amounts as
-text, and ``importing`` interprets the rows. Files may have any length, since only one row at a time
-is in memory.
+text, and ``importing`` interprets the rows.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,10 +14,11 @@ from decimal import Context, Decimal
 from pathlib import Path
 from typing import Literal
 
-from epochcost.errors import Fault, InputError
+from epochcost.errors import Fault
 from epochcost.specs.base import LARGEST
+from epochcost.specs.csv_rows import csv_rows
 from epochcost.specs.document import display_path
-from epochcost.specs.wording import describe, join_choices, printable
+from epochcost.specs.wording import describe, printable
 
 ListedPlan = Literal["on-demand", "spot", "committed-use"]
 _DEMANDED = ("InstanceType", "Price")
@@ -65,22 +64,13 @@ class ListedPrice:
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
     """Read the prices of a table row by row; yields a fault for a row that does not fit the header.
 
-    Raises InputError if the file cannot be read, is no UTF-8 CSV, or lacks a column.
+    Raises SpecError if the file cannot be read, is no UTF-8 CSV, or lacks a column or rows.
     """
-    rows = csv_rows(path)
-    header = [name.strip() for name in next(rows, (1, []))[1]]
-    if not set(_DEMANDED) <= set(header) or len(set(header)) < len(header):
-        raise InputError(
-            f"{display_path(path)}:1: expected a header with the columns "
-            f"{join_choices(_DEMANDED)} and each column once, got {join_choices(header)}"
-        )
-    for line, cells in rows:
-        if len(cells) == len(header):
-            stripped = (cell.strip() for cell in cells)
-            yield from _prices_in_row(path, line, dict(zip(header, stripped, strict=True)))
-        elif any(cell.strip() for cell in cells):
-            message = f"expected {len(header)} cells, as in the header, got {len(cells)}"
-            yield Fault(display_path(path), line, 1, message)
+    for row in csv_rows(path, _DEMANDED):
+        if isinstance(row, Fault):
+            yield row
+        else:
+            yield from _prices_in_row(path, row.line, row.cells)
 
 
 def _prices_in_row(path: Path, line: int, row: Mapping[str, str]) -> Iterator[ListedPrice]:
@@ -91,30 +81,6 @@ def _prices_in_row(path: Path, line: int, row: Mapping[str, str]) -> Iterator[Li
         if column == "Price" or row.get(column):
             sku, amount = row["InstanceType"], row[column]
             yield ListedPrice(path, line, sku, plan, amount, place, chips, months)
-
-
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read a CSV file row by row; yields each row with the number of its last line.
-
-    Raises InputError if the file cannot be read or is not CSV in UTF-8.
-    """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            for row in reader:
-                yield reader.line_num, row
-    except OSError as error:
-        raise InputError(
-            f"{display_path(path)}: expected a CSV file, got: {error.strerror}"
-        ) from error
-    except UnicodeDecodeError as error:
-        byte = f"the byte 0x{error.object[error.start]:02x}"
-        raise InputError(
-            f"{display_path(path)}: expected UTF-8, got {byte}: save it as UTF-8"
-        ) from error
-    except csv.Error as error:
-        place = f"{display_path(path)}:{reader.line_num}"
-        raise InputError(f"{place}: expected comma-separated values, got: {error}") from error
 
 
 def amount_of(text: str) -> Decimal:

@@ -10,21 +10,24 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.errors import InputError
-from epochcost.specs.base import LARGEST
+from epochcost.errors import Fault, InputError, SpecError
+from epochcost.specs.csv_rows import csv_rows
 from epochcost.specs.document import display_path
-from epochcost.specs.prices.tables import csv_rows
-from epochcost.specs.wording import describe, join_choices
+from epochcost.specs.prices.tables import amount_of
+from epochcost.specs.reference_data import ISO_4217
+from epochcost.specs.wording import describe
 
 Floats = NDArray[np.float64]
 _LONGEST_GAP_HOURS = 7 * 24
+# Clouds had no spot machines before.
+_EARLIEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _AVAILABLE: Mapping[str, bool] = {"": True, "1": True, "0": False}
 
 
@@ -75,19 +78,20 @@ class _Row:
 
 
 def read_trace(path: Path) -> Trace:
-    """Read spot prices and availability from a CSV file; raises InputError for an invalid file."""
+    """Read spot prices and availability from a CSV file; raises SpecError for an invalid file."""
     zones: dict[str, list[_Row]] = defaultdict(list)
     rows: list[_Row] = []
     source = display_path(path)
-    for line, row in _rows_with_line_numbers(path):
+    for cells_of_row in csv_rows(path, ("time", "price")):
+        if isinstance(cells_of_row, Fault):
+            raise SpecError([cells_of_row])
         try:
+            row = _parse_row(cells_of_row.cells)
             _require_order(row, rows[-1:], zones[row.zone])
         except ValueError as error:
-            raise InputError(f"{source}:{line}: {error}") from None
+            raise SpecError([Fault(source, cells_of_row.line, 1, str(error))]) from None
         rows.append(row)
         zones[row.zone].append(row)
-    if not rows:
-        raise InputError(f"{source}: expected rows, found none")
     traces = {zone: _trace_of(rows_of_zone) for zone, rows_of_zone in zones.items()}
     start, end = rows[0].time.timestamp(), rows[-1].time.timestamp()
     for zone, trace in traces.items():
@@ -95,37 +99,21 @@ def read_trace(path: Path) -> Trace:
     return Trace(traces, rows[0].currency, start, end)
 
 
-def _rows_with_line_numbers(path: Path) -> Iterator[tuple[int, _Row]]:
-    rows, source = csv_rows(path), display_path(path)
-    line, header = next(rows, (1, []))
-    names = [name.strip() for name in header]
-    if "zone" not in names:
-        names = ["zone" if name == "region" else name for name in names]
-    if any(names.count(name) != 1 for name in ("zone", "time", "price")):
-        got = join_choices(names) if any(names) else "nothing"
-        raise InputError(
-            f'{source}:1: expected a header with "zone", "time" and "price" once each, got {got}'
-        )
-    for line, cells in rows:
-        if not any(cell.strip() for cell in cells):
-            continue
-        try:
-            if len(cells) != len(names):
-                raise ValueError(f"expected {len(names)} cells, as in the header, got {len(cells)}")
-            yield line, _parse_row(dict(zip(names, map(str.strip, cells), strict=True)))
-        except ValueError as error:
-            raise InputError(f"{source}:{line}: {error}") from None
-
-
 def _parse_row(cells: Mapping[str, str]) -> _Row:
     """Parse a row, with price NaN if ``available`` is 0; raises ValueError for an invalid cell."""
     available = _AVAILABLE.get(cells.get("available", ""))
     if available is None:
         raise ValueError(f"expected available to be 0 or 1, got {describe(cells['available'])}")
-    if not cells["zone"]:
-        raise ValueError("expected a zone, got an empty cell")
-    price = _price(cells["price"]) if available else math.nan
-    return _Row(cells["zone"], _time(cells["time"]), price, cells.get("currency") or "USD")
+    zone = cells.get("zone", cells.get("region"))
+    if not zone:
+        got = "no such column" if zone is None else "an empty cell"
+        raise ValueError(f"expected a zone in the column zone or region, got {got}")
+    currency = cells.get("currency") or "USD"
+    if currency not in ISO_4217:
+        got = describe(currency)
+        raise ValueError(f"expected a currency of ISO 4217, such as USD, got {got}")
+    price = float(amount_of(cells["price"])) if available else math.nan
+    return _Row(zone, _time(cells["time"]), price, currency)
 
 
 def _time(text: str) -> dt.datetime:
@@ -137,17 +125,9 @@ def _time(text: str) -> dt.datetime:
         raise ValueError(
             f"expected a time with its zone, such as 2026-03-01T14:30:00Z, got {describe(text)}"
         )
+    if not _EARLIEST <= time <= dt.datetime.now(dt.UTC):
+        raise ValueError(f"expected a time after {_EARLIEST.year} and in the past, got {text}")
     return time
-
-
-def _price(text: str) -> float:
-    try:
-        price = float(text)
-    except ValueError:
-        price = math.nan
-    if not 0 < price <= LARGEST:
-        raise ValueError(f"expected a price per hour above 0, got {describe(text)}")
-    return price
 
 
 def _require_order(row: _Row, before: Sequence[_Row], of_zone: Sequence[_Row]) -> None:
