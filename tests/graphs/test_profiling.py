@@ -66,6 +66,35 @@ def test_what_does_not_depend_on_data_moves_nothing():
     assert profile.matrix_flops == profile.flops == 2 * 256 * 3
 
 
+def test_a_chain_on_one_operand_moves_nothing():
+    """x * sigmoid(x) + b moves nothing beyond x; the sum with another value is counted."""
+    profile = profile_of(
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Sigmoid", ["c"], ["s"]),
+        helper.make_node("Mul", ["c", "s"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["a"]),
+        helper.make_node("Add", ["a", "x"], ["y"]),
+        weights={"w": (4, 4, 1, 1), "b": (4, 1, 1)},
+    )
+    assert profile is not None
+    assert profile.moved_by_others == 3 * 4 * 8 * 8
+
+
+def test_scores_of_attention_move_nothing():
+    """Fused attention never writes the scores of all pairs of positions."""
+    profile = profile_of(
+        helper.make_node("Concat", ["x", "x"], ["q"], axis=2),
+        helper.make_node("Transpose", ["q"], ["k"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "q"], ["y"]),
+    )
+    assert profile is not None
+    queries = 4 * 16 * 8
+    assert profile.moved == 4 * queries
+    assert profile.moved_by_others == 4 * queries
+
+
 def test_a_graph_without_products_has_no_profile():
     """A graph without counted operations has no profile."""
     assert profile_of(helper.make_node("Relu", ["x"], ["y"])) is None

@@ -33,11 +33,12 @@ _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _MATRICES = frozenset({"MatMul", "Gemm", "FusedMatMul", "TransposeMatMul"})
 _OF_SHAPES = frozenset({"Shape", "Size"})
-# Operators without memory traffic: runtimes compute them while they write the operand.
-_FREE = VIEWS | frozenset(
+# Runtimes compute a chain of these operators on one operand while they write the operand.
+_FUSED = VIEWS | frozenset(
     {
-        "BatchNormalization", "Cast", "CastLike", "Clip", "Dropout", "Elu", "Erf", "Gelu",
-        "HardSigmoid", "HardSwish", "LeakyRelu", "Pow", "Relu", "Sigmoid", "Sqrt", "Tanh",
+        "Add", "BatchNormalization", "Cast", "CastLike", "Clip", "Div", "Dropout", "Elu", "Erf",
+        "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mul", "Pow", "Relu", "Sigmoid", "Sqrt",
+        "Sub", "Tanh",
     }
 )  # fmt: skip
 
@@ -86,16 +87,19 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
     convolution. Raises ModelError for a graph that cannot be counted.
     """
     fed, moving = data_inputs(bound), one_hot_kernels(bound)
+    score_shapes = _score_shapes(bound, shapes)
     examples = _example_count(fed)
-    live = {data.name for data in fed}
+    # The value of which each value is a function without memory traffic of its own.
+    operands = {data.name: data.name for data in fed}
     total = matrices = recurrent = moved = grouped = moved_by_others = products = 0
     for node in bound.graph.node:
-        if live.isdisjoint(node.input) or node.op_type in _OF_SHAPES:
+        read = [name for name in node.input if name in operands]
+        if not read or node.op_type in _OF_SHAPES:
             continue
-        live.update(node.output)
+        operands |= {name: name for name in node.output}
         of_node = node_flops(node, shapes, moving)
-        values = [name for name in node.input if name in live] + list(node.output)
-        size = sum(math.prod(shapes.get(name, (0,))) for name in values)
+        sizes = [shapes.get(name, (0,)) for name in (*read, *node.output)]
+        size = sum(math.prod(shape) for shape in sizes if shape not in score_shapes)
         if of_node:
             products += 1
             total += of_node
@@ -104,7 +108,9 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
             recurrent += of_node if node.op_type in _RECURRENT else 0
             if node.op_type in _GROUPED and integer_attribute(node, "group") > 1:
                 grouped += size
-        elif node.op_type not in _FREE:
+        elif node.op_type in _FUSED and len({operands[name] for name in read}) == 1:
+            operands |= dict.fromkeys(node.output, operands[read[0]])
+        else:
             moved_by_others += size
     if not products:
         return None
@@ -118,6 +124,13 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
         products=products,
         recurrent_flops=recurrent / examples,
     )
+
+
+def _score_shapes(bound: onnx.ModelProto, shapes: Shapes) -> set[tuple[int, ...]]:
+    """Shapes of the scores of attention: softmax writes them, and a matrix product reads them."""
+    nodes = bound.graph.node
+    written = {shapes.get(node.output[0], ()) for node in nodes if node.op_type == "Softmax"}
+    return written & {shapes.get(node.input[0], ()) for node in nodes if node.op_type == "MatMul"}
 
 
 # The copy sends this instead of a result if the call raised an exception.
