@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from decimal import Decimal
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost.break_even import Alternative, Comparison, compare, rents_named
 from epochcost.errors import UsageError
+from epochcost.measure.cpu import usable_cpus
 from epochcost.units import money, parse_decimal, share
 
 # Columns to drop on a narrow terminal, the first ones first; sentences repeat the first.
@@ -65,7 +65,7 @@ def break_even(
         price,
         rents,
         _number(hours_per_month, "hours-per-month"),
-        vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus),
+        vcpus or (usable_cpus() if hardware.detected else hardware.vcpus),
     )
     if form == "json":
         print_json(fields_of(comparison) | {"currency": price.currency})
