@@ -27,6 +27,10 @@ from epochcost.cli.app import app
         ("run --rounds x", "'--rounds': expected a whole number, got 'x'"),
         ("run --rounds 0", "expected a number greater than or equal to 1, got '0'"),
         ("run --patience x", "expected a number, got 'x'"),
+        (
+            "prices import x.csv --provider p --source s --as-of 2026-02-30",
+            "'--as-of': expected a day of the calendar, such as 2016-11-01, got '2026-02-30'",
+        ),
     ],
 )
 def test_refused_in_plain_words(line: str, message: str) -> None:

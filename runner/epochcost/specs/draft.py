@@ -59,7 +59,8 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
     try:
         match property_.get("type"):
             case "number":
-                return parse_share(text, "share") if text.endswith("%") else Decimal(text)
+                percent = text.endswith("%") and property_.get("maximum") == 1
+                return parse_share(text, "share") if percent else Decimal(text)
             case "integer":
                 return int(text)
         if text.startswith("{"):
