@@ -66,6 +66,14 @@ def test_a_budget_lists_the_fastest_first() -> None:
     assert f"> {chosen[1]}" in out.splitlines()[3]
 
 
+def test_all_machines_are_in_the_order_of_the_heading() -> None:
+    """Without a doubt about a price, a faster machine is above a slower one, with `--all`, too."""
+    line = "finetune --model llama-3.1-8b --examples 10000 --budget 2USD --all"
+    rows = re.findall(r"  on-demand +([0-9.]+) (s|min|h) ", run(line))
+    times = [float(number) * {"s": 1, "min": 60, "h": 3600}[unit] for number, unit in rows]
+    assert times[:20] == sorted(times[:20])
+
+
 @pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])
 def test_tokens_are_given_once(tokens: str) -> None:
     """Both or neither is refused."""
