@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,19 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--format", "json")
     rate, _ = json.loads(out)["self_hosting_wins"]
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
+
+
+def test_the_number_of_hidden_rows_is_that_of_all(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line below the table counts the second price plan of a machine, which `--all` shows."""
+    plan = (root / "specs/prices/list.toml").read_text()
+    spot = re.sub("id = .*", 'id = "spot"', plan.replace('"on-demand"', '"spot"'))
+    (root / "specs/prices/spot.toml").write_text(spot)
+    for options, rows in ((), 1), (("--all",), 2):
+        _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide", *options)
+        assert out.count("\nThis machine: Some") == rows
+        assert ("  … 1 more: --all" in out) == (rows == 1)
 
 
 @pytest.mark.usefixtures("root")
