@@ -14,6 +14,7 @@ from epochcost.errors import EpochcostError
 from epochcost.execute.patience import disturbance, look_at_host
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect_environment
+from epochcost.measure.runtime import require_cuda
 from epochcost.results.ceilings import Ceilings, MeasuredRate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
@@ -43,6 +44,8 @@ def ceilings(
     """
     machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
+    if provider == "cuda":
+        require_cuda()
     measured, _ = ceilings_here(machine, results, provider, again=True, device=device)
     if measured.ceilings:
         print_table(
