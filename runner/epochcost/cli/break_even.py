@@ -60,7 +60,7 @@ def break_even(
         raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
     if vcpus is not None and not price.is_per_vcpu:
         raise UsageError(f"break-even: --vcpus has no effect: {own} is not a price per vCPU")
-    rents = rents_named(catalogue, price, rent or (), _number(speed, "speed"))
+    rents = rents_named(catalogue, price, [*dict.fromkeys(rent or ())], _number(speed, "speed"))
     comparison = compare(
         price,
         rents,
