@@ -24,6 +24,7 @@ from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ("--source", "the provider's list")
+NEW_BOX = ("hardware", "--id", "box", "--name", "n", "--provider", "p", *SOURCE)
 TRADE = ("new", "price", "--hardware", "giant", "--amount", "3.10", *SOURCE)
 
 
@@ -139,8 +140,7 @@ def test_nothing_is_overwritten(project: Path) -> None:
             "should be an id",
         ),
         (
-            ("hardware", "--id", "x", "--name", "n", "--provider", "p", "--memory-gib", "50%")
-            + SOURCE,
+            (*NEW_BOX, "--memory-gib", "50%"),
             'memory_gib: should be a number, got "50%"',
         ),
     ],
