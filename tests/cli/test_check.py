@@ -141,6 +141,15 @@ def test_faults_as_json(project: Path) -> None:
     assert json.loads(result.stdout) == {"files": 1, "faults": [fault], "doubts": []}
 
 
+@pytest.mark.parametrize("subject", ["--results", "--budgets"])
+def test_faults_of_specs_as_json(project: Path, subject: str) -> None:
+    """JSON about results or budgets has the faults of the specs that prevent the check."""
+    (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
+    result = check(project, subject, "--format", "json")
+    (fault,) = json.loads(result.stdout)["faults"]
+    assert (result.returncode, fault["path"]) == (1, "specs/hardware/x.toml")
+
+
 def test_no_specs_here(tmp_path: Path) -> None:
     """A folder without specs is a one-line error."""
     result = check(tmp_path)
