@@ -38,39 +38,29 @@ def ended_by_signals() -> Iterator[None]:
         yield
 
 
-class Interruption:
-    """Remember whether a signal came; each signal also raises KeyboardInterrupt.
-
-    Python discards a KeyboardInterrupt that is raised in a destructor. If the exception is raised
-    while Pydantic reads a stored result, Pydantic may report an invalid result instead. So callers
-    check again for a signal before they write anything that depends on what they have read.
-    """
-
-    def __init__(self) -> None:
-        self._heard = False
-
-    def hear(self, *_: object) -> None:
-        """Remember a signal and raise KeyboardInterrupt."""
-        self._heard = True
-        raise KeyboardInterrupt
-
-    def require_none(self) -> None:
-        """Raise KeyboardInterrupt if a signal came."""
-        if self._heard:
-            raise KeyboardInterrupt
-
-
 @contextlib.contextmanager
-def interrupted_by_signals() -> Iterator[Interruption]:
+def interrupted_by_signals() -> Iterator[Callable[[], None]]:
     """In the block, the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt.
 
-    If Python loses that exception (see `Interruption`), the end of the block raises it again. A
+    Python discards a KeyboardInterrupt that is raised in a destructor. If the exception is raised
+    while Pydantic reads a stored result, Pydantic may report an invalid result instead. So the
+    block gets a function that raises the exception again if a signal came. Callers call it before
+    they write anything that depends on what they have read; the end of the block calls it, too. A
     signal that the process already ignores (nohup) is still ignored.
     """
-    interruption = Interruption()
-    with _signals_handled_by(interruption.hear), _without_lost_interrupt_messages():
-        yield interruption
-    interruption.require_none()
+    heard: list[int] = []
+
+    def hear(number: int, _frame: object) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    def require_no_signal() -> None:
+        if heard:
+            raise KeyboardInterrupt
+
+    with _signals_handled_by(hear), _without_lost_interrupt_messages():
+        yield require_no_signal
+    require_no_signal()
 
 
 @contextlib.contextmanager
