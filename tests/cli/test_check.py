@@ -155,6 +155,7 @@ def test_no_specs_here(tmp_path: Path) -> None:
     result = check(tmp_path)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("expected a project, a folder with specs/, got ")
+    assert "make one with `epochcost init DIR`" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -197,7 +198,8 @@ def test_observations_are_read_to_the_last_row(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["check", "cheapest --model tiny", "tokens --model tiny --requests 1/s"]
+    "command",
+    ["check", "diff HEAD", "cheapest --model tiny", "tokens --model tiny --requests 1/s"],
 )
 def test_a_subfolder_of_a_project_is_refused(
     tmp_path: Path,

@@ -81,13 +81,6 @@ def test_tokens_are_given_once(tokens: str) -> None:
         run(f"finetune --model llama-3.1-8b{tokens}")
 
 
-def test_unknown_method_is_refused() -> None:
-    """The one-line error names the methods."""
-    result = CliRunner().invoke(app, [*LORA.split(), "--method", "dora"])
-    assert result.exit_code == 2
-    assert "expected one of" in result.stderr or "did you mean 'lora'" in result.stderr
-
-
 @pytest.mark.parametrize("method", ["full", "pretraining"])
 def test_a_rank_needs_adapters(method: str) -> None:
     """A rank is refused if the method trains no adapters."""

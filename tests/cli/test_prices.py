@@ -121,16 +121,6 @@ def test_a_disk_that_fills_changes_no_price(
     assert {path: path.read_bytes() for path in (project / "specs/prices").iterdir()} == before
 
 
-def test_what_the_table_does_not_say(project: Path) -> None:
-    """A missing provider, day or source is a usage error with exit code 2."""
-    for at, option in enumerate(("--provider", "--as-of", "--source")):
-        result = run(
-            project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS[: 2 * at], *OPTIONS[2 * at + 2 :]
-        )
-        assert result.returncode == 2
-        assert option in result.stderr
-
-
 def test_no_such_file(project: Path) -> None:
     """A missing table is a one-line error with exit code 1."""
     result = run(project, "", "none.csv", *OPTIONS)

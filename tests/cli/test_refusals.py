@@ -18,6 +18,7 @@ from epochcost.cli.app import app
     [
         ("tokens", "missing: --model, --requests"),
         ("weightless", "missing: model, --out"),
+        ("prices import x.csv", "missing: --provider, --as-of, --source"),
         ("finetune --examples 3", "Missing option '--model'"),
         ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),
         ("cheapest --model m --mode trainin", "unknown 'trainin'; did you mean 'training'?"),

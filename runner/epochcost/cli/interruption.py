@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -21,9 +21,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def end_at_signals() -> None:
     """Let a signal end the process at once from now on, with the exit code of an interruption."""
-    for number in _ENDINGS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
+    _set_handlers(_end)
 
 
 def _end(*_: object) -> None:
@@ -79,16 +77,21 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _signals_handled_by(handler: Callable[..., None]) -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in _ENDINGS}
-    # A signal that the caller ignores (nohup) stays ignored.
-    heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
-    for number in heeded:
-        signal.signal(number, handler)
+    before = _set_handlers(handler)
     try:
         yield
     finally:
-        for number in heeded:
-            signal.signal(number, before[number])
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _set_handlers(handler: Callable[..., None]) -> dict[int, Any]:
+    """Handle all signals that the caller does not ignore (nohup); return the earlier handlers."""
+    handlers = {number: signal.getsignal(number) for number in _ENDINGS}
+    before = {number: old for number, old in handlers.items() if old is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, handler)
+    return before
 
 
 @contextlib.contextmanager

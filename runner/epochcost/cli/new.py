@@ -139,11 +139,11 @@ def price(
     texts = {**texts, "as_of": day.isoformat()}
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
     if (current := _matching_current_price(values)) is not None:
-        known = current.model_dump(exclude_defaults=True)
-        kept = [key for key in ("sku", "billing") if not texts[key] and key in known]
-        values.update((key, known[key]) for key in kept)
-        if kept:
-            typer.echo(f"{' and '.join(kept)}: as in the current price {current.id}", err=True)
+        current_values = current.model_dump(exclude_defaults=True)
+        copied = [key for key in ("sku", "billing") if not texts[key] and key in current_values]
+        values.update((key, current_values[key]) for key in copied)
+        if copied:
+            typer.echo(f"{' and '.join(copied)}: as in the current price {current.id}", err=True)
     if values["currency"] != "USD":
         typer.echo(f"{values['currency']}: {_NOT_COMPARED}", err=True)
     _write_new_spec(

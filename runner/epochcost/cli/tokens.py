@@ -284,8 +284,8 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
         cost, plan = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
-        known = way.price.reservation or "list price"
-        return (name_of(way), cost, "", chance, "", "", "API", known, plan, *[""] * 6)
+        evidence = way.price.reservation or "list price"
+        return (name_of(way), cost, "", chance, "", "", "API", evidence, plan, *[""] * 6)
     capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
     return (
