@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,10 +69,12 @@ def serve(
     Example: epochcost serve --dev-addr 127.0.0.1:8001
     """
     _require_site_packages()
-    port = dev_addr.rpartition(":")[2]
+    host, _, port = dev_addr.rpartition(":")
     if not (port.isdecimal() and int(port) < 2**16):
         raise UsageError(f"--dev-addr: expected an address and a port, got {dev_addr}")
-    _run_mkdocs("serve", "--config-file", str(_site_configuration()), "--dev-addr", dev_addr)
+    config = _site_configuration()
+    _require_free_address(dev_addr, host.strip("[]"), int(port))
+    _run_mkdocs("serve", "--config-file", str(config), "--dev-addr", dev_addr)
 
 
 def _require_site_packages() -> None:
@@ -112,6 +115,20 @@ def _require_replaceable_folder(folder: Path) -> None:
             "--site-dir: expected a new or empty folder, or one with an earlier site of epochcost, "
             f"because the new site replaces it, got {folder}: name another folder, or remove it"
         )
+
+
+def _require_free_address(dev_addr: str, host: str, port: int) -> None:
+    # MkDocs opens the port only after it has built the site.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise CapabilityError(
+            f"--dev-addr {dev_addr}: expected a free address of this machine, got: "
+            f"{error.strerror}: name another, such as 127.0.0.1:8001"
+        ) from None
 
 
 def _run_mkdocs(*arguments: str) -> None:
