@@ -10,7 +10,7 @@ import typer
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import RESULTS, print_table
-from epochcost.errors import EpochcostError
+from epochcost.errors import EpochcostError, UsageError
 from epochcost.execute.patience import disturbance, look_at_host
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect_environment
@@ -42,6 +42,8 @@ def ceilings(
 
     Example: epochcost ceilings --hardware local
     """
+    if provider == "cpu" and device:
+        raise UsageError("--device: cannot be combined with --provider cpu, which uses no GPU")
     machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
     if provider == "cuda":
