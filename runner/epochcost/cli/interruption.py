@@ -88,10 +88,10 @@ def _signals_handled_by(handler: Callable[..., None]) -> Iterator[None]:
 def _set_handlers(handler: Callable[..., None]) -> dict[int, Any]:
     """Handle all signals that the caller does not ignore (nohup); return the earlier handlers."""
     handlers = {number: signal.getsignal(number) for number in _ENDINGS}
-    before = {number: old for number, old in handlers.items() if old is not signal.SIG_IGN}
-    for number in before:
+    heeded = [number for number in _ENDINGS if handlers[number] is not signal.SIG_IGN]
+    for number in heeded:
         signal.signal(number, handler)
-    return before
+    return {number: handlers[number] for number in heeded}
 
 
 @contextlib.contextmanager
