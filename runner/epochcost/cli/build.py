@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.specs.loader import BUNDLED
 
 _CONFIG = Path("mkdocs.yml")
+_REFUSED_ADDRESS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 # A file that only a site of ours has.
 _SITE_MARK = "api/v1/schema.json"
 # Import name → name for pip.
@@ -69,12 +70,19 @@ def serve(
     Example: epochcost serve --dev-addr 127.0.0.1:8001
     """
     _require_site_packages()
-    host, _, port = dev_addr.rpartition(":")
+    port = dev_addr.rpartition(":")[2]
     if not (port.isdecimal() and int(port) < 2**16):
         raise UsageError(f"--dev-addr: expected an address and a port, got {dev_addr}")
     config = _site_configuration()
-    _require_free_address(dev_addr, host.strip("[]"), int(port))
-    _run_mkdocs("serve", "--config-file", str(config), "--dev-addr", dev_addr)
+    try:
+        _run_mkdocs("serve", "--config-file", str(config), "--dev-addr", dev_addr)
+    except OSError as error:
+        if error.errno not in _REFUSED_ADDRESS or error.filename is not None:
+            raise
+        raise CapabilityError(
+            f"--dev-addr {dev_addr}: expected a free address of this machine, got: "
+            f"{error.strerror}: name another, such as 127.0.0.1:8001"
+        ) from None
 
 
 def _require_site_packages() -> None:
@@ -115,20 +123,6 @@ def _require_replaceable_folder(folder: Path) -> None:
             "--site-dir: expected a new or empty folder, or one with an earlier site of epochcost, "
             f"because the new site replaces it, got {folder}: name another folder, or remove it"
         )
-
-
-def _require_free_address(dev_addr: str, host: str, port: int) -> None:
-    # MkDocs opens the port only after it has built the site.
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-    except OSError as error:
-        raise CapabilityError(
-            f"--dev-addr {dev_addr}: expected a free address of this machine, got: "
-            f"{error.strerror}: name another, such as 127.0.0.1:8001"
-        ) from None
 
 
 def _run_mkdocs(*arguments: str) -> None:
