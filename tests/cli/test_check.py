@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from called_program import printed
+from called_program import ended_program, printed
 from epochcost.predict.rates import COLUMNS
 from tiny_project import write_tiny_project
 
@@ -26,10 +25,7 @@ def project(tmp_path: Path) -> Path:
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `epochcost check` in ``folder``."""
-    command = [sys.executable, "-c", "from epochcost.cli.app import main; main()", "check"]
-    return subprocess.run(
-        [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return ended_program(folder, "check", *arguments)
 
 
 def test_valid_specs(project: Path) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from called_program import printed
+from called_program import ended_program, printed
 
 SPECS = Path(__file__).parents[2] / "specs"
 OPTIONS = ("--provider", "aws", "--as-of", "2026-11-01", "--source", "a list of November 2026")
@@ -28,9 +27,8 @@ def project(tmp_path: Path) -> Path:
 def run(project: Path, table: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Import a table with these rows."""
     (project / "table.csv").write_text(HEADER + table, encoding="utf-8")
-    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
-    command = [*program, "prices", "import", "table.csv", "--wide", *(arguments or OPTIONS)]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    options = arguments or OPTIONS
+    return ended_program(project, "prices", "import", "table.csv", "--wide", *options)
 
 
 def prices(project: Path) -> set[str]:
