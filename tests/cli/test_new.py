@@ -103,6 +103,19 @@ def test_nothing_is_overwritten(project: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_an_interrupted_check_leaves_no_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of any kind after the new file is written removes the file."""
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epochcost.specs.draft.check_paths", interrupted)
+    assert _run(*TRADE).exit_code == 130
+    assert not list(project.glob("specs/prices/*.toml"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
