@@ -66,14 +66,6 @@ def test_a_budget_lists_the_fastest_first() -> None:
     assert f"> {chosen[1]}" in out.splitlines()[3]
 
 
-def test_all_machines_are_in_the_order_of_the_heading() -> None:
-    """With `--all`, too, a faster machine is above a slower one if no price is doubted."""
-    line = "finetune --model llama-3.1-8b --examples 10000 --budget 2USD --all"
-    rows = re.findall(r"  on-demand +([0-9.]+) (s|min|h) ", run(line))
-    times = [float(number) * {"s": 1, "min": 60, "h": 3600}[unit] for number, unit in rows]
-    assert times[:20] == sorted(times[:20])
-
-
 @pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])
 def test_tokens_are_given_once(tokens: str) -> None:
     """Examples and a total of tokens are refused together, and so are neither."""
@@ -86,3 +78,11 @@ def test_a_rank_needs_adapters(method: str) -> None:
     """A rank is refused if the method trains no adapters."""
     with pytest.raises(UsageError, match=f"--rank: cannot be combined with --method {method}"):
         run(f"finetune --model llama-3.1-8b --examples 10 --method {method} --rank 8")
+
+
+def test_all_machines_are_in_the_order_of_the_heading() -> None:
+    """With `--all`, too, a faster machine is above a slower one if no price is doubted."""
+    line = "finetune --model llama-3.1-8b --examples 10000 --budget 2USD --all"
+    rows = re.findall(r"  on-demand +([0-9.]+) (s|min|h) ", run(line))
+    times = [float(number) * {"s": 1, "min": 60, "h": 3600}[unit] for number, unit in rows]
+    assert times[:20] == sorted(times[:20])
