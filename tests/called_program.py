@@ -1,8 +1,11 @@
-"""Calls of `epochcost` in the process of a test."""
+"""Calls of `epochcost`, in the process of a test and in processes of their own."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,3 +26,18 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     """Run `epochcost`; returns its exit code, its output and its errors."""
     code = exit_code(*arguments)
     return code, *capsys.readouterr()
+
+
+def ended_program(
+    folder: Path, *arguments: str, before: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `epochcost` in its own process and ``folder``, after the Python code ``before``."""
+    code = f"{before}\nfrom epochcost.cli.app import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -47,6 +47,19 @@ def test_only_a_batch_beyond_the_source(tmp_path: Path) -> None:
         cheapest_answer(catalogue, times, Demand("net", "training"))
 
 
+def test_other_software_keeps_to_the_limits(cheapest: Callable[..., CheapestAnswer]) -> None:
+    """The offer of other software is its cheapest within the limits, or its fastest."""
+    (usual,) = cheapest(mode="training", software="onnxruntime").other_stacks
+    candidates = cheapest(mode="training", software="published").offers.candidates
+    fastest = min(candidates, key=lambda candidate: candidate.seconds)
+    assert fastest.seconds < usual.seconds
+    for limits in Limits(usual.seconds - 1), Limits(None, 2 * usual.cost.mean):
+        answer = cheapest(mode="training", software="onnxruntime", limits=limits)
+        (other,) = answer.other_stacks
+        assert limits.met_by(other)
+        assert other.seconds < usual.seconds
+
+
 def test_without_a_time_a_language_model_has_other_commands(own_inputs: Inputs) -> None:
     """A decoder gets the commands that price its tokens, a model with a graph the runner."""
     remedies = {

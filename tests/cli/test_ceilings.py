@@ -96,6 +96,16 @@ def test_a_run_whose_ceilings_fail_keeps_its_results(
     assert "ceilings: expected the ceilings of this machine, found no memory" in output.err
 
 
+def test_ceilings_of_a_missing_gpu_name_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a usable GPU, the command says what the machine lacks, as a run does."""
+    missing = ("an NVIDIA driver",)
+    monkeypatch.setattr("epochcost.measure.runtime._missing_for_cuda", lambda: missing)
+    assert exit_code("ceilings", "--provider", "cuda") == CapabilityError.exit_code
+    assert "this machine lacks an NVIDIA driver: " in capsys.readouterr().err
+
+
 def test_the_command_measures_again_and_shows(
     capsys: pytest.CaptureFixture[str], measured_threads: list[int]
 ) -> None:

@@ -63,8 +63,7 @@ class Shell:
         vcpus = max(1, int(8 * Decimal(amount or "1")))
         self.spec("hardware", name, BOX.format(name=name, vcpus=vcpus))
         if amount is not None:
-            price = price_text(name, amount)
-            self.spec("prices", f"{name}-11-01", price)
+            self.spec("prices", f"{name}-11-01", price_text(name, amount))
 
     def timing(self, machine: str, seconds: int, batch: int = 4, accuracy: str = "90") -> None:
         """Add a published full training on ``machine``."""
@@ -395,6 +394,7 @@ def test_a_price_that_nobody_confirms_never_stands_alone(shell: Shell) -> None:
 def test_other_software_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output adds the cheapest other software."""
-    printed = of_this_project(monkeypatch, capsys)
-    assert re.search(r"With ONNX Runtime 1\.\d+, mixed precision: \$", printed)
+    """The output adds other software, within the limits if possible."""
+    for limits, words in ((), ": "), (("--deadline", "1h"), ", beyond the limits: "):
+        printed = of_this_project(monkeypatch, capsys, *limits)
+        assert re.search(rf"With ONNX Runtime 1\.\d+, mixed precision{words}\$", printed)

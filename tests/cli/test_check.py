@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from called_program import printed
+from called_program import ended_program, printed
 from epochcost.predict.rates import COLUMNS
 from tiny_project import write_tiny_project
 
@@ -26,10 +25,7 @@ def project(tmp_path: Path) -> Path:
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `epochcost check` in ``folder``."""
-    command = [sys.executable, "-c", "from epochcost.cli.app import main; main()", "check"]
-    return subprocess.run(
-        [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return ended_program(folder, "check", *arguments)
 
 
 def test_valid_specs(project: Path) -> None:
@@ -143,11 +139,21 @@ def test_faults_as_json(project: Path) -> None:
     assert json.loads(result.stdout) == {"files": 1, "faults": [fault], "doubts": []}
 
 
+@pytest.mark.parametrize("subject", ["--results", "--budgets"])
+def test_faults_of_specs_as_json(project: Path, subject: str) -> None:
+    """JSON about results or budgets has the faults of the specs that prevent the check."""
+    (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
+    result = check(project, subject, "--format", "json")
+    (fault,) = json.loads(result.stdout)["faults"]
+    assert (result.returncode, fault["path"]) == (1, "specs/hardware/x.toml")
+
+
 def test_no_specs_here(tmp_path: Path) -> None:
     """A folder without specs is a one-line error."""
     result = check(tmp_path)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("expected a project, a folder with specs/, got ")
+    assert "make one with `epochcost init DIR`" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -190,7 +196,8 @@ def test_observations_are_read_to_the_last_row(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["check", "cheapest --model tiny", "tokens --model tiny --requests 1/s"]
+    "command",
+    ["check", "diff HEAD", "cheapest --model tiny", "tokens --model tiny --requests 1/s"],
 )
 def test_a_subfolder_of_a_project_is_refused(
     tmp_path: Path,

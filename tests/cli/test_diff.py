@@ -54,13 +54,6 @@ def test_a_table(project: Path) -> None:
     ]
 
 
-def test_a_folder_inside_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a subfolder, the project's folder is named instead of an empty answer."""
-    monkeypatch.chdir(project / "specs")
-    result = CliRunner().invoke(app, ["diff", "HEAD"])
-    assert str(result.exception).endswith(f"run this command in {project}")
-
-
 def test_json_has_exact_amounts(project: Path) -> None:
     """Amounts before and after are exact decimal strings."""
     edit(project, "prices/local-2025", "0.90", "0.45")

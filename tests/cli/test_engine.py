@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from called_program import ended_program
 from tiny_project import write_tiny_project
 
 REQUESTS = """
@@ -32,19 +32,12 @@ def project_fixture(tmp_path: Path) -> Path:
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the program without a package index and with an empty cache."""
-    settings = {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_NO_INDEX": "1",
-        "XDG_CACHE_HOME": str(project.parent / "cache"),
-    }
-    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
-    return subprocess.run(
-        [*program, *arguments],
-        cwd=project,
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        check=False,
+    return ended_program(
+        project,
+        *arguments,
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_NO_INDEX="1",
+        XDG_CACHE_HOME=str(project.parent / "cache"),
     )
 
 

@@ -130,11 +130,11 @@ def test_a_lost_signal_is_raised_again(capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def _interrupted_twice() -> None:
-    with interrupted_by_signals() as interruption:
-        interruption.require_none()
+    with interrupted_by_signals() as require_no_signal:
+        require_no_signal()
         Swallowing()
         with pytest.raises(KeyboardInterrupt):
-            interruption.require_none()
+            require_no_signal()
 
 
 def test_other_errors_of_destructors_are_shown(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ("--source", "the provider's list")
+NEW_BOX = ("hardware", "--id", "box", "--name", "n", "--provider", "p", *SOURCE)
 TRADE = ("new", "price", "--hardware", "giant", "--amount", "3.10", *SOURCE)
 
 
@@ -54,6 +56,8 @@ def test_a_price_by_flags(project: Path) -> None:
     price = load_catalogue(project).price("giant-on-demand-2026-11")
     assert (price.amount, price.provider) == (Decimal("3.10"), "nobody")
     assert not check_paths([path]).faults
+    assert _run(*TRADE, "--as-of", "2026-2-3").exit_code == 0
+    assert load_catalogue(project).price("giant-on-demand-2026-02").as_of == date(2026, 2, 3)
 
 
 def test_a_price_needs_the_region_of_its_plan(project: Path) -> None:
@@ -99,6 +103,19 @@ def test_nothing_is_overwritten(project: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_an_interrupted_check_leaves_no_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of any kind after the new file is written removes the file."""
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epochcost.specs.draft.check_paths", interrupted)
+    assert _run(*TRADE).exit_code == 130
+    assert not list(project.glob("specs/prices/*.toml"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -115,6 +132,12 @@ def test_nothing_is_overwritten(project: Path) -> None:
             ("price", "--hardware", "giant", "--amount", "1", "--owned", "years=4", *SOURCE),
             "--owned years=4: expected --plan owned with it",
         ),
+        (
+            ("price", "--plan", "owned", "--hardware", "giant", "--owned", "purchse=1", *SOURCE),
+            "--owned: expected a value of an owned machine, got 'purchse'; did you mean \"purchas",
+        ),
+        ((*TRADE[1:], "--as-of", "2026-02-30"), "--as-of: expected a day of the calendar, such as"),
+        ((*TRADE[1:], "--as-of", "20260203"), "--as-of: expected a day of the calendar, such as"),
         (("hardware",), "missing: --id, --name, --provider, --source"),
         (("hardware", "--gpus", "4"), "--gpus 4: expected --gpu NAME with it"),
         (
@@ -128,6 +151,10 @@ def test_nothing_is_overwritten(project: Path) -> None:
         (
             ("hardware", "--id", "../x", "--name", "n", "--provider", "p", *SOURCE),
             "should be an id",
+        ),
+        (
+            (*NEW_BOX, "--memory-gib", "50%"),
+            'memory_gib: should be a number, got "50%"',
         ),
     ],
 )

@@ -16,7 +16,7 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.kernels import CheckedGraph
 from onnxstep.graphs.cuda_kernels import KernelCheck
 from tiny_decoders import DECODER_SPEC
-from tiny_project import write_tiny_project
+from tiny_project import price_text, write_tiny_project
 from usable_providers import usable_providers
 
 
@@ -184,3 +184,13 @@ def test_another_machine_is_refused_unless_taken_as_is() -> None:
     assert isinstance(refused.exception, InputError)
     assert "--as-is" in str(refused.exception)
     assert "on giant" in plan("--provider", "cpu", "--hardware", "giant", "--as-is")
+
+
+def test_the_cost_at_an_assumed_price_says_so() -> None:
+    """The cost of the plan names the price plan, and whether its price is assumed."""
+    path = Path("specs/prices/box.toml")
+    path.parent.mkdir()
+    for assumed, words in ("", "(on-demand)"), ("assumed = true\n", "(on-demand, assumed)"):
+        path.write_text(price_text("giant", "1") + assumed)
+        first = plan("--provider", "cpu", "--hardware", "giant", "--as-is").splitlines()[0]
+        assert first.endswith(words)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from called_program import ended_program, printed
 
 SPECS = Path(__file__).parents[2] / "specs"
 OPTIONS = ("--provider", "aws", "--as-of", "2026-11-01", "--source", "a list of November 2026")
@@ -25,9 +27,8 @@ def project(tmp_path: Path) -> Path:
 def run(project: Path, table: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Import a table with these rows."""
     (project / "table.csv").write_text(HEADER + table, encoding="utf-8")
-    program = [sys.executable, "-c", "from epochcost.cli.app import main; main()"]
-    command = [*program, "prices", "import", "table.csv", "--wide", *(arguments or OPTIONS)]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    options = arguments or OPTIONS
+    return ended_program(project, "prices", "import", "table.csv", "--wide", *options)
 
 
 def prices(project: Path) -> set[str]:
@@ -96,14 +97,26 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
     assert prices(project) - before == {"p2.xlarge-on-demand-2026-11.toml"}
 
 
-def test_what_the_table_does_not_say(project: Path) -> None:
-    """A missing provider, day or source is a usage error with exit code 2."""
-    for at, option in enumerate(("--provider", "--as-of", "--source")):
-        result = run(
-            project, "p2.xlarge,0.80,us-east-1\n", *OPTIONS[: 2 * at], *OPTIONS[2 * at + 2 :]
-        )
-        assert result.returncode == 2
-        assert option in result.stderr
+def test_a_disk_that_fills_changes_no_price(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dated price and a new price: if the second cannot be written, the first is as before."""
+    (project / "table.csv").write_text(
+        f"{HEADER}p3.2xlarge,3.06,us-east-1\np2.xlarge,0.80,us-east-1\n", encoding="utf-8"
+    )
+    before = {path: path.read_bytes() for path in (project / "specs/prices").iterdir()}
+    flushed: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(descriptor)
+        if len(flushed) == 3:  # after the first file and its folder
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("os.fsync", fsync)
+    code, _, err = printed(capsys, "prices", "import", "table.csv", *OPTIONS)
+    assert (code, "free some space there" in err) == (3, True)
+    assert {path: path.read_bytes() for path in (project / "specs/prices").iterdir()} == before
 
 
 def test_no_such_file(project: Path) -> None:

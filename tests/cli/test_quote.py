@@ -151,6 +151,18 @@ def test_vcpus_come_from_the_machine(shell: Shell) -> None:
     assert four["lines"][0]["quantity"] == "4"
 
 
+def test_a_detected_machine_has_the_vcpus_that_a_run_may_use(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bill on this computer counts the CPUs of this process, as a run does."""
+    machine = tmp_path / "specs/hardware/box.toml"
+    declared = HARDWARE.partition("[[")[0].replace("vcpus = 4", "detected = true")
+    machine.write_text(declared)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 2, 5})
+    bill = shell.json("--price", "box-bought", "--duration", "1h")
+    assert bill["lines"][0]["quantity"] == "3"
+
+
 def test_the_bill_for_people(shell: Shell) -> None:
     """The table has used and unused time and the total, below the plan and its date."""
     code, out, _ = shell.quote("--price", "box-hourly", "--duration", "428s")
@@ -214,6 +226,7 @@ def test_json_of_interruptions(shell: Shell, tmp_path: Path) -> None:
         ([], "missing --price ID or --rate AMOUNT"),
         (["--price", "box-hourly", "--rate", "1"], "got both"),
         (["--rate", "1"], "missing --billing: prorated, per-second, whole-hour"),
+        (["--rate", ""], "missing --billing: prorated, per-second, whole-hour"),
         (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
         (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
         (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),

@@ -18,6 +18,7 @@ from epochcost.cli.app import app
     [
         ("tokens", "missing: --model, --requests"),
         ("weightless", "missing: model, --out"),
+        ("prices import x.csv", "missing: --provider, --as-of, --source"),
         ("finetune --examples 3", "Missing option '--model'"),
         ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),
         ("cheapest --model m --mode trainin", "unknown 'trainin'; did you mean 'training'?"),
@@ -27,6 +28,10 @@ from epochcost.cli.app import app
         ("run --rounds x", "'--rounds': expected a whole number, got 'x'"),
         ("run --rounds 0", "expected a number greater than or equal to 1, got '0'"),
         ("run --patience x", "expected a number, got 'x'"),
+        (
+            "prices import x.csv --provider p --source s --as-of 2026-02-30",
+            "'--as-of': expected a day of the calendar, such as 2016-11-01, got '2026-02-30'",
+        ),
     ],
 )
 def test_refused_in_plain_words(line: str, message: str) -> None:
@@ -45,6 +50,8 @@ def test_refused_in_plain_words(line: str, message: str) -> None:
         ("cheapest --model resnet50 --results nowhere", "expected a folder of results, got nowher"),
         ("plan --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
         ("run --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
+        ("ceilings --device 1", "--device: cannot be combined with --provider cpu"),
+        ("engine onnxruntime-genai==0.18.0 --study starter", "--study: cannot be combined with"),
     ],
 )
 def test_refused_before_anything_is_read(line: str, message: str) -> None:

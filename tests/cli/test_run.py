@@ -176,12 +176,3 @@ def test_wrong_arguments_say_what_is_right(
     assert exit_code("run", *arguments) == code
     assert message in capsys.readouterr().err
     assert not (project / "docs").exists()
-
-
-def test_a_folder_without_specs_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The message names `epochcost init`."""
-    monkeypatch.chdir(tmp_path)
-    assert exit_code("run") == 1
-    assert "epochcost init DIR" in capsys.readouterr().err

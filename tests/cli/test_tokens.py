@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
-    """The exit code and the output."""
+    """Run `epochcost tokens`; return its exit code, output and errors."""
     return printed(capsys, "tokens", *options)
 
 
@@ -30,7 +31,7 @@ USUAL = ("--model", "tiny", "--prompt", "100", "--output", "50")
 
 @pytest.mark.usefixtures("root")
 def test_machines_and_apis_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer in sentences, then the machine and the API in one list, the cheaper first."""
+    """The output is an answer in sentences, then a table of machines and APIs, by cost."""
     code, out, err = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide")
     assert (code, err) == (0, "")
     first, answer, sure, machine, wins, *_ = out.splitlines()
@@ -86,9 +87,22 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
 
 
+def test_the_number_of_hidden_rows_is_that_of_all(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line below the table counts the second price plan of a machine, which `--all` shows."""
+    plan = (root / "specs/prices/list.toml").read_text()
+    spot = re.sub("id = .*", 'id = "spot"', plan.replace('"on-demand"', '"spot"'))
+    (root / "specs/prices/spot.toml").write_text(spot)
+    for options, rows in ((), 1), (("--all",), 2):
+        _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--wide", *options)
+        assert out.count("\nThis machine: Some") == rows
+        assert ("  … 1 more: --all" in out) == (rows == 1)
+
+
 @pytest.mark.usefixtures("root")
 def test_an_ended_offer_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The API comes last, without the words of a current price."""
+    """An API that is no longer offered comes last, and is not called a list price."""
     api = root / "specs/apis/theirs.toml"
     api.write_text(api.read_text() + "valid_until = 2026-11-02\n")
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--all", "--wide")
@@ -99,7 +113,7 @@ def test_an_ended_offer_says_so(root: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.usefixtures("root")
 def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """Listed with its reached values; other precisions and software have no time."""
+    """A machine that is too slow is left out, with its latencies."""
     _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s", "--tpot", "50ms", "--ttft", "400ms")
     assert "Left out, too slow for the bounds: This machine: Some, 2 vCPUs in fp32" in out
     assert "(first token 500 ms, each further 125 ms)" in out
@@ -110,7 +124,7 @@ def test_a_machine_that_misses_the_bounds_is_left_out(capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("root")
 def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
-    """Six a minute are exactly a tenth a second in JSON."""
+    """In JSON, six requests a minute are exactly a tenth of a request a second."""
     code, out, _ = ask(capsys, *USUAL, "--requests", "6/min", "--format", "json")
     answer = json.loads(out)
     assert code == 0
@@ -146,7 +160,7 @@ def test_rates_have_units(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_fault_is_one_line(
     capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
 ) -> None:
-    """The expected and the given value, nothing else."""
+    """An invalid value is refused with the expected value, without a traceback."""
     code, out, err = ask(capsys, *USUAL, *options)
     assert (code, out) == (1, "")
     assert message in err
@@ -156,7 +170,7 @@ def test_a_fault_is_one_line(
 def test_what_an_engine_was_measured_to_do_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table of the rates; JSON has every rate."""
+    """The output has a table of the measured rates, and JSON has every rate."""
     asked_project(tmp_path, {2.0: 1.0, 4.0: 2.0})
     monkeypatch.chdir(tmp_path)
     code, out, err = ask(capsys, *USUAL, "--requests", "3/s", "--wide")
@@ -179,7 +193,7 @@ def test_what_an_engine_was_measured_to_do_is_told(
 def of_this_project(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *options: str
 ) -> tuple[int, str, str]:
-    """The answer with this project's specs."""
+    """Run `epochcost tokens` with this project's specs; return exit code, output and errors."""
     monkeypatch.chdir(Path(__file__).parents[2])
     return ask(capsys, "--requests", "2/s", "--prompt", "1000", "--output", "200", *options)
 
@@ -187,7 +201,7 @@ def of_this_project(
 def test_machines_that_nobody_timed_are_predicted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Llama 3.1 8B: machines and APIs, each with software, precision and evidence."""
+    """Predicted machines have a precision, keep the bounds, and have an interval of costs."""
     options = ("--model", "llama-3.1-8b", "--ttft", "1s", "--tpot", "50ms", "--format", "json")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, err) == (0, "")
@@ -208,7 +222,7 @@ def test_machines_that_nobody_timed_are_predicted(
 def test_one_gpu_holds_a_model_of_32_billion(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Qwen3 32B in 16 bits on machines with one device of at least 80 GB."""
+    """With `--devices 1`, Qwen3 32B in 16 bits is offered on devices of at least 80 GB only."""
     options = ("--model", "qwen3-32b", "--devices", "1", "--format", "json")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, err) == (0, "")
@@ -222,7 +236,7 @@ def test_one_gpu_holds_a_model_of_32_billion(
 def test_a_model_that_fits_nowhere_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reason for the machines, and a suggestion."""
+    """The error has the reason for which the software serves no machine."""
     options = ("--model", "mistral-large", "--software", "llama.cpp")
     code, out, err = of_this_project(monkeypatch, capsys, *options)
     assert (code, out) == (1, "")

@@ -140,8 +140,9 @@ class SwitchPoint:
 class CheapestAnswer:
     """The cheapest (or fastest) candidate, and the machines without a time.
 
-    A candidate is a machine with a batch size and a price plan. ``other_stacks`` has the cheapest
-    candidate of every other software stack.
+    A candidate is a machine with a batch size and a price plan. ``other_stacks`` has the best
+    candidate of every other software stack: within the demand's limits if possible, else the
+    cheapest.
     """
 
     demand: Demand
@@ -233,8 +234,13 @@ def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> Cheap
         choice,
         cheapest_batch(sized, accuracies(catalogue, demand.model)),
         _without_time(times, demand),
-        tuple(stack.candidates[0] for stack in slower_stacks if stack.candidates),
+        tuple(_best_of(stack, demand) for stack in slower_stacks if stack.candidates),
     )
+
+
+def _best_of(stack: Offers, demand: Demand) -> Candidate[Offer]:
+    met = filter(demand.limits.met_by, sorted(stack.candidates, key=demand.value))
+    return next(met, stack.candidates[0])
 
 
 def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:

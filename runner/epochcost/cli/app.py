@@ -56,16 +56,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "prices": "Import published price tables as specs.",
     }
 )
-# The module and the function or app of commands with another name.
-_PLACES = {
-    "data": ("data", "app"),
-    "init": ("project", "init"),
-    "schema": ("project", "schema"),
-    "serve": ("build", "serve"),
-    "new": ("new", "app"),
-    "prices": ("prices", "app"),
-    "results": ("results", "app"),
-}
+# The modules of commands whose module has another name.
+_MODULES = {"init": "project", "schema": "project", "serve": "build"}
 # NumPy's BLAS loads with a command; on matrices of a thousand rows, its threads wait longer than
 # they compute.
 _PREDICTING = frozenset({"build", "cheapest", "diff", "finetune", "serve", "trust"})
@@ -81,19 +73,19 @@ def load_command(name: str) -> Any:
     if name in _PREDICTING:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     identifier = name.replace("-", "_")
-    module, function = _PLACES.get(name, (identifier, identifier))
     # Objects of modules live to the end; searches for cycles need not visit them.
     gc.disable()
     with ended_by_signals():
-        command = getattr(import_module(f"epochcost.cli.{module}"), function)
+        module = import_module(f"epochcost.cli.{_MODULES.get(name, identifier)}")
     gc.freeze()
     gc.enable()
     gc.set_threshold(_MANY_OBJECTS)
     program = typer.Typer(rich_markup_mode=None)
-    if isinstance(command, typer.Typer):
-        program.add_typer(command, name=name)
+    # A group of commands is the ``app`` of its module.
+    if hasattr(module, "app"):
+        program.add_typer(module.app, name=name)
     else:
-        program.command(name)(command)
+        program.command(name)(getattr(module, identifier))
     _set_class_and_example(program, PlainCommand)
     return typer.main.get_group(program).commands[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from decimal import Decimal
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost.break_even import Alternative, Comparison, compare, rents_named
 from epochcost.errors import UsageError
+from epochcost.measure.cpu import usable_cpus
 from epochcost.units import money, parse_decimal, share
 
 # Columns to drop on a narrow terminal, the first ones first; sentences repeat the first.
@@ -60,12 +60,12 @@ def break_even(
         raise UsageError("break-even: --speed needs --rent: it is the rented machine's speed")
     if vcpus is not None and not price.is_per_vcpu:
         raise UsageError(f"break-even: --vcpus has no effect: {own} is not a price per vCPU")
-    rents = rents_named(catalogue, price, rent or (), _number(speed, "speed"))
+    rents = rents_named(catalogue, price, [*dict.fromkeys(rent or ())], _number(speed, "speed"))
     comparison = compare(
         price,
         rents,
         _number(hours_per_month, "hours-per-month"),
-        vcpus or (os.cpu_count() if hardware.detected else hardware.vcpus),
+        vcpus or (usable_cpus() if hardware.detected else hardware.vcpus),
     )
     if form == "json":
         print_json(fields_of(comparison) | {"currency": price.currency})

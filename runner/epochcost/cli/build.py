@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.specs.loader import BUNDLED
 
 _CONFIG = Path("mkdocs.yml")
+_REFUSED_ADDRESS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 # A file that only a site of ours has.
 _SITE_MARK = "api/v1/schema.json"
 # Import name → name for pip.
@@ -71,7 +73,16 @@ def serve(
     port = dev_addr.rpartition(":")[2]
     if not (port.isdecimal() and int(port) < 2**16):
         raise UsageError(f"--dev-addr: expected an address and a port, got {dev_addr}")
-    _run_mkdocs("serve", "--config-file", str(_site_configuration()), "--dev-addr", dev_addr)
+    config = _site_configuration()
+    try:
+        _run_mkdocs("serve", "--config-file", str(config), "--dev-addr", dev_addr)
+    except OSError as error:
+        if error.errno not in _REFUSED_ADDRESS or error.filename is not None:
+            raise
+        raise CapabilityError(
+            f"--dev-addr {dev_addr}: expected a free address of this machine, got: "
+            f"{error.strerror}: name another, such as 127.0.0.1:8001"
+        ) from None
 
 
 def _require_site_packages() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def project_to_read() -> Path:
     """The current folder if it has specs; else print a notice and return the bundled project.
 
-    Raises InputError in a subfolder of a project, whose specs are meant rather than the bundled.
+    Raises InputError in a subfolder of a project, because its user means the project's specs.
     """
     if Path(FOLDER).exists():
         return Path()

@@ -10,10 +10,11 @@ import typer
 from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import RESULTS, print_table
-from epochcost.errors import EpochcostError
+from epochcost.errors import EpochcostError, UsageError
 from epochcost.execute.patience import disturbance, look_at_host
 from epochcost.measure.ceilings import ceilings_here
 from epochcost.measure.environment import detect_environment
+from epochcost.measure.runtime import require_cuda
 from epochcost.results.ceilings import Ceilings, MeasuredRate
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.hardware import Hardware
@@ -41,8 +42,12 @@ def ceilings(
 
     Example: epochcost ceilings --hardware local
     """
+    if provider == "cpu" and device:
+        raise UsageError("--device: cannot be combined with --provider cpu, which uses no GPU")
     machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
+    if provider == "cuda":
+        require_cuda()
     measured, _ = ceilings_here(machine, results, provider, again=True, device=device)
     if measured.ceilings:
         print_table(

@@ -183,7 +183,8 @@ def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
     yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
     for candidate in answer.other_stacks:
-        yield f"With {_software(candidate)}: {_cost(candidate)}, {name_of(candidate)}."
+        beyond = "" if demand.limits.met_by(candidate) else ", beyond the limits"
+        yield f"With {_software(candidate)}{beyond}: {_cost(candidate)}, {name_of(candidate)}."
     yield _next_best(answer)
     yield f"How sure: {'; '.join(_range_and_doubts(answer))}."
     yield from _confirmed_price_sentence(answer)

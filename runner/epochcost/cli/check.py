@@ -16,6 +16,7 @@ from epochcost.errors import Fault, InputError, ModelError, SpecError, UsageErro
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.plan.binding import file_misfits, step_misfits
 from epochcost.report.publishing import link_faults
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path, key_position
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, CheckReport, check_paths
@@ -57,9 +58,9 @@ def check(
     if budgets and (paths or results):
         raise UsageError("--budgets: cannot be combined with paths or --results")
     if budgets:
-        _check_budgets(RESULTS, as_json=output == "json")
+        _check_budgets(as_json=output == "json")
     elif results:
-        _check_results(RESULTS, paths or [], as_json=output == "json")
+        _check_results(paths or [], as_json=output == "json")
     else:
         _check_specs(paths or [], as_json=output == "json")
 
@@ -128,10 +129,22 @@ def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
         return Finding(("graph",), f"{display_path(path)}: {reason}")
 
 
-def _check_results(results: Path, paths: list[Path], *, as_json: bool) -> None:
+def _catalogue_or_faults(json_document: dict[str, Any] | None) -> Catalogue:
+    """Load the project's specs; print their faults as JSON, unless ``json_document`` is None."""
+    try:
+        return own_catalogue()
+    except SpecError as error:
+        if json_document is not None:
+            print_json(json_document | {"faults": error.faults})
+        raise
+
+
+def _check_results(paths: list[Path], *, as_json: bool) -> None:
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
-    checked = check_results(own_catalogue(), results, paths, summarised=as_json)
+    empty = {"files": 0, "submissions": (), "sidecar_remarks": ()}
+    catalogue = _catalogue_or_faults(empty if as_json else None)
+    checked = check_results(catalogue, RESULTS, paths, summarised=as_json)
     if as_json:
         print_json(checked)
     else:
@@ -164,17 +177,12 @@ def _show_results(checked: ResultsCheck, *, with_summaries: bool) -> None:
         typer.echo(f"  {remark}: {names}{f' and {more} more' if more > 0 else ''}")
 
 
-def _check_budgets(results: Path, *, as_json: bool) -> None:
+def _check_budgets(*, as_json: bool) -> None:
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
-    try:
-        catalogue = own_catalogue()
-    except SpecError as error:
-        if as_json:
-            print_json({"budgets": (), "faults": error.faults})
-        raise
-    inputs = read_inputs(catalogue, [results], DOCS, optional_cache_folder("answers"))
+    catalogue = _catalogue_or_faults({"budgets": ()} if as_json else None)
+    inputs = read_inputs(catalogue, [RESULTS], DOCS, optional_cache_folder("answers"))
     for problem in inputs.problems:
         typer.echo(problem, err=True)
     judged = verdicts(inputs)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import Studies
-from epochcost.errors import InputError
+from epochcost.errors import InputError, UsageError
 from epochcost.execute.engines import engines_of, install_engine
 from epochcost.specs.requests import ENGINE, EngineName
 
@@ -29,6 +29,8 @@ def engine(
 
     Example: epochcost engine onnxruntime-genai==0.18.0
     """
+    if name and study:
+        raise UsageError("--study: cannot be combined with the name of an engine")
     engines = _require_engine_names(name) if name else _of_studies(study)
     for each in engines:
         install_engine(each, lambda line: typer.echo(line, err=True))

@@ -124,15 +124,20 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
         f"{name[0].upper()}{name[1:]} of {demand.model} on {int(demand.total):,} tokens in "
         f"sequences of {demand.length:,}, with {SOFTWARE} in {demand.precision}, {first} first\n"
     )
-    met = [*filter(limits.met_by, answer.offers)]
+    offers = answer.offers
     if limits.fastest:
-        met.sort(key=lambda offer: offer.seconds)
-    listed = answer.offers if show_all else by_hardware(met)[:_MOST_SHOWN]
+        offers = tuple(sorted(offers, key=_fastest_first))
+    listed = offers if show_all else by_hardware(filter(limits.met_by, offers))[:_MOST_SHOWN]
     rows = [_row(offer, answer) for offer in listed]
-    hidden = len(answer.offers) - len(listed)
+    hidden = len(offers) - len(listed)
     print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
     say("\n".join(left_out_lines(answer.refused, show_all=show_all)))
+
+
+def _fastest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal]:
+    # Offers with a drawback come last, as in the answer.
+    return bool(candidate.key.price.reservation), candidate.seconds
 
 
 def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -21,9 +21,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def end_at_signals() -> None:
     """Let a signal end the process at once from now on, with the exit code of an interruption."""
-    for number in _ENDINGS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
+    _set_handlers(_end)
 
 
 def _end(*_: object) -> None:
@@ -38,39 +36,29 @@ def ended_by_signals() -> Iterator[None]:
         yield
 
 
-class Interruption:
-    """Remember whether a signal came; each signal also raises KeyboardInterrupt.
-
-    Python discards a KeyboardInterrupt that is raised in a destructor. If the exception is raised
-    while Pydantic reads a stored result, Pydantic may report an invalid result instead. So callers
-    check again for a signal before they write anything that depends on what they have read.
-    """
-
-    def __init__(self) -> None:
-        self._heard = False
-
-    def hear(self, *_: object) -> None:
-        """Remember a signal and raise KeyboardInterrupt."""
-        self._heard = True
-        raise KeyboardInterrupt
-
-    def require_none(self) -> None:
-        """Raise KeyboardInterrupt if a signal came."""
-        if self._heard:
-            raise KeyboardInterrupt
-
-
 @contextlib.contextmanager
-def interrupted_by_signals() -> Iterator[Interruption]:
+def interrupted_by_signals() -> Iterator[Callable[[], None]]:
     """In the block, the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt.
 
-    If Python loses that exception (see `Interruption`), the end of the block raises it again. A
+    Python discards a KeyboardInterrupt that is raised in a destructor. If the exception is raised
+    while Pydantic reads a stored result, Pydantic may report an invalid result instead. So the
+    block gets a function that raises the exception again if a signal came. Callers call it before
+    they write anything that depends on what they have read; the end of the block calls it, too. A
     signal that the process already ignores (nohup) is still ignored.
     """
-    interruption = Interruption()
-    with _signals_handled_by(interruption.hear), _without_lost_interrupt_messages():
-        yield interruption
-    interruption.require_none()
+    heard: list[int] = []
+
+    def hear(number: int, _frame: object) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    def require_no_signal() -> None:
+        if heard:
+            raise KeyboardInterrupt
+
+    with _signals_handled_by(hear), _without_lost_interrupt_messages():
+        yield require_no_signal
+    require_no_signal()
 
 
 @contextlib.contextmanager
@@ -89,16 +77,21 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _signals_handled_by(handler: Callable[..., None]) -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in _ENDINGS}
-    # A signal that the caller ignores (nohup) stays ignored.
-    heeded = [number for number in _ENDINGS if before[number] is not signal.SIG_IGN]
-    for number in heeded:
-        signal.signal(number, handler)
+    before = _set_handlers(handler)
     try:
         yield
     finally:
-        for number in heeded:
-            signal.signal(number, before[number])
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _set_handlers(handler: Callable[..., None]) -> dict[int, Any]:
+    """Handle all signals that the caller does not ignore (nohup); return the earlier handlers."""
+    handlers = {number: signal.getsignal(number) for number in _ENDINGS}
+    heeded = [number for number in _ENDINGS if handlers[number] is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, handler)
+    return {number: handlers[number] for number in heeded}
 
 
 @contextlib.contextmanager

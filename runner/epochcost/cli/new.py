@@ -14,6 +14,7 @@ import typer
 
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.new_model import copy_to_models, load_step_graph, values_of_graph
+from epochcost.cli.refusals import A_DAY
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.results.environment import Gpu
@@ -23,7 +24,7 @@ from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.schema import schema_of
-from epochcost.specs.wording import suggestion
+from epochcost.specs.wording import suggest_or_list, suggestion
 from epochcost.statistics import group_by
 from epochcost.units import CONVERT
 
@@ -127,27 +128,34 @@ def price(
     needed = ("hardware", "source", *(() if plan == "owned" else ("amount",)))
     require({key: texts[key] for key in needed})
     machine = str(texts["hardware"])
-    day = texts["as_of"] or dt.datetime.now(dt.UTC).date().isoformat()
+    day = _day(texts["as_of"]) if texts["as_of"] else dt.datetime.now(dt.UTC).date()
     defaults = {
-        "id": f"{machine}-{plan}-{day[:7]}",
+        "id": f"{machine}-{plan}-{day:%Y-%m}",
         "plan": plan,
         "provider": texts["provider"] or own_catalogue().machine(machine).provider,
         "currency": "USD",
         "billing": "prorated" if plan == "owned" else "per-second",
-        "as_of": day,
     }
+    texts = {**texts, "as_of": day.isoformat()}
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
     if (current := _matching_current_price(values)) is not None:
-        known = current.model_dump(exclude_defaults=True)
-        kept = [key for key in ("sku", "billing") if not texts[key] and key in known]
-        values.update((key, known[key]) for key in kept)
-        if kept:
-            typer.echo(f"{' and '.join(kept)}: as in the current price {current.id}", err=True)
+        current_values = current.model_dump(exclude_defaults=True)
+        copied = [key for key in ("sku", "billing") if not texts[key] and key in current_values]
+        values.update((key, current_values[key]) for key in copied)
+        if copied:
+            typer.echo(f"{' and '.join(copied)}: as in the current price {current.id}", err=True)
     if values["currency"] != "USD":
         typer.echo(f"{values['currency']}: {_NOT_COMPARED}", err=True)
     _write_new_spec(
         "prices", {**values, "owned": _owned_values(owned or []) if plan == "owned" else None}
     )
+
+
+def _day(text: str) -> dt.date:
+    try:
+        return dt.datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        raise InputError(f"--as-of: expected {A_DAY}, got {text!r:.80}") from None
 
 
 def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
@@ -230,13 +238,17 @@ def _gpu_from_catalogue(name: str, count: int) -> dict[str, Any]:
 
 def _owned_values(options: list[str]) -> dict[str, Any]:
     texts = pairs("--owned", options, "years=4")
+    for key in texts:
+        if key not in (*_OWNED, *_IF_ANY):
+            choices = suggest_or_list(key, (*_OWNED, *_IF_ANY))
+            raise InputError(f"--owned: expected a value of an owned machine, got {key!r}{choices}")
     keys = schema_of("prices")["properties"]["owned"]["properties"]
     missing = [key for key in _OWNED if key not in texts]
     if missing:
         needed = ", ".join(f"--owned {key}=NUMBER" for key in missing)
         share = "; utilisation is the share of its life in which the machine is used, such as 0.3"
         raise UsageError(f"missing: {needed}{share if 'utilisation' in missing else ''}")
-    return {key: typed(text, keys.get(key, {})) for key, text in texts.items()}
+    return {key: typed(text, keys[key]) for key, text in texts.items()}
 
 
 def _detected_hardware_values() -> dict[str, Any]:

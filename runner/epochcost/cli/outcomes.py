@@ -182,11 +182,9 @@ def token_bound_words(requests: Requests) -> str:
 
 
 def _show_largest_batches(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
-    latest: dict[str, BatchLimit] = {}
     limits = load_sidecars(results, BatchLimit).records.values()
-    for limit in sorted(limits, key=lambda limit: limit.ended_at):
-        if limit.hardware == hardware:
-            latest[limit.sweep_id] = limit
+    by_time = sorted(limits, key=lambda limit: limit.ended_at)
+    latest = {limit.sweep_id: limit for limit in by_time if limit.hardware == hardware}
     for sweep in sweeps:
         if sweep.id in latest:
             say(limit_words(latest[sweep.id]))

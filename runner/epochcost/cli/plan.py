@@ -249,7 +249,8 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
         if isinstance(cost, Estimate):
             amount = money(cost.mean, cost.currency)
             counted = count_words(starts, "process start")
-            extent += f"; with {counted} about {amount} ({price.plan_words})"
+            assumed = ", assumed" if price.assumed else ""
+            extent += f"; with {counted} about {amount} ({price.plan_words}{assumed})"
     if plan.trials or not plan.sweeps:
         say(extent)
     if plan.sweeps:

@@ -14,6 +14,7 @@ import typer
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError
+from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.prices.api_table import Commit, renewed
 from epochcost.specs.prices.importing import (
     ImportRequest,
@@ -112,7 +113,7 @@ def renew_apis(
         typer.echo(f"doubted: {name}: {reason}: its row stays unchanged, --accept writes it")
     for name in renewal.gone:
         typer.echo(f"{name}: the checkout offers it no more; its row stays unchanged, delete it")
-    path.write_text(renewal.text, "utf-8", newline="\n")
+    write_atomically(path, renewal.text.encode(), unwritable)
     typer.echo(f"{len(renewal.changed):,} changed: review {path.name}, then run `epochcost check`.")
 
 
@@ -157,19 +158,16 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
 
 
 def _write_all_or_none(specs: Sequence[NewSpec]) -> None:
-    before = {spec.path: spec.path.read_text("utf-8") for spec in specs if spec.renewed}
+    before = {spec.path: spec.path.read_bytes() for spec in specs if spec.renewed}
     written: list[Path] = []
     try:
         for spec in specs:
-            with spec.path.open(
-                "w" if spec.renewed else "x", encoding="utf-8", newline="\n"
-            ) as file:
-                written.append(spec.path)
-                file.write(spec.text)
+            write_atomically(spec.path, spec.text.encode(), unwritable)
+            written.append(spec.path)
     except BaseException:
         for path in written:
             if path in before:
-                path.write_text(before[path], "utf-8", newline="\n")
+                write_atomically(path, before[path], unwritable)
             else:
                 path.unlink(missing_ok=True)
         raise

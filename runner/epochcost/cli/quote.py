@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from epochcost.cost import quote as bill_of
 from epochcost.cost.bill import NINE_OF_TEN
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
+from epochcost.measure.cpu import usable_cpus
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
@@ -108,9 +108,10 @@ def _require_consistent_options(used: UsageOptions, paid: PriceOptions) -> None:
         raise UsageError("quote: --billing and --currency belong to --rate; a price has its own")
     needed = {
         "--duration": used.duration,
-        "--price ID or --rate AMOUNT": paid.price or paid.rate,
-        f"--billing: {', '.join(BILLING_RULES)}": paid.billing if paid.rate else "a price's",
+        "--price ID or --rate AMOUNT": paid.rate if paid.price is None else paid.price,
     }
+    if paid.rate is not None:
+        needed[f"--billing: {', '.join(BILLING_RULES)}"] = paid.billing
     missing = [option for option, value in needed.items() if value is None]
     if missing:
         raise UsageError(f"quote: missing {'; '.join(missing)}")
@@ -134,7 +135,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
     if usage.vcpus is None:
         machine = catalogue.machine(price.hardware)
         # A detected machine is this computer.
-        usage = replace(usage, vcpus=os.cpu_count() if machine.detected else machine.vcpus)
+        usage = replace(usage, vcpus=usable_cpus() if machine.detected else machine.vcpus)
     return _Bill(bill_of(price, usage), usage, price_words(price), price)
 
 

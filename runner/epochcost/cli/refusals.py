@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from epochcost.specs.wording import closest
 
+A_DAY = "a day of the calendar, such as 2016-11-01"
 _NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
 
 
@@ -45,6 +46,8 @@ def _plain_message(error: typer.BadParameter, values: Mapping[str, Any]) -> str:
         if near is not None:
             return f"unknown {got!r}; did you mean {near!r}?"
         return f"expected one of {', '.join(choices)}, got {got!r}"
+    if " does not match the format" in error.message:
+        return f"expected {A_DAY}, got {got!r}"
     demand = re.fullmatch(r"Input should be (a valid )?(.+?)(, unable to .*)?", error.message)
     if demand:
         return f"expected {_NOUNS.get(demand[2], f'a number {demand[2]}')}, got {got!r}"

@@ -98,18 +98,17 @@ def _run_trials_with_display(assignment: Assignment, plan: Plan) -> tuple[Outcom
     latest: dict[str, Event] = {}
     try:
         with (
-            interrupted_by_signals() as interruption,
+            interrupted_by_signals() as require_no_signal,
             Display(Console(stderr=True)) as display,
         ):
 
             def on_event(event: Event) -> None:
                 if isinstance(event, Finished | Skipped | RoundStored):
                     latest[event.trial.id] = event
-                with contextlib.suppress(
-                    OSError
-                ):  # the trials go on if the disk of the log is full
+                # The trials go on if the disk of the log is full.
+                with contextlib.suppress(OSError):
                     display(event)
-                interruption.require_none()
+                require_no_signal()
 
             return run_trials(assignment, on_event)
     except KeyboardInterrupt:

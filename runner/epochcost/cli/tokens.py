@@ -174,12 +174,13 @@ def _bound(text: str | None, name: str) -> Decimal | None:
 
 def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     say("\n".join(_answer_sentences(answer)))
-    ways = in_order((*answer.offers, *answer.apis)) if show_all else _cheapest_and_measured(answer)
+    every = in_order((*answer.offers, *answer.apis))
+    ways = every if show_all else _cheapest_and_measured(answer)
     if ways:
         say()
         rows = [_row(way, answer) for way in ways]
-        rest = len(answer.ways) - len(ways)
-        print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=rest)
+        hidden = len(every) - len(ways)
+        print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
     for line in left_out_lines(answer.refused, show_all=show_all):
         say(line)
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
@@ -283,8 +284,8 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
         cost, plan = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
-        known = way.price.reservation or "list price"
-        return (name_of(way), cost, "", chance, "", "", "API", known, plan, *[""] * 6)
+        evidence = way.price.reservation or "list price"
+        return (name_of(way), cost, "", chance, "", "", "API", evidence, plan, *[""] * 6)
     capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
     return (

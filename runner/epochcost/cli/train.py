@@ -173,7 +173,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
 
 class _ProgressPrinter:
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
-        self._request, self._shown, self._begun = request, 0.0, 0.0
+        self._request, self._printed_at, self._begun = request, 0.0, 0.0
         # Seconds of the repeat in earlier runs; the progress adds those of this run.
         self._spent_before = 0.0
         self._is_first = True
@@ -190,9 +190,9 @@ class _ProgressPrinter:
             self._spent_before = progress.times.total
             if step > 1:
                 log(f"continues at step {step} from {self.folder}")
-        if now - self._shown < _LINE_SECONDS:
+        if now - self._printed_at < _LINE_SECONDS:
             return
-        self._shown = now
+        self._printed_at = now
         prepared = self._request.prepared
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
         measured = f", accuracy {progress.curve[-1].accuracy:.1%}" if progress.curve else ""

@@ -7,7 +7,8 @@ import typer
 from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, headline, trust_of
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import DOCS
-from epochcost.errors import CapabilityError, InputError
+from epochcost.errors import InputError
+from epochcost.results.files import unwritable, write_atomically
 
 
 def trust() -> None:
@@ -24,11 +25,8 @@ def trust() -> None:
         raise InputError(
             "specs/observations: expected rates on priced devices to withhold, found none"
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(as_text(trust_values), encoding="utf-8")
-    except OSError as error:
-        raise CapabilityError(f"{path}: cannot write: {error.strerror}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, as_text(trust_values).encode(), unwritable)
     for withheld in trust_values.all:
         if line := headline(trust_values, withheld):
             typer.echo(

@@ -87,17 +87,20 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     path = root / FOLDER / kind / f"{present['id']}.toml"
     path.parent.mkdir(exist_ok=True)
     try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        file = path.open("x", encoding="utf-8", newline="\n")
     except FileExistsError:
         raise InputError(
             f"{display_path(path)}: expected the name of a new file, but this file exists: "
             "choose another id, or edit the file"
         ) from None
-    faults = check_paths([path]).faults
-    if faults:
+    try:
+        with file:
+            file.write(text)
+        if faults := check_paths([path]).faults:
+            raise SpecError(faults)
+    except BaseException:
         path.unlink()
-        raise SpecError(faults)
+        raise
     return path
 
 

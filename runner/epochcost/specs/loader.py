@@ -61,9 +61,9 @@ def _existing_absolute_path(path: Path) -> Path:
         path.lstat()
         # A link at the end of the path stays, so that messages name the requested file.
         return path.parent.resolve() / path.name if path.name.strip(".") else path.resolve()
-    except (OSError, RuntimeError) as error:
-        demand = "expected a file or folder of specs"
-        raise InputError(f"{printable(str(path))}: {demand}, got nothing readable") from error
+    except OSError as error:
+        demand = f"expected a file or folder of specs, got: {error.strerror}"
+        raise InputError(f"{printable(str(path))}: {demand}") from error
 
 
 def _specs_folder_of(path: Path) -> Path:
