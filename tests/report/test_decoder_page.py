@@ -127,6 +127,20 @@ def test_a_break_even_within_the_range_is_no_saving(
     assert "Self-hosting costs about as much as the API if each machine" in text
 
 
+def test_two_apis_of_a_provider_are_two_lines(report: Report, workload: Workload) -> None:
+    """The chart names them by the provider's names of the model."""
+    answer = report.tokens[workload.id]
+    cheap = answer.apis[0].api
+    doubled = {"input_per_million": 2 * cheap.input_per_million}
+    dear = cheap.model_copy(update={"id": "dear", "name": "dear", **doubled})
+    apis = tuple(api_offers([cheap, dear], answer.requests))
+    figure = load_figure(replace(answer, apis=apis), "load")
+    assert figure is not None
+    points = [(row.way, row.requests_per_second) for row in figure.data.rows]
+    assert len(points) == len(set(points))
+    assert f"{cheap.provider}, dear" in figure.data.values_of("way")
+
+
 def test_each_method_has_its_machine(page: str) -> None:
     """LoRA, QLoRA and training of all weights each have a row, with the memory of each part."""
     tuning = page.partition("## Fine-tuning")[2].partition("## ")[0]

@@ -31,7 +31,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
-from epochcost.units import HOURS_PER_BILLED_MONTH
+from epochcost.units import HOURS_PER_BILLED_MONTH, symbol
 
 Json = dict[str, Any]
 # In thousandths: the least draw (None without a bound), the shift, then the weights.
@@ -74,8 +74,9 @@ def questions(report: Report) -> list[tuple[str, str]]:
         *(workload.key for workload in report.workloads),
         *map(_tuning_key, _fine_tunings(report)),
     }
+    sign = symbol(report.currency or "USD")
     asked = [
-        (words, f"calculator.html?model={model}&{query}")
+        (words.replace("$", sign), f"calculator.html?model={model}&{query}")
         for words, model, query in _QUESTIONS
         if model in models
     ]

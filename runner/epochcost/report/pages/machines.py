@@ -124,7 +124,7 @@ def _page(
             "listed": listed[hardware.id],
             "prices": prices,
             "current": current,
-            "then": past_prices(prices),
+            "then": past_prices(prices, listed[hardware.id].currency),
             "same": same_accelerator([*listed.values()], hardware),
             "jobs": jobs,
             "compared": compared,
@@ -150,7 +150,7 @@ def _page(
 def _cost_sentence(machine: Listed, wins: Mapping[str, int], jobs: int) -> str:
     hour = "has no price on demand"
     if machine.hour is not None:
-        hour = f"costs {money(machine.hour)} an hour on demand"
+        hour = f"costs {money(machine.hour, machine.currency)} an hour on demand"
     ranks = " and ".join(f"the {rank} for {count}" for rank, count in wins.items() if count)
     of_jobs = f", and is {ranks} of {count_words(jobs, 'job')}" if ranks else ""
     return f"{machine.hardware.name} {hour}{of_jobs}."

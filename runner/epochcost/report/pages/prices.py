@@ -85,8 +85,8 @@ def _gpu_hour_sentence(chips: Sequence[Listed]) -> str:
     if not chips:
         return ""
     dearest, cheapest = (
-        f"{money(chip.gpu_hour or Decimal(0))} ({chip.hardware.accelerators[0].name})"
-        for chip in (chips[0], chips[-1])
+        f"{money(one.gpu_hour or Decimal(0), one.currency)} ({one.hardware.accelerators[0].name})"
+        for one in (chips[0], chips[-1])
     )
     return f" A GPU-hour costs at least {cheapest} to {dearest}."
 
