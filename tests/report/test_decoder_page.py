@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,12 @@ def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def workload_fixture(report: Report) -> Workload:
     """A model of eight billion parameters."""
     return Workload.of_model(report.catalogue.models["llama-3.1-8b"])
+
+
+@pytest.fixture(scope="module", name="data")
+def data_fixture(report: Report) -> dict[str, Any]:
+    """The data of the calculator."""
+    return data_of(report)
 
 
 @pytest.fixture(scope="module", name="page")
@@ -149,10 +157,11 @@ def test_each_method_has_its_machine(page: str) -> None:
     assert tuning.count("<li>") >= 4
 
 
-def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> None:
+def test_a_fine_tuning_is_work_of_the_calculator(
+    report: Report, data: dict[str, Any], page: str
+) -> None:
     """The calculator has a time for each machine, and its bill equals the cost on the page."""
     assert "calculator.html?model=lora/llama-3.1-8b&examples=10000" in page
-    data = data_of(report)
     job, answer = data["lora/llama-3.1-8b"], report.tuned["llama-3.1-8b"]["lora"]
     hardware, price = answer.choice.key.way.hardware, answer.choice.key.price
     timing = next(each for each in job["train"] if each["machine"] == hardware.id)
@@ -165,6 +174,33 @@ def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> N
     assert (job["longest"], data["lora/gpt2-decoder"]["longest"]) == (2048, 1024)
     turing = next(each for each in job["train"] if each["machine"] == "lambda-1x-rtx6000")
     assert turing["precision"] == "fp16"
+
+
+@pytest.mark.parametrize("length", [1024, 2048])
+def test_longer_texts_take_the_time_of_the_command(
+    report: Report, data: dict[str, Any], length: int
+) -> None:
+    """Of all machines that fit the longest texts; half of the times are within 2 %."""
+    job, answer = data["lora/llama-3.1-70b"], report.tuned["llama-3.1-70b"]["lora"]
+    longer = report.tuning_market.answer(replace(answer.demand, length=length))
+    exact = {offer.key.way.hardware.id: offer.key.way.time.mean for offer in longer.offers}
+    factors = {each["machine"]: each["slower"] for each in job["train"] if "slower" in each}
+    assert 10 < len(factors) < len(job["train"])
+    assert factors.keys() <= exact.keys()
+    between = (length - 512) / (job["longest"] - 512)
+    errors = [
+        abs(
+            each["seconds"][1]
+            * 3
+            * (1 + (factors[each["machine"]] - 1) * between)
+            / float(exact[each["machine"]])
+            - 1
+        )
+        for each in job["train"]
+        if each["machine"] in factors
+    ]
+    assert median(errors) < 0.02
+    assert max(errors) < 0.2
 
 
 def test_every_decoder_has_an_answer(report: Report) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any
@@ -41,8 +42,7 @@ _DrawnRows = dict[int, dict[_Drawn, int]]
 _TUNING_STACK: Stack = "published"
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
-# Texts of a fine-tuning may be this many times as long as those of the published answer: the time
-# is then about proportional to the length. For longer texts, memory decides, too.
+# Texts of a fine-tuning may be this many times as long as those of the published answer.
 _LONGEST_TIMES = 4
 _JOBS = {"training": "train", "inference": "serve"}
 _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
@@ -190,6 +190,8 @@ def _fine_tuning_json(
 ) -> Json:
     examples, tokens, epochs = TUNING
     context = report.catalogue.decoder(answer.demand.model).context
+    longest = min(_LONGEST_TIMES * tokens, context)
+    slower = _slower_tokens(report, answer, longest)
     drawn: _DrawnRows = {}
     timings = []
     for offers in group_by(answer.offers, lambda offer: offer.key.way.hardware.id).values():
@@ -205,6 +207,8 @@ def _fine_tuning_json(
             "seconds": _low_mean_high(way.time, epochs),
             "plans": sorted(offer.key.price.id for offer in offers),
             "extrapolated": answer.extrapolates(way),
+            # Missing if the longest texts do not fit the machine's memory.
+            **({"slower": slower[way.hardware.id]} if way.hardware.id in slower else {}),
         }
         timing |= _store_weights(way.forecast.draws, drawn)
         timings.append(_without_machine_defaults(timing, machine_defaults))
@@ -212,7 +216,7 @@ def _fine_tuning_json(
         "epochs": epochs,
         "examples": examples,
         "tokens": tokens,
-        "longest": min(_LONGEST_TIMES * tokens, context),
+        "longest": longest,
         "context": context,
         "compared": "how-to/price-fine-tuning.html",
         "page": f"models/{answer.demand.model}.html",
@@ -220,6 +224,23 @@ def _fine_tuning_json(
         "stacks": {"train": [_TUNING_STACK], "serve": []},
         "train": timings,
         "serve": [],
+    }
+
+
+def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
+    """By machine, the time of a token in texts of ``length`` tokens over that in ``answer``."""
+    try:
+        longer = report.tuning_market.answer(replace(answer.demand, length=length))
+    except InputError:
+        return {}
+    usual, times = (
+        {offer.key.way.hardware.id: offer.key.way.time.mean for offer in each.offers}
+        for each in (answer, longer)
+    )
+    return {
+        machine: round(float(times[machine] / usual[machine]), 3)
+        for machine in usual
+        if machine in times
     }
 
 
