@@ -31,6 +31,10 @@ def test_each_generated_page_describes_its_own_answer(report: Report) -> None:
             "<p>Old.</p><p><strong>Decision.</strong> Bills have lines. Why?</p>",
             "Bills have lines.",
         ),
+        (
+            "<p>Old.</p><p><strong>Decision.</strong></p>\n<ul>\n<li>Bills have lines. Why?</li>",
+            "Bills have lines.",
+        ),
         ("<h1>Nothing</h1>", ""),
     ],
 )

@@ -28,8 +28,10 @@ _PLACE = re.compile(
 )
 _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
 _PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)</p>", re.DOTALL)
-# A decision record says in this paragraph what was decided.
-_DECISION = re.compile(r"<p><strong>Decision\.</strong>(.*?)</p>", re.DOTALL)
+# A decision record says what was decided in this paragraph, or in the list after it.
+_DECISION = re.compile(
+    r"<p><strong>Decision\.</strong>(?:</p>\s*<ul>\s*<li>(?:\s*<p>)?)?(.*?)</(?:p|li)>", re.DOTALL
+)
 _TAG = re.compile("<[^>]*>")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 # JSON inside a template element is parsed as HTML first. Replaced one by one: a translation table
