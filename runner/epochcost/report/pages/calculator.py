@@ -13,6 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any
+from urllib.parse import parse_qsl
 
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
 from epochcost.analysis.observations import Goal, Stack
@@ -78,12 +79,17 @@ def questions(report: Report) -> list[tuple[str, str]]:
     asked = [
         (words.replace("$", sign), f"calculator.html?model={model}&{query}")
         for words, model, query in _QUESTIONS
-        if model in models
+        if model in models and _machines_named_in(query) <= report.catalogue.hardware.keys()
     ]
     if _SERVED in report.tokens:
         query = "requests=2&prompt=1000&answer=200#your-traffic"
         asked.append((_SERVED_WORDS, f"models/{_SERVED}.html?{query}"))
     return asked
+
+
+def _machines_named_in(query: str) -> set[str]:
+    fields = dict(parse_qsl(query))
+    return {fields[name] for name in ("a", "b", "own") if name in fields}
 
 
 def pages(report: Report) -> Iterator[Page]:

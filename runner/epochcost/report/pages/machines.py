@@ -63,9 +63,9 @@ class JobHere:
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
-        low, high = self.odds.ratios[machine]
+        low, high = map(times_words, self.odds.ratios[machine])
         cheaper = f"cheaper here in {scenarios(self.odds.cheaper[machine])}"
-        return cheaper if low == high else f"{times_words(low)} to {times_words(high)}, {cheaper}"
+        return cheaper if low == high else f"{low} to {high}, {cheaper}"
 
 
 def pages(report: Report) -> Iterator[Page]:

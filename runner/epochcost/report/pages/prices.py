@@ -82,13 +82,11 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _gpu_hour_sentence(chips: Sequence[Listed]) -> str:
-    if not chips:
-        return ""
-    dearest, cheapest = (
+    hours = dict.fromkeys(
         f"{money(one.gpu_hour or Decimal(0), one.currency)} ({one.hardware.accelerators[0].name})"
-        for one in (chips[0], chips[-1])
+        for one in (*chips[-1:], *chips[:1])
     )
-    return f" A GPU-hour costs at least {cheapest} to {dearest}."
+    return f" A GPU-hour costs at least {' to '.join(hours)}." if hours else ""
 
 
 def _old_prices_by_source(
