@@ -67,7 +67,8 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
     for name, hardware in catalogue.hardware.items():
         offered = on_demand_hours(current_prices(catalogue.prices_of(name)), currency)
         days = [(hour, price.as_of) for price, hour in offered]
-        machines[name] = Listed(hardware, *min(days, default=(None, None)), currency)
+        hour, as_of = min(days, default=(None, None))
+        machines[name] = Listed(hardware, hour, as_of, currency)
     return machines
 
 

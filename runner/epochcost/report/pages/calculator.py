@@ -13,7 +13,6 @@ from dataclasses import replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any
-from urllib.parse import parse_qsl
 
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
 from epochcost.analysis.observations import Goal, Stack
@@ -88,8 +87,8 @@ def questions(report: Report) -> list[tuple[str, str]]:
 
 
 def _machines_named_in(query: str) -> set[str]:
-    fields = dict(parse_qsl(query))
-    return {fields[name] for name in ("a", "b", "own") if name in fields}
+    fields = (field.split("=") for field in query.split("&"))
+    return {value for name, value in fields if name in {"a", "b", "own"}}
 
 
 def pages(report: Report) -> Iterator[Page]:
