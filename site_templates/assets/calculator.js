@@ -20,6 +20,11 @@
     return money(timing.kind === "predicted" && value >= 1 ? Number(value.toPrecision(3)) : value, plan.currency);
   }
 
+  /* An amount as the reader entered it. */
+  function exactly(value, currency) {
+    return new Intl.NumberFormat("en-US", { style: "currency", currency, maximumSignificantDigits: 15 }).format(value);
+  }
+
   /* A low end below a thousandth of the mean time is no bound. */
   function spread({ low, high, timing: { seconds } }, key, words) {
     if (words(low[key]) === words(high[key])) { return ""; }
@@ -118,7 +123,7 @@
       parts.push((runs > 1 ? `${number(runs)} times` : "once") + (every === "once" ? "" : ` a ${every}`));
     }
     if (isFinite(limit)) { parts.push(`within ${duration(limit)}`); }
-    if (isFinite(budget)) { parts.push(`for at most $${number(budget)} ${per(question)}`); }
+    if (isFinite(budget)) { parts.push(`for at most ${exactly(budget, question.currency)} ${per(question)}`); }
     const whose = question.own ? "on your own machine" : `prices: ${prices.selectedOptions[0].textContent}`;
     const made = element("p", `: ${parts.join(", ")}; ${whose}.`);
     made.prepend(element("a", model.selectedOptions[0].textContent, { href: `${root}${page}` }));
@@ -277,7 +282,7 @@
     const costAt = use => candidates({ ...question, every: "once", assumed: { ...question.assumed, "owned.utilisation": use } }, data, shared, ways[0].timing.stack)
       .find(way => way.mine).mean.total;
     odds.weigh(listed, data.draws, { seconds: question.limit, total: question.budget }, two);
-    form.elements.budget.labels[0].firstChild.textContent = `Budget ($ ${per(question)}) `;
+    form.elements.budget.labels[0].firstChild.textContent = `Budget (${form.dataset.ecSymbol} ${per(question)}) `;
     place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes, stacks, form, costAt)));
     place.lastElementChild.replaceChildren(...(listed.length ? [table(form, question, listed, shapes)] : []),
       ...(apart.length ? [fold(

@@ -86,5 +86,5 @@
     }));
   }
 
-  window.epochcostForms = { fields, number, offer, onForms };
+  window.epochcostForms = { number, offer, onForms };
 })();

@@ -93,11 +93,17 @@
     return run(program, { ...usage, ...Object.fromEntries(better) });
   }
 
+  /* The time of a token in the texts of a fine-tuning over that in texts of the usual length. In the longest
+     texts it is ``timing.slower``, and unknown if they do not fit the machine's memory. */
+  function slower({ longest, tokens, usual }, timing) {
+    return longest && tokens > usual ? 1 + (timing.slower - 1) * (tokens - usual) / (longest - usual) : 1;
+  }
+
   /* One training with its expected failures; a failure takes as long as a success. The trainings of a month, at least
      one, share the discount for its use. */
   function trained(question, timing, plan, seconds, programs) {
     const once = question.every === "once", runs = once || question.job === "batch" ? 1 : Math.max(1, question.times);
-    const work = question.work / (question.job === "batch" ? timing.batch : 1);
+    const work = question.work * slower(question, timing) / (question.job === "batch" ? timing.batch : 1);
     const usage = { seconds: seconds * work, vcpus: timing.vcpus, runs };
     const used = utilisation(question, plan, usage.seconds);
     const billed = bill(programOf(question, plan), usage, { ...question.assumed, "owned.utilisation": used });

@@ -147,21 +147,6 @@ def test_limits_are_kept_in_so_many_scenarios(site: Site) -> None:
     assert all(35 <= int(share) <= 65 for share in match.groups())
 
 
-@pytest.mark.parametrize(
-    ("most", "tokens", "words"),
-    [("200", 200, "reads only the first 200 tokens"), ("null", 400, "is not checked")],
-)
-def test_a_text_is_cut_after_the_tokens_that_the_model_reads(
-    site: Site, most: str, tokens: int, words: str
-) -> None:
-    """The answer counts the tokens that the model reads; without a limit it states a doubt."""
-    data = (site.folder / _NET).read_text("utf-8")
-    known = data.replace('"tokens":null,"most_tokens":null', f'"tokens":128,"most_tokens":{most}')
-    page = ask_with(site, _NET, known, "?model=net&job=batch&prices=owned&tokens=400")
-    assert words in text_of(page)
-    assert f"\N{MULTIPLICATION SIGN} {tokens} tokens" in text_of(page)
-
-
 def test_one_software_is_compared_at_a_time(site: Site) -> None:
     """Published trainings and ours are never in one list."""
     data = (site.folder / _NET).read_text("utf-8")

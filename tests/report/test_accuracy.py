@@ -135,6 +135,18 @@ def test_a_machine_with_trainings_is_not_unmeasured(tmp_path: Path) -> None:
     assert "We have not measured it" not in text
 
 
+def test_trainings_of_one_batch_size_have_curves_of_their_own(tmp_path: Path) -> None:
+    """Two aims on one machine are two lines, each with every step once."""
+    records = [
+        _record(128, f"accuracy>={aim}", _repeat(0, "reached", 3600, aim)) for aim in (0.9, 0.95)
+    ]
+    (page,) = accuracy.pages(_report(tmp_path, *records))
+    figure = page.figures["time-net-numbers"]
+    assert figure is not None
+    points = [(row.training, row.step) for row in figure.data.rows]
+    assert len(points) == len(set(points)) == 6
+
+
 def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
     """At step 50 the band has accuracies of 50, 60 and 70 %.
 

@@ -10,11 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bill_programs import run
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.cost import Usage, quote
 from epochcost.cost.spot import interrupted_at
+from epochcost.report.pages import calculator
 from epochcost.report.pages.page import Report
 from report_project import REPOSITORY, inputs_of, write_project
 
@@ -95,6 +98,15 @@ def test_the_page_finds_the_billed_time_that_is_not_used(report: Report) -> None
     price = report.catalogue.prices["box-2016"]
     lines = quote(price, Usage(Decimal(60))).lines
     assert [line.amount for line in lines if line.label.endswith(end)] == [Decimal("0.885")]
+
+
+def test_questions_name_only_machines_of_the_project(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question about a machine that the project does not declare would have no answer."""
+    asked = (("here", "net", "a=box&b=local"), ("elsewhere", "net", "runs=3&own=moon"))
+    monkeypatch.setattr(calculator, "_QUESTIONS", asked)
+    assert calculator.questions(report) == [("here", "calculator.html?model=net&a=box&b=local")]
 
 
 def test_draws_of_a_list_are_small(inputs: Inputs) -> None:

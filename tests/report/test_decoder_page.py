@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,12 @@ def report_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def workload_fixture(report: Report) -> Workload:
     """A model of eight billion parameters."""
     return Workload.of_model(report.catalogue.models["llama-3.1-8b"])
+
+
+@pytest.fixture(scope="module", name="data")
+def data_fixture(report: Report) -> dict[str, Any]:
+    """The data of the calculator."""
+    return data_of(report)
 
 
 @pytest.fixture(scope="module", name="page")
@@ -127,6 +135,20 @@ def test_a_break_even_within_the_range_is_no_saving(
     assert "Self-hosting costs about as much as the API if each machine" in text
 
 
+def test_two_apis_of_a_provider_are_two_lines(report: Report, workload: Workload) -> None:
+    """The chart names them by the provider's names of the model."""
+    answer = report.tokens[workload.id]
+    cheap = answer.apis[0].api
+    doubled = {"input_per_million": 2 * cheap.input_per_million}
+    dear = cheap.model_copy(update={"id": "dear", "name": "dear", **doubled})
+    apis = tuple(api_offers([cheap, dear], answer.requests))
+    figure = load_figure(replace(answer, apis=apis), "load")
+    assert figure is not None
+    points = [(row.way, row.requests_per_second) for row in figure.data.rows]
+    assert len(points) == len(set(points))
+    assert f"{cheap.provider}, dear" in figure.data.values_of("way")
+
+
 def test_each_method_has_its_machine(page: str) -> None:
     """LoRA, QLoRA and training of all weights each have a row, with the memory of each part."""
     tuning = page.partition("## Fine-tuning")[2].partition("## ")[0]
@@ -135,10 +157,11 @@ def test_each_method_has_its_machine(page: str) -> None:
     assert tuning.count("<li>") >= 4
 
 
-def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> None:
+def test_a_fine_tuning_is_work_of_the_calculator(
+    report: Report, data: dict[str, Any], page: str
+) -> None:
     """The calculator has a time for each machine, and its bill equals the cost on the page."""
     assert "calculator.html?model=lora/llama-3.1-8b&examples=10000" in page
-    data = data_of(report)
     job, answer = data["lora/llama-3.1-8b"], report.tuned["llama-3.1-8b"]["lora"]
     hardware, price = answer.choice.key.way.hardware, answer.choice.key.price
     timing = next(each for each in job["train"] if each["machine"] == hardware.id)
@@ -151,6 +174,33 @@ def test_a_fine_tuning_is_work_of_the_calculator(report: Report, page: str) -> N
     assert (job["longest"], data["lora/gpt2-decoder"]["longest"]) == (2048, 1024)
     turing = next(each for each in job["train"] if each["machine"] == "lambda-1x-rtx6000")
     assert turing["precision"] == "fp16"
+
+
+@pytest.mark.parametrize("length", [1024, 2048])
+def test_longer_texts_take_the_time_of_the_command(
+    report: Report, data: dict[str, Any], length: int
+) -> None:
+    """Of all machines that fit the longest texts; half of the times are within 2 %."""
+    job, answer = data["lora/llama-3.1-70b"], report.tuned["llama-3.1-70b"]["lora"]
+    longer = report.tuning_market.answer(replace(answer.demand, length=length))
+    exact = {offer.key.way.hardware.id: offer.key.way.time.mean for offer in longer.offers}
+    factors = {each["machine"]: each["slower"] for each in job["train"] if "slower" in each}
+    assert 10 < len(factors) < len(job["train"])
+    assert factors.keys() <= exact.keys()
+    between = (length - 512) / (job["longest"] - 512)
+    errors = [
+        abs(
+            each["seconds"][1]
+            * 3
+            * (1 + (factors[each["machine"]] - 1) * between)
+            / float(exact[each["machine"]])
+            - 1
+        )
+        for each in job["train"]
+        if each["machine"] in factors
+    ]
+    assert median(errors) < 0.02
+    assert max(errors) < 0.2
 
 
 def test_every_decoder_has_an_answer(report: Report) -> None:

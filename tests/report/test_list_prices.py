@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 
-from epochcost.report.list_prices import Listed, hourly, most_rented
+from epochcost.report.list_prices import Listed, hourly, list_prices, most_rented, past_prices
+from epochcost.report.site import build
 from epochcost.specs.hardware import Accelerator, Hardware
+from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 from price_plans import owned
+from report_project import REPOSITORY, inputs_of, write_project
 
 
 def test_an_hour_beyond_all_money_is_unknown() -> None:
@@ -43,3 +47,36 @@ def test_most_rented_counts_providers() -> None:
     kept = most_rented(machines, 2)
     assert [machine.hardware.id for machine in kept] == ["e", "b"]
     assert len(most_rented(machines, 9)) == 3
+
+
+_PLAN = """
+hardware = "box"
+plan = "on-demand"
+provider = "Cloud"
+currency = "EUR"
+source = "made up for a test"
+"""
+
+
+def test_list_prices_are_in_the_usual_currency_at_the_cheapest_region(tmp_path: Path) -> None:
+    """A project in euros has list prices, and the past prices are of the region listed."""
+    project = write_project(tmp_path)
+    for folder in ("prices", "published"):
+        for path in (project / "specs" / folder).glob("*.toml"):
+            path.unlink()
+    for region, year, amount in (("a", 2025, 7), ("a", 2026, 9), ("b", 2025, 5), ("b", 2026, 4)):
+        name = f"{region}-{year}"
+        text = (
+            f"id = '{name}'\nregion = '{region}'\nas_of = {year}-07-01\namount = {amount}\n{_PLAN}"
+        )
+        (project / f"specs/prices/{name}.toml").write_text(text, encoding="utf-8")
+    catalogue = load_catalogue(project)
+    listed = list_prices(catalogue)["box"]
+    assert (listed.hour, listed.currency) == (Decimal(4), "EUR")
+    past = past_prices(catalogue.prices_of("box"), listed.currency)
+    assert past == [(dt.date(2025, 7, 1), 5), (dt.date(2026, 7, 1), 4)]
+    site = build(inputs_of(project), REPOSITORY / "site_templates")
+    assert "€4.00" in site.pages["machines/index.md"]
+    assert "Was €5.00 on" in " ".join(site.pages["machines/box.md"].split())
+    for page in ("machines/index.md", "models/index.md", "calculator.md"):
+        assert "&#36;" not in site.pages[page]

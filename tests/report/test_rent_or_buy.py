@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -28,11 +30,15 @@ SPECS = {
 @pytest.fixture(scope="module", name="page")
 def page_fixture(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """The page of a project with a bought machine and two rented ones of its kind."""
-    folder = write_project(tmp_path_factory.mktemp("bought"))
-    for name, text in SPECS.items():
-        path = folder / f"specs/{name}.toml"
+    return _page(tmp_path_factory.mktemp("bought"), SPECS)
+
+
+def _page(folder: Path, specs: Mapping[str, str]) -> Page:
+    project = write_project(folder)
+    for name, text in specs.items():
+        path = project / f"specs/{name}.toml"
         path.write_text(f'id = "{path.stem}"\n{text}')
-    (page,) = rent_or_buy.pages(Report(inputs_of(folder)))
+    (page,) = rent_or_buy.pages(Report(inputs_of(project)))
     return page
 
 
@@ -59,3 +65,19 @@ def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
     row = ("twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
     assert row in figure.table.rows
     assert figure.title.startswith(f"{one_line(HOSTILE)} costs less than ")
+
+
+def test_commitments_of_one_machine_have_lines_of_their_own(tmp_path: Path) -> None:
+    """Two terms of a machine in one region are told apart by the months."""
+    terms = {
+        f"prices/twin-{months}": "hardware = 'twin'\nplan = 'committed-use'\nprovider = 'Cloud'\n"
+        "region = 'here'\nsource = 'a test'\nas_of = 2026-07-01\n[commitment]\n"
+        f"term_months = {months}\npayment = 'no-upfront'\nhourly = {hourly}\n"
+        for months, hourly in ((12, 5), (36, 4))
+    }
+    figure = _page(tmp_path, {**SPECS, **terms}).figures["mine"]
+    assert figure is not None
+    lines = dict.fromkeys(point.price_plan for point in figure.data.rows)
+    assert [line for line in lines if "committed" in line] == [
+        f"twin, committed-use, {months} months, here" for months in (36, 12)
+    ]

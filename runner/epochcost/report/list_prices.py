@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import itemgetter
 
+from epochcost.analysis.rows import usual_currency
 from epochcost.cost import Usage, share
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices, supersedes
@@ -21,7 +23,7 @@ _FIRST_WITH_TENSOR_CORES = 7
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine and its cheapest on-demand list price, in US dollars per hour.
+    """A machine and its cheapest on-demand list price for an hour.
 
     ``hour`` is the price, None if there is none; ``as_of`` is the day of the price.
     """
@@ -29,6 +31,7 @@ class Listed:
     hardware: Hardware
     hour: Decimal | None
     as_of: dt.date | None = None
+    currency: str = "USD"
 
     @property
     def devices(self) -> int:
@@ -58,18 +61,25 @@ class Moved:
 
 
 def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
-    """Every machine with its list price, by the machine's id."""
+    """Every machine with its list price in the project's usual currency, by the machine's id."""
+    currency = usual_currency(price.currency for price in catalogue.prices.values()) or "USD"
     machines = {}
     for name, hardware in catalogue.hardware.items():
-        prices = filter(_on_demand, current_prices(catalogue.prices_of(name)))
-        hours = [(hour, price.as_of) for price in prices if (hour := hourly(price)) is not None]
-        machines[name] = Listed(hardware, *min(hours, default=(None, None)))
+        offered = on_demand_hours(current_prices(catalogue.prices_of(name)), currency)
+        days = [(hour, price.as_of) for price, hour in offered]
+        hour, as_of = min(days, default=(None, None))
+        machines[name] = Listed(hardware, hour, as_of, currency)
     return machines
 
 
-def _on_demand(price: Price) -> bool:
-    listed = price.plan == "on-demand" and price.currency == "USD"
-    return listed and not price.assumed and not price.flaw
+def on_demand_hours(prices: Iterable[Price], currency: str) -> Iterator[tuple[Price, Decimal]]:
+    """Yield each on-demand price in ``currency`` that anyone can rent at, with that of an hour."""
+    for price in prices:
+        listed = price.plan == "on-demand" and price.currency == currency
+        if listed and not price.assumed and not price.flaw:
+            hour = hourly(price)
+            if hour is not None:
+                yield price, hour
 
 
 def by_gpu_hour(machines: Sequence[Listed]) -> list[Listed]:
@@ -130,13 +140,14 @@ def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
     return by_gpu_hour(sorted(accelerators(machines), key=rank, reverse=True)[:number])[::-1]
 
 
-def past_prices(prices: Sequence[Price]) -> list[tuple[dt.date, Decimal]]:
-    """Day and hourly amount of the current on-demand price and those it replaced, oldest first."""
-    today = next(filter(_on_demand, current_prices(prices)), None)
-    if today is None:
+def past_prices(prices: Sequence[Price], currency: str) -> list[tuple[dt.date, Decimal]]:
+    """Day and hourly amount of the cheapest on-demand price and those it replaced, oldest first."""
+    offered = on_demand_hours(current_prices(prices), currency)
+    cheapest = min(offered, key=itemgetter(1), default=None)
+    if cheapest is None:
         return []
-    dated = [today, *(price for price in prices if _on_demand(price) and supersedes(today, price))]
-    return sorted((price.as_of, hour) for price in dated if (hour := hourly(price)))
+    dated = [cheapest[0], *(price for price in prices if supersedes(cheapest[0], price))]
+    return sorted((price.as_of, hour) for price, hour in on_demand_hours(dated, currency))
 
 
 def moved_prices(catalogue: Catalogue) -> list[Moved]:

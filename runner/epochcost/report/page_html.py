@@ -19,6 +19,7 @@ from functools import partial
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.theme import standalone_svg
+from epochcost.report.escape import one_line
 from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 
@@ -26,6 +27,13 @@ _PLACE = re.compile(
     r'(<div class="ec-(?:plot|table)" data-ec-(figure|later|table)="([^"]+)">)</div>'
 )
 _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
+_PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)</p>", re.DOTALL)
+# A decision record says what was decided in this paragraph, or in the list after it.
+_DECISION = re.compile(
+    r"<p><strong>Decision\.</strong>(?:</p>\s*<ul>\s*<li>(?:\s*<p>)?)?(.*?)</(?:p|li)>", re.DOTALL
+)
+_TAG = re.compile("<[^>]*>")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 # JSON inside a template element is parsed as HTML first. Replaced one by one: a translation table
 # is many times slower on text beyond ASCII.
 _JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
@@ -37,6 +45,13 @@ _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
     """Replace each link ``site:…`` in a page's HTML by an address."""
     return _LINK.sub(lambda link: f'{link[1]}="{address(link[2])}', content)
+
+
+def first_sentence(content: str) -> str:
+    """The first sentence of a page's first paragraph, or of its decision, as plain text."""
+    paragraph = _DECISION.search(content) or _PARAGRAPH.search(content)
+    text = html.unescape(_TAG.sub("", paragraph[1])) if paragraph else ""
+    return _SENTENCE_END.split(one_line(text), maxsplit=1)[0]
 
 
 def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> str:

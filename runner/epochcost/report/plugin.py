@@ -32,7 +32,8 @@ from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
-from epochcost.report.page_html import drawings, insert_charts, resolve_links
+from epochcost.report.escape import page_title
+from epochcost.report.page_html import drawings, first_sentence, insert_charts, resolve_links
 from epochcost.report.publishing import (
     POLICY_DRAFT,
     DocsFiles,
@@ -185,7 +186,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Resolve links in raw HTML, which MkDocs ignores; weight some pages in the search."""
+        """Describe a page, weight it in the search, and resolve links that MkDocs ignores."""
+        page.meta.setdefault("description", page_title(first_sentence(html)))
         boost = _search_boost(page.file.src_uri, self._site.sections.values())
         page.meta.setdefault("search", {"boost": boost})
         return resolve_links(html, partial(_relative_address, files, page.file))

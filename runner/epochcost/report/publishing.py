@@ -2,8 +2,7 @@
 
 A file of the docs folder is published only if its kind or name is allowed, never through a symbolic
 link. Browsers run only the site's own scripts, and those inline scripts of the theme whose hash
-each page lists. A build that
-fails leaves the earlier site unchanged.
+each page lists. A build that fails leaves the earlier site unchanged.
 """
 
 from __future__ import annotations

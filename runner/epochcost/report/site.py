@@ -82,7 +82,7 @@ class Site:
 def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) -> Site:
     """Compute the site from its inputs; raises InputError if a template is invalid."""
     report = Report(inputs, published)
-    jinja = environment(templates)
+    jinja = environment(templates, report.currency or "USD")
     groups = {title: tuple(pages(report)) for title, pages in PAGES.items()}
     pages = [page for group in groups.values() for page in group]
     figures = {fig.id: fig for page in pages for fig in page.figures.values() if fig}

@@ -33,8 +33,11 @@ _CONTINUED = re.compile(r"\n {4,}(?=\S)")
 _GIB = 2**30
 
 
-def environment(folder: Path) -> Environment:
-    """Set up Jinja for a folder of templates: it escapes strings and refuses unknown names."""
+def environment(folder: Path, currency: str = "USD") -> Environment:
+    """Set up Jinja for a folder of templates: it escapes strings and refuses unknown names.
+
+    ``currency`` is that of the amounts that readers enter.
+    """
     jinja = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -45,6 +48,7 @@ def environment(folder: Path) -> Environment:
         keep_trailing_newline=True,
     )
     jinja.filters.update(_FILTERS)
+    jinja.globals["symbol"] = units.symbol(currency).strip()
     jinja.tests["unpriced"] = lambda cost: isinstance(cost, Unpriced)
     return jinja
 

@@ -6,7 +6,8 @@ A row is a frozen dataclass, and a `Shown` annotates each field. Charts decide w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -158,6 +159,13 @@ def clip(ends: Ends) -> Ends:
     """
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
+
+
+def distinct(names: Sequence[str], long_names: Sequence[str]) -> list[str]:
+    """The names of lines; a line whose name is that of another one, too, has its long name."""
+    counts = Counter(names)
+    pairs = zip(names, long_names, strict=True)
+    return [name if counts[name] == 1 else long_name for name, long_name in pairs]
 
 
 def readable(form: Form, value: str, currency: str = "USD") -> str:

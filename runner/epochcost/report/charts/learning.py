@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from epochcost.analysis.accuracy import AccuracyTraining
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import ChartData, Ends, Shown
+from epochcost.report.charts.data import ChartData, Ends, Shown, distinct
 from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range
 from epochcost.statistics import group_by
 from epochcost.units import seconds
@@ -54,18 +54,24 @@ def learning_curve(
     trainings: Sequence[AccuracyTraining], *, identifier: str
 ) -> LearningCurve | None:
     """Chart learning curves of a model's trainings; None without three different points."""
-    rows = tuple(row for training in trainings for row in _learning_points(training))
+    names = [f"batch {each.record.batch_size}, {each.machine.name}" for each in trainings]
+    facts = [f"{each.record.aim}, {each.record.measured_at:%Y-%m-%d %H:%M}" for each in trainings]
+    names = distinct(names, [", ".join(pair) for pair in zip(names, facts, strict=True)])
+    rows = tuple(
+        row
+        for name, training in zip(names, trainings, strict=True)
+        for row in _learning_points(name, training)
+    )
     if len({(row.time, row.measure) for row in rows}) < LEAST_POINTS:
         return None
     days = [training.record.measured_at.date() for training in trainings]
     best = max(rows, key=lambda row: row.measure[1])
-    name = best.training
     currency = next((training.price.currency for training in trainings if training.price), "USD")
     return LearningCurve(
         id=identifier,
         title=(
-            f"{name[:1].upper()}{name[1:]} reaches {100 * best.measure[1]:.3g} % held-out "
-            f"accuracy in {seconds(best.time)}"
+            f"{best.training[:1].upper()}{best.training[1:]} reaches "
+            f"{100 * best.measure[1]:.3g} % held-out accuracy in {seconds(best.time)}"
         ),
         description=(
             "Lines are means of all repeats, bands reach from the lowest to the highest repeat. "
@@ -76,7 +82,7 @@ def learning_curve(
     )
 
 
-def _learning_points(training: AccuracyTraining) -> Iterator[LearningPoint]:
+def _learning_points(name: str, training: AccuracyTraining) -> Iterator[LearningPoint]:
     every_point = chain.from_iterable(repeat.curve for repeat in training.record.repeats)
     evaluations = group_by(every_point, lambda point: point.step)
     common_steps = [
@@ -89,7 +95,7 @@ def _learning_points(training: AccuracyTraining) -> Iterator[LearningPoint]:
         seconds = fmean(point.seconds for point in points)
         if seconds > 0:
             yield LearningPoint(
-                f"batch {training.record.batch_size}, {training.machine.name}",
+                name,
                 step,
                 seconds,
                 float(training.cost_of(seconds)) if training.price else None,

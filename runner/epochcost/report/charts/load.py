@@ -17,7 +17,7 @@ from epochcost.analysis.token_answers import Way as Offered
 from epochcost.analysis.tokens import ApiOffer, Requests, machines_for, rented_per_million
 from epochcost.cost.money import exact_arithmetic
 from epochcost.report.charts import axes, theme
-from epochcost.report.charts.data import ChartData, Shown
+from epochcost.report.charts.data import ChartData, Shown, distinct
 from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.escape import one_line
 from epochcost.report.wording import per_second_words
@@ -90,8 +90,9 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     requests, offers = answer.requests, [*_unbeaten_offers(answer)]
     if not offers:
         return None
+    names = distinct([*map(_short_name, offers)], [*map(name_of, offers)])
     return cost_by_load(
-        [_way(requests, offer) for offer in offers],
+        [_way(requests, offer, name) for offer, name in zip(offers, names, strict=True)],
         identifier=identifier,
         currency=offers[0].price.currency,
         requests=f"Requests of {requests.lengths_words}",
@@ -111,15 +112,18 @@ def _unbeaten_offers(answer: TokenAnswer) -> Iterator[Offered]:
     yield from (api for api in answer.apis if not api.price.reservation)
 
 
-def _way(requests: Requests, offer: Offered) -> Way:
+def _short_name(offer: Offered) -> str:
+    return f"{offer.api.provider} (API)" if isinstance(offer, ApiOffer) else name_of(offer)
+
+
+def _way(requests: Requests, offer: Offered, name: str) -> Way:
     if isinstance(offer, ApiOffer):
-        costs = (float(offer.per_million),) * len(RATES)
-        return Way(one_line(f"{offer.api.provider} (API)"), costs, is_api=True)
+        return Way(one_line(name), (float(offer.per_million),) * len(RATES), is_api=True)
     request, tokens = offer.capacity.request.mean, Decimal(requests.tokens)
     with exact_arithmetic():
         numbers = [(rate, machines_for(rate, request)) for rate in RATES]
         exact = [rented_per_million(offer.hour, count, rate, tokens) for rate, count in numbers]
-    return Way(one_line(offer.deployment.machine.name), tuple(map(float, exact)))
+    return Way(one_line(name), tuple(map(float, exact)))
 
 
 def cost_by_load(

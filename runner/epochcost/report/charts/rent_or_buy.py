@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,11 +10,10 @@ from typing import Annotated, Any, Literal
 from epochcost.cost.break_even import Alternative, Comparison, MonthlyCost
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.report.charts import theme
-from epochcost.report.charts.data import ChartData, PlanName, Shown
+from epochcost.report.charts.data import ChartData, PlanName, Shown, distinct
 from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.escape import one_line
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.price import Price
 from epochcost.units import symbol
 
 _DASHES = {"bought": [1, 0], "rented": [5, 4]}
@@ -79,32 +77,32 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
         return None
     whole = HOURS_PER_CALENDAR_MONTH
     drawn = sorted(alternatives, key=lambda rented: rented.month.at(whole))[:_MOST_LINES]
-    names = Counter(_short_plan_name(rented.rent.price) for rented in alternatives)
-    prices = [bought, *(rented.rent.price for rented in drawn)]
+    rents = [rented.rent.price for rented in drawn]
+    # Short, because legends are narrow.
+    names = distinct(
+        [f"{price.hardware}, {price.plan}" for price in rents],
+        [
+            ", ".join(filter(None, (price.hardware, price.plan_words, price.region, price.sku)))
+            for price in rents
+        ],
+    )
     points = [*_line(one_line(f"{bought.hardware}, bought"), "bought", comparison.month)]
-    for rented in drawn:
-        price = rented.rent.price
-        region = "" if names[_short_plan_name(price)] == 1 else f", {price.region}"
-        name = one_line(_short_plan_name(price) + region)
+    for rented, name in zip(drawn, map(one_line, names), strict=True):
         points += _line(name, "rented", rented.month)
         if (hours := rented.crossing.hours) is not None:
             cost = rented.month.at(hours)
             tenth = hours.quantize(Decimal("0.1"))
             points.append(MonthPoint(name, "rented", "break-even", tenth, cost))
-    first = drawn[0].rent.price
-    owned, least = (one_line(machines[plan.hardware].name) for plan in (bought, first))
+    owned, least = (one_line(machines[plan.hardware].name) for plan in (bought, rents[0]))
     return RentOrBuy(
         id=f"rent-or-buy-{bought.id}",
-        title=(f"{owned} costs less than {least}, {first.plan_words}, {drawn[0].crossing.phrase}"),
+        title=(
+            f"{owned} costs less than {least}, {rents[0].plan_words}, {drawn[0].crossing.phrase}"
+        ),
         description=_description(drawn, len(alternatives) - len(drawn)),
         data=ChartData(tuple(points), bought.currency),
-        source=f"Prices of {day_range(plan.as_of for plan in prices)}",
+        source=f"Prices of {day_range(plan.as_of for plan in (bought, *rents))}",
     )
-
-
-def _short_plan_name(price: Price) -> str:
-    # Short, because legends are narrow.
-    return f"{price.hardware}, {price.plan}"
 
 
 def _line(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any
@@ -31,7 +32,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
-from epochcost.units import HOURS_PER_BILLED_MONTH
+from epochcost.units import HOURS_PER_BILLED_MONTH, symbol
 
 Json = dict[str, Any]
 # In thousandths: the least draw (None without a bound), the shift, then the weights.
@@ -41,8 +42,7 @@ _DrawnRows = dict[int, dict[_Drawn, int]]
 _TUNING_STACK: Stack = "published"
 FOLDER = "data/calculator"
 _PLANS = "epochcostPlans"
-# Texts of a fine-tuning may be this many times as long as those of the published answer: the time
-# is then about proportional to the length. For longer texts, memory decides, too.
+# Texts of a fine-tuning may be this many times as long as those of the published answer.
 _LONGEST_TIMES = 4
 _JOBS = {"training": "train", "inference": "serve"}
 _GOALS: Mapping[str, Goal] = {"train": "epoch", "serve": "million"}
@@ -74,15 +74,21 @@ def questions(report: Report) -> list[tuple[str, str]]:
         *(workload.key for workload in report.workloads),
         *map(_tuning_key, _fine_tunings(report)),
     }
+    sign = symbol(report.currency or "USD")
     asked = [
-        (words, f"calculator.html?model={model}&{query}")
+        (words.replace("$", sign), f"calculator.html?model={model}&{query}")
         for words, model, query in _QUESTIONS
-        if model in models
+        if model in models and _machines_named_in(query) <= report.catalogue.hardware.keys()
     ]
     if _SERVED in report.tokens:
         query = "requests=2&prompt=1000&answer=200#your-traffic"
         asked.append((_SERVED_WORDS, f"models/{_SERVED}.html?{query}"))
     return asked
+
+
+def _machines_named_in(query: str) -> set[str]:
+    fields = (field.split("=") for field in query.split("&"))
+    return {value for name, value in fields if name in {"a", "b", "own"}}
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -189,6 +195,8 @@ def _fine_tuning_json(
 ) -> Json:
     examples, tokens, epochs = TUNING
     context = report.catalogue.decoder(answer.demand.model).context
+    longest = min(_LONGEST_TIMES * tokens, context)
+    slower = _slower_tokens(report, answer, longest)
     drawn: _DrawnRows = {}
     timings = []
     for offers in group_by(answer.offers, lambda offer: offer.key.way.hardware.id).values():
@@ -204,6 +212,8 @@ def _fine_tuning_json(
             "seconds": _low_mean_high(way.time, epochs),
             "plans": sorted(offer.key.price.id for offer in offers),
             "extrapolated": answer.extrapolates(way),
+            # Missing if the longest texts do not fit the machine's memory.
+            **({"slower": slower[way.hardware.id]} if way.hardware.id in slower else {}),
         }
         timing |= _store_weights(way.forecast.draws, drawn)
         timings.append(_without_machine_defaults(timing, machine_defaults))
@@ -211,7 +221,7 @@ def _fine_tuning_json(
         "epochs": epochs,
         "examples": examples,
         "tokens": tokens,
-        "longest": min(_LONGEST_TIMES * tokens, context),
+        "longest": longest,
         "context": context,
         "compared": "how-to/price-fine-tuning.html",
         "page": f"models/{answer.demand.model}.html",
@@ -219,6 +229,23 @@ def _fine_tuning_json(
         "stacks": {"train": [_TUNING_STACK], "serve": []},
         "train": timings,
         "serve": [],
+    }
+
+
+def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
+    """By machine, the time of a token in texts of ``length`` tokens over that in ``answer``."""
+    try:
+        longer = report.tuning_market.answer(replace(answer.demand, length=length))
+    except InputError:
+        return {}
+    usual, times = (
+        {offer.key.way.hardware.id: offer.key.way.time.mean for offer in each.offers}
+        for each in (answer, longer)
+    )
+    return {
+        machine: round(float(times[machine] / usual[machine]), 3)
+        for machine in usual
+        if machine in times
     }
 
 

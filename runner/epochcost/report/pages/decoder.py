@@ -12,9 +12,12 @@ from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.pages.model import job_figure
 from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, workload_uri
+from epochcost.report.ranking import Contest
 from epochcost.report.traffic import FOLDER, PRECISIONS
+from epochcost.report.wording import cost_words, mark_words
 from epochcost.specs.model import Model
 from epochcost.statistics import group_by
+from epochcost.units import money, plain
 
 
 def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
@@ -23,11 +26,13 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
     timed = report.decoders.get(name, ())
     answer = report.tokens.get(name)
     served = report.served_decoders.get(name, ())
+    contests = report.contests_of(workload)
+    lora = contests.get("lora")
     return Page(
         uri=workload_uri(workload),
         title=model.name,
         template="decoder.md.jinja",
-        description=f"What {model.name} costs to serve and to fine-tune, by machine, and by API.",
+        description=_cost_sentence(model.name, answer, lora),
         context={
             **about,
             "without": _refused_machines_by_reason(answer),
@@ -53,9 +58,9 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "reported": reported_rows(report.inputs, name),
             "method_words": METHOD_WORDS,
             "tuned": report.tuned.get(name, {}),
-            "lora": report.contests_of(workload).get("lora"),
+            "lora": lora,
             # The machines at full load, cheapest first.
-            "busy": report.contests_of(workload).get("tokens"),
+            "busy": contests.get("tokens"),
             "tuning": TUNING,
         },
         figures={
@@ -63,6 +68,27 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "lora": job_figure(report, workload, "lora"),
         },
     )
+
+
+def _cost_sentence(name: str, answer: TokenAnswer | None, lora: Contest | None) -> str:
+    serving, costs = [], []
+    if answer and (own := answer.cheapest_machine):
+        kind = mark_words(own.mark)
+        serving.append(
+            f"{cost_words(own.per_million)} on {own.deployment.machine.name} ({kind}) at "
+            f"{plain(answer.requests.per_second)} request/s"
+        )
+    if answer and (api := answer.cheapest_api):
+        amount = money(api.per_million, api.api.currency)
+        serving.append(f"{amount} by the API of {api.api.provider}")
+    if serving:
+        costs.append(f"a million tokens cost {' or '.join(serving)}")
+    if lora:
+        cheap = lora.cheapest
+        costs.append(
+            f"a fine-tuning by LoRA costs {cheap.amount} on {cheap.name} ({mark_words(cheap.mark)})"
+        )
+    return f"{name}: {'; '.join(costs) or 'no machine or API has a known cost'}."
 
 
 def _refused_machines_by_reason(answer: TokenAnswer | None) -> Mapping[str, tuple[str, ...]]:

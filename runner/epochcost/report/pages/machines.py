@@ -23,6 +23,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by
+from epochcost.units import count_words, money
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,9 @@ class JobHere:
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
-        low, high = self.odds.ratios[machine]
+        low, high = map(times_words, self.odds.ratios[machine])
         cheaper = f"cheaper here in {scenarios(self.odds.cheaper[machine])}"
-        return cheaper if low == high else f"{times_words(low)} to {times_words(high)}, {cheaper}"
+        return cheaper if low == high else f"{low} to {high}, {cheaper}"
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -108,20 +109,26 @@ def _page(
     jobs = sorted(
         _jobs_on_machine(report, hardware), key=lambda job: (not job.here.answers, job.factor)
     )
+    compared = [job for job in jobs if job.machines > 1 and job.here.answers]
+    wins = {
+        "cheapest": sum(job.factor == 1 for job in compared),
+        "fastest": sum(job.quickest for job in compared),
+    }
     return Page(
         uri=machine_uri(hardware.id),
         title=hardware.name,
         template="machine.md.jinja",
-        description=f"What {hardware.name} costs an hour, and what each job costs there.",
+        description=_cost_sentence(listed[hardware.id], wins, len(compared)),
         context={
             "hardware": hardware,
             "listed": listed[hardware.id],
             "prices": prices,
             "current": current,
-            "then": past_prices(prices),
+            "then": past_prices(prices, listed[hardware.id].currency),
             "same": same_accelerator([*listed.values()], hardware),
             "jobs": jobs,
-            "compared": [job for job in jobs if job.machines > 1 and job.here.answers],
+            "compared": compared,
+            "wins": wins,
             "unranked": _reason_not_ranked(current, jobs, report.currency),
             "why": next(
                 (gap.reason for gap in report.predictions.without if gap.id == hardware.id), ""
@@ -138,6 +145,15 @@ def _page(
             "hosts": _latest_host_environments(report, hardware),
         },
     )
+
+
+def _cost_sentence(machine: Listed, wins: Mapping[str, int], jobs: int) -> str:
+    hour = "has no price on demand"
+    if machine.hour is not None:
+        hour = f"costs {money(machine.hour, machine.currency)} an hour on demand"
+    ranks = " and ".join(f"the {rank} for {count}" for rank, count in wins.items() if count)
+    of_jobs = f", and is {ranks} of {count_words(jobs, 'job')}" if ranks else ""
+    return f"{machine.hardware.name} {hour}{of_jobs}."
 
 
 def _reason_not_measurable(hardware: Hardware) -> str:

@@ -178,8 +178,13 @@ class Report:
     @cached_property
     def tuned(self) -> Mapping[str, Mapping[Method, FinetuneAnswer]]:
         """Machines for a typical fine-tuning, with their costs, by decoder id and method."""
-        market, models = TuningMarket(self.inputs), self.catalogue.models.values()
+        market, models = self.tuning_market, self.catalogue.models.values()
         return {model.id: dict(_by_method(market, model.id)) for model in models if model.decoder}
+
+    @cached_property
+    def tuning_market(self) -> TuningMarket:
+        """All machines, on which fine-tunings are timed and priced."""
+        return TuningMarket(self.inputs)
 
     @cached_property
     def _decoder_contests(self) -> Mapping[str, Mapping[Job, Contest]]:

@@ -7,16 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from epochcost.report.escape import file_stem
-from epochcost.report.list_prices import accelerators, list_prices, moved_prices
+from epochcost.report.list_prices import Listed, accelerators, list_prices, moved_prices
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by
-from epochcost.units import FRESH, today
+from epochcost.units import FRESH, money, today
 
 PricedMachine = tuple[Hardware, Price]
 # A source names its publisher up to a commit or a further part; addresses have @ and commas, too.
@@ -63,13 +64,14 @@ def pages(report: Report) -> Iterator[Page]:
     providers = _sorted_providers(
         [(machine, price) for machine in prices for price in prices[machine]]
     )
+    chips = accelerators([*list_prices(catalogue).values()])
     yield Page(
         uri="prices.md",
         title="Prices",
         template="prices.md.jinja",
-        description="All prices, with source and date.",
+        description=f"All prices, with source and date.{_gpu_hour_sentence(chips)}",
         context={
-            "chips": accelerators([*list_prices(catalogue).values()]),
+            "chips": chips,
             "providers": providers,
             "moved": moved_prices(catalogue),
             "current": [price for provider in providers for _, price in provider.current],
@@ -77,6 +79,14 @@ def pages(report: Report) -> Iterator[Page]:
             "unpriced": [machine for machine, listed in prices.items() if not listed],
         },
     )
+
+
+def _gpu_hour_sentence(chips: Sequence[Listed]) -> str:
+    hours = dict.fromkeys(
+        f"{money(one.gpu_hour or Decimal(0), one.currency)} ({one.hardware.accelerators[0].name})"
+        for one in (*chips[-1:], *chips[:1])
+    )
+    return f" A GPU-hour costs at least {' to '.join(hours)}." if hours else ""
 
 
 def _old_prices_by_source(

@@ -11,12 +11,12 @@ from epochcost.analysis.emissions import energy_by_machine, energy_goal
 from epochcost.analysis.estimates import states_bytes
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import Row
-from epochcost.report.charts.contest import cost_ratios
+from epochcost.report.charts.contest import cost_ratios, finding
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
 from epochcost.report.pages.model import about_model, embeds, job_figure, job_words, training_words
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
-from epochcost.report.ranking import contest
+from epochcost.report.ranking import Contest, contest
 
 # Groups of models, in the order of lists, by words of their tasks.
 _GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -83,7 +83,7 @@ def _page(report: Report, about: Mapping[str, Any]) -> Page:
         uri=workload_uri(workload),
         title=workload.name,
         template="workload.md.jinja",
-        description=f"What {workload.name} costs to train and to serve, by machine and price plan.",
+        description=_cost_sentence(report, workload),
         context={**about, **_values(report, about, rows, observed)},
         figures={
             "ratio": _main_job_cost_ratios(report, workload),
@@ -144,11 +144,21 @@ def _values(
     }
 
 
-def _main_job_cost_ratios(report: Report, workload: Workload) -> Figure | None:
+def _main_contest(report: Report, workload: Workload) -> Contest | None:
     contests = report.contests_of(workload)
     machines = contests.get("train") or contests.get("serve")
-    if embeds(report, workload):
-        machines = contests.get("serve") or machines
+    return contests.get("serve", machines) if embeds(report, workload) else machines
+
+
+def _cost_sentence(report: Report, workload: Workload) -> str:
+    machines = _main_contest(report, workload)
+    if machines is None:
+        return f"{workload.name}: no machine has a known cost."
+    return f"{workload.name}: {finding(machines, job_words(report, workload, machines.goal))}."
+
+
+def _main_job_cost_ratios(report: Report, workload: Workload) -> Figure | None:
+    machines = _main_contest(report, workload)
     if machines is None:
         return None
     return cost_ratios(
