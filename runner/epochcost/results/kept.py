@@ -57,30 +57,36 @@ class Keep(Generic[ValueT]):
 
         Two keys are equal if their ``repr`` is equal.
         """
-        value = self.read(folder, key)
+        if folder is None:
+            return compute()
+        # Computed once, because keys may be large.
+        digest = self._digest(key)
+        value = self._read(folder, digest)
         if value is None:
             value = compute()
-            self.write(folder, key, value)
+            self._write(folder, digest, value)
         return value
 
     def read(self, folder: Path | None, key: object) -> ValueT | None:
         """The stored value for a key; None if no value is stored or ``folder`` is None."""
-        if folder is None:
-            return None
-        digest = self._digest(key)
+        return None if folder is None else self._read(folder, self._digest(key))
+
+    def write(self, folder: Path | None, key: object, value: ValueT) -> None:
+        """Store the value for a key, unless ``folder`` is None or cannot be written."""
+        if folder is not None:
+            self._write(folder, self._digest(key), value)
+
+    def _read(self, folder: Path, digest: str) -> ValueT | None:
         with contextlib.suppress(OSError, ValidationError):
             written_for, value = self.form.validate_json(self._file(folder, digest).read_bytes())
             if written_for == digest:
                 return value
         return None
 
-    def write(self, folder: Path | None, key: object, value: ValueT) -> None:
-        """Store the value for a key, unless ``folder`` is None or cannot be written."""
-        if folder is not None:
-            digest = self._digest(key)
-            data = json.dumps(self.form.dump_python((digest, value), mode="json"))
-            with contextlib.suppress(OSError):
-                _write_atomically(self._file(folder, digest), data)
+    def _write(self, folder: Path, digest: str, value: ValueT) -> None:
+        data = json.dumps(self.form.dump_python((digest, value), mode="json"))
+        with contextlib.suppress(OSError):
+            _write_atomically(self._file(folder, digest), data)
 
     def _digest(self, key: object) -> str:
         return hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
