@@ -67,7 +67,7 @@ def test_what_does_not_depend_on_data_moves_nothing():
 
 
 def test_a_chain_on_one_operand_moves_nothing():
-    """x * sigmoid(x) + b moves nothing beyond x; the sum with another value is counted."""
+    """The chain x * sigmoid(x) + b moves nothing beyond x; a sum with another value counts."""
     profile = profile_of(
         helper.make_node("Conv", ["x", "w"], ["c"]),
         helper.make_node("Sigmoid", ["c"], ["s"]),

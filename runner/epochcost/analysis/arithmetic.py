@@ -151,8 +151,8 @@ def needed_bytes(
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:
         return parameters * count
-    # By this sum, the largest published batches of MPT-350m to MPT-1b (llm-foundry.csv) need 0.93 to
-    # 1.02 of the memory of A100 with 40 GB.
+    # By this sum, the largest published batches of MPT-350m to MPT-1b (llm-foundry.csv) need 93 to
+    # 102 % of the memory of A100 with 40 GB.
     number_bytes = BYTES_PER_NUMBER / 2 if precision == "mixed" else BYTES_PER_NUMBER
     stored = profile.moved * batch * number_bytes
     return parameters * (2 + optimizer_states(model.training.optimizer)) + stored
