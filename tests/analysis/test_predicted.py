@@ -87,7 +87,7 @@ def test_a_measured_runtime_counts_for_gpus_that_need_its_older_version(
         )
         assert before is not None
         assert after is not None
-        assert after.mean > before.mean * Decimal("2.8")
+        assert after.mean > before.mean * Decimal("2.5")
 
 
 def test_what_others_published_of_the_very_work_is_its_time(predictions: Predictions) -> None:
@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
         for row in predictions.without
         if row.id == "bert-1.5b" and "EC2 g4dn.xlarge" in row.words
     )
-    assert "does not fit: needs 27.9 GiB, has 16.0 GiB" in reason
+    assert "does not fit: needs 24.4 GiB, has 16.0 GiB" in reason
     timed = {
         row.machine.hardware
         for row in predictions.observations
@@ -129,16 +129,16 @@ def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
 
 
 def test_a_batch_that_does_not_fit_is_trained_in_equal_parts(predictions: Predictions) -> None:
-    """GPT-2's 480 sequences take equal parts on eight H100, each part at least a sequence a GPU."""
+    """GPT-2's 480 sequences take equal parts on eight V100, each part at least a sequence a GPU."""
     batches = {
         row.machine.hardware: row.batch_size
         for row in predictions.observations
         if (row.workload.id, row.mode, row.stack) == ("gpt2", "training", "published")
     }
-    assert batches["p6-b200.48xlarge"] == 480
-    assert batches["p5.48xlarge"] == 240
+    assert batches["p5.48xlarge"] == 480
+    assert batches["p3.16xlarge"] == 240
     assert all(480 % batch == 0 for batch in batches.values())
-    assert batches["p5.48xlarge"] > batches["g4dn.xlarge"] >= 1
+    assert batches["p3.16xlarge"] > batches["g4dn.xlarge"] >= 1
 
 
 def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
