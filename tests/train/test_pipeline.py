@@ -100,6 +100,8 @@ def test_right_answers_are_counted_by_position() -> None:
     [
         (Part(PART.examples, np.arange(10) + 1), "labels: expected .* 0 to 9, got 10 at example 9"),
         (Part(PART.examples, np.arange(10) - 1), "got -1 at example 0 .1 such in all."),
+        (Part(PART.examples, np.full(10, 0.5)), "expected whole numbers .* got 0.5 at example 0"),
+        (Part(PART.examples, np.full(10, np.nan)), "expected whole numbers .* got nan at"),
         (Part(PART.examples[:0], np.arange(0)), "expected at least one, got none"),
         (Part(PART.examples.reshape(10, 4)[:, :3], np.arange(10)), r"expected \[4\] numbers in"),
         (Part(PART.examples * np.nan, np.arange(10)), "expected numbers from 0 to 39"),
@@ -108,7 +110,7 @@ def test_right_answers_are_counted_by_position() -> None:
     ],
 )
 def test_examples_that_do_not_fit_are_one_line(part: Part, message: str) -> None:
-    """Labels out of range, wrong shapes and NaN are refused in one line."""
+    """Labels that are no class, wrong shapes and NaN are refused in one line."""
     with pytest.raises(InputError, match=f"data made: held-out examples.*{message}"):
         require_fitting(replace(DATA, held_out=part), FIELD, TARGET)
 

@@ -207,7 +207,7 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
 
 
 def _require_below(where: str, values: Array, count: int) -> None:
-    wrong = np.argwhere((values < 0) | (values >= count))
+    wrong = np.argwhere(~((values >= 0) & (values < count) & (values % 1 == 0)))
     if len(wrong):
         place = tuple(wrong[0])
         raise InputError(
