@@ -107,8 +107,7 @@ def _draw_pool(
     """Generate ``count`` batches: for each input or target, an array [count, batch size, ...]."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
-        batch = teacher.draw(stream, index, batch_size)
-        for name, values in {**batch.inputs, **batch.targets}.items():
+        for name, values in teacher.draw(stream, index, batch_size).items():
             if index == 0:
                 pool[name] = np.empty((count, *values.shape), values.dtype)
             pool[name][index] = values

@@ -47,19 +47,20 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
     """The factor by which the optimizer's learning rate is multiplied at each step."""
     match schedule:
         case spec.Constant():
-            return _warm_up_factors(steps, schedule.warm_up_steps)
+            factors = _warm_up_factors(steps, schedule.warm_up_steps)
         case spec.Steps():
-            return _factors_by_epochs(schedule, steps, horizon)
+            factors = _factors_by_epochs(schedule, steps, horizon)
         case spec.Exponential():
-            return _exponential_factors(schedule, steps, horizon)
+            factors = _exponential_factors(schedule, steps, horizon)
         case spec.Cosine() | spec.Linear():
-            return _cosine_or_linear_factors(schedule, steps, horizon)
+            factors = _cosine_or_linear_factors(schedule, steps, horizon)
         case spec.InverseSquareRoot():
-            return _inverse_square_root_factors(steps, schedule.warm_up_steps)
+            factors = _inverse_square_root_factors(steps, schedule.warm_up_steps)
         case spec.InverseTime():
-            return np.asarray(1 / (1 + float(schedule.decay) * steps))
+            factors = 1 / (1 + float(schedule.decay) * steps)
         case spec.OnPlateau():
-            return np.ones(len(steps))
+            factors = np.ones(len(steps))
+    return factors
 
 
 def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
