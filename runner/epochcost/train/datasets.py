@@ -162,9 +162,9 @@ def _joined_part(dataset: Dataset, data: Files, name: str, read: Sequence[Read])
         try:
             examples = examples.reshape(-1, *data.shape)
         except ValueError:
-            got = list(examples.shape[1:])
             raise InputError(
-                f"{where}: expected examples of the shape {list(data.shape)}, got {got}"
+                f"{where}: expected examples of the shape {list(data.shape)}, got "
+                f"{list(examples.shape[1:])}"
             ) from None
     if len(examples) != len(labels):
         got = f"{len(examples)} examples and {len(labels)} labels"
