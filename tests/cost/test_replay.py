@@ -125,6 +125,8 @@ def test_starts_are_within_the_trace() -> None:
     """From the last start, undisturbed work ends with the trace. A shorter trace is refused."""
     got = evenly_spaced_starts(market(ZONES), JOB, 3)
     assert (got / HOUR).tolist() == pytest.approx([0, 3.85, 7.7])
+    odd = evenly_spaced_starts(market(ZONES), replace(JOB, work_seconds=3.5 * HOUR), 2)
+    assert (odd / HOUR).tolist() == pytest.approx([0, 12 - 3.8])
     with pytest.raises(
         InputError, match=r"trace: expected a trace longer than the work, 4 h, got 2 h"
     ):
@@ -189,5 +191,7 @@ def test_policies_by_hand() -> None:
 def test_starts_without_an_end_are_left_out_for_all() -> None:
     """The zone for staying is b, which ends all starts. If no start ends, there is an error."""
     assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
+    closing = market({"a": [1.0] * 18 + [None] * 2})
+    assert compare_policies(closing, SIMPLE, 3)[0].cost.worst == pytest.approx(4)
     with pytest.raises(InputError, match="ends under every policy, got 0 of 3"):
         compare_policies(market({"a": [None] * 20}), SIMPLE, 3)
