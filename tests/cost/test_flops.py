@@ -66,7 +66,9 @@ def test_operations_of_a_model_with_a_graph() -> None:
         "examples_per_epoch": 1000,
         "epochs": 2,
     }
-    trained = Model.model_validate({**BIG, "graph": "big.onnx", "training": training})
+    trained = Model.model_validate(
+        {**BIG, "graph": "big.onnx", "inputs": [{"name": "x"}], "training": training}
+    )
     assert training_flops(trained, 7.0) == 3 * 7 * 2000
     assert training_flops(trained, None) is None
     assert training_flops(trained.model_copy(update={"training": None}), 7.0) is None
