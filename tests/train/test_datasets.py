@@ -201,7 +201,7 @@ def test_a_link_in_a_tar_is_no_member(tmp_path: Path) -> None:
 
 
 def test_a_text_is_its_characters(tmp_path: Path) -> None:
-    """All files of a text share one sorted alphabet; invalid UTF-8 is an error."""
+    """All files of a text share one sorted alphabet; bytes that are no text are an error."""
     texts = {"a.txt": "bcä a😀", "b.txt": "abc"}
     files = [{"name": name, "part": "both"} for name in texts]
     contents = {name: text.encode() for name, text in texts.items()}
@@ -210,6 +210,8 @@ def test_a_text_is_its_characters(tmp_path: Path) -> None:
     np.testing.assert_array_equal(examples.held_out.examples, [[1, 5], [1, 2]])
     with pytest.raises(InputError, match="format text, got 'utf-8' codec"):
         read_file(written(tmp_path, b"ab\xff"), BOTH, "text")
+    with pytest.raises(InputError, match="format text, got NUL characters"):
+        read_file(tar(tmp_path, {"a.txt": b"abc"}), BOTH, "text")
 
 
 @pytest.mark.parametrize(

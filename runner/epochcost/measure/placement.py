@@ -133,8 +133,8 @@ def _require_on_cuda(nodes: Iterable[ExecutedNode]) -> None:
     if misplaced:
         raise PlacementError(
             f"placement: expected every node that works on data on {_CUDA}; {len(misplaced)} ran "
-            f"elsewhere ({_operators(misplaced)}): ONNX Runtime has no CUDA kernel for them in this "
-            "form; measure this model with --provider cpu, or change the operators in its graph"
+            f"elsewhere ({_operators(misplaced)}): ONNX Runtime has no CUDA kernel for them in "
+            "this form; measure this model with --provider cpu, or change the operators in its graph"
         )
 
 

@@ -291,6 +291,8 @@ def _cifar_binary(path: Path, declared: DataFile) -> Read:
 def _read_text(path: Path, declared: DataFile) -> Read:
     """Read a text as the code points of its characters."""
     text = b"".join(_read_contents(path, declared)).decode("utf-8")
+    if "\0" in text:
+        raise ValueError("NUL characters: does the spec lack the `members` of an archive?")
     return np.frombuffer(text.encode("utf-32-le"), np.uint32), None
 
 
