@@ -131,10 +131,11 @@ def _is_data(node: ExecutedNode) -> bool:
 def _require_on_cuda(nodes: Iterable[ExecutedNode]) -> None:
     misplaced = [node for node in nodes if node.provider != _CUDA and _is_data(node)]
     if misplaced:
+        operators = _operators(misplaced)
         raise PlacementError(
             f"placement: expected every node that works on data on {_CUDA}; {len(misplaced)} ran "
-            f"elsewhere ({_operators(misplaced)}): ONNX Runtime has no CUDA kernel for them in "
-            "this form; measure this model with --provider cpu, or change the operators in its graph"
+            f"elsewhere ({operators}): ONNX Runtime has no CUDA kernel for them in this form; "
+            "measure this model with --provider cpu, or change the operators in its graph"
         )
 
 

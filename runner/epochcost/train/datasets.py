@@ -94,10 +94,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file, else of the file in ``data.package``.
-
-    Raises CapabilityError if there is neither such a file nor an installed package.
-    """
+    """The path of a fetched or imported data file, else of the file in ``data.package``."""
     path = data_path(dataset, file, folder)
     if path.exists():
         return path
@@ -193,8 +190,8 @@ def _hold_out_last_windows(
     windows = np.lib.stride_tricks.sliding_window_view(text, length + 1)[::stride]
     whole = Part(windows[:, :-1], windows[:, 1:] if positions > 1 else windows[:, -1])
     cut = max(0, len(windows) - (dataset.held_out_examples or 0))
-    overlapping = (length - 1) // stride
-    return _split(dataset, whole, slice(max(0, cut - overlapping)), slice(cut, None))
+    end = max(0, cut - (length - 1) // stride)
+    return _split(dataset, whole, slice(end), slice(cut, None))
 
 
 def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
