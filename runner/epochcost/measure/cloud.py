@@ -108,20 +108,14 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 
 
 def instance(
-    dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
+    cloud: CloudProvider | None, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """Find this machine's cloud instance; returns a pair as ``ask_cloud`` does."""
-    cloud = suspected_cloud(dmi, hypervisor)
-    if cloud is None:
-        return None, "neither the firmware nor the hypervisor names a cloud"
-    return ask_cloud(cloud, base)
-
-
-def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's metadata service for this machine's instance type.
+    """Ask the metadata service of ``cloud`` for this machine's instance type.
 
     Returns the instance and None, or None and the reason why the instance is unknown.
     """
+    if cloud is None:
+        return None, "neither the firmware nor the hypervisor names a cloud"
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
     service = Service(base, time.monotonic() + PATIENCE_SECONDS)
 
