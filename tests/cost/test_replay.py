@@ -103,6 +103,8 @@ def test_a_deadline_by_hand() -> None:
     check(play(fall_back_on_demand), 9.25, 5.5, 1, 1)
     got = play(fall_back_on_demand, replace(JOB, deadline_seconds=6.5 * HOUR))
     check(got, 2 + 3.2 * 4, 5.2, 1, 0)
+    with pytest.raises(InputError, match=r"^deadline: expected at least the work, 14400 s, got"):
+        replace(JOB, deadline_seconds=3.9 * HOUR)
 
 
 def test_a_wait_that_would_be_too_long_by_hand() -> None:
