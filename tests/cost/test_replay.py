@@ -90,6 +90,12 @@ def test_moving_at_an_interruption_by_hand() -> None:
     check(play(move_when_interrupted), 2 + 3.5 * 2 + 0.25, 5.5, 1, 1)
 
 
+def test_a_zone_that_is_as_cheap_is_no_reason_to_move() -> None:
+    """Zone b is lost after 1 h; when a and b return at the same price, the job stays in b."""
+    zones: dict[str, Prices] = {"a": (None, None, *[1] * 6), "b": (1, None, *[1] * 6)}
+    check(play(move_when_interrupted, **zones), 1 + 4.5, 6.5, 1, 0)
+
+
 def test_moving_for_the_price_by_hand() -> None:
     """After a stretch in b, moving to a saves $3. Moving on to c would save less than it costs.
 
