@@ -74,6 +74,13 @@ def test_images_are_moved_and_mirrored_within_bounds() -> None:
     assert np.array_equal(augmented(images, Augmentation(), rng), images)
 
 
+def test_rows_of_numbers_are_not_augmented() -> None:
+    """Augmentation of examples without height and width is refused, with the missing key."""
+    flat = replace(DATA, training=replace(PART, examples=PART.examples.reshape(10, 4)))
+    with pytest.raises(InputError, match=r"^data made: expected .* got \[4\]: state `shape` in"):
+        replace(FEED, examples=flat, augmentation=Augmentation(flip=True))
+
+
 def test_targets_have_the_shape_that_the_graph_takes() -> None:
     """One label an example, one for each position, or positions merged with the batch."""
     tokens = Part(PART.examples, np.arange(20).reshape(10, 2) % 10)

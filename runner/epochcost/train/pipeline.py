@@ -46,7 +46,8 @@ class Feed:
     """Makes the inputs of a model's training steps and evaluations from a data set.
 
     ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
-    is the batch size of evaluations.
+    is the batch size of evaluations. Raises InputError if augmentation gets examples without height
+    and width.
     """
 
     examples: Examples
@@ -57,6 +58,14 @@ class Feed:
     evaluated_at_once: int
     seed: int
     augmentation: Augmentation | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.examples.training.examples.shape[1:]
+        if self.augmentation is not None and len(shape) < 2:
+            raise InputError(
+                f"data {self.examples.name}: expected examples with a height and a width, because "
+                f"the model's spec augments images, got {list(shape)}: state `shape` in [data]"
+            )
 
     @property
     def epoch_steps(self) -> int:
