@@ -122,6 +122,18 @@ def test_examples_that_do_not_fit_are_one_line(part: Part, message: str) -> None
         require_fitting(replace(DATA, held_out=part), FIELD, TARGET)
 
 
+def test_images_with_their_channels_last_are_refused() -> None:
+    """Axes in another order would be scrambled; flat examples and axes of length 1 fit."""
+    image = replace(FIELD, shape=(2, 5, 4, 1))
+    examples = np.arange(40, dtype=np.uint8)
+    for shape in ((2, 5, 4), (40,), (10, 4)):
+        part = Part(examples.reshape(1, *shape), np.zeros(1, int))
+        require_fitting(replace(DATA, training=part, held_out=part), image, TARGET)
+    last = Part(examples.reshape(1, 5, 4, 2), np.zeros(1, int))
+    with pytest.raises(InputError, match=r"got \[5, 4, 2\], the axes in another order"):
+        require_fitting(replace(DATA, training=last), image, TARGET)
+
+
 def test_tokens_are_held_to_the_vocabulary() -> None:
     """A text with a token outside the model's vocabulary is refused."""
     tokens = InputField("text", (4,), np.dtype(np.int64), 0, 39, "tokens")

@@ -193,12 +193,7 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
         where = f"data {examples.name}: {part_name} examples"
         if not len(part.labels):
             raise InputError(f"{where}: expected at least one, got none")
-        shape = part.examples.shape[1:]
-        if math.prod(shape) != math.prod(field.shape):
-            raise InputError(
-                f"{where}: expected {list(field.shape)} numbers in each for the input "
-                f"{field.name!r}, got {list(shape)}"
-            )
+        _require_shape(where, part.examples.shape[1:], field)
         if field.kind == "tokens":
             _require_below(f"{where}: tokens", part.examples, int(field.high))
         elif not ((part.examples >= 0) & (part.examples <= examples.largest_value)).all():
@@ -213,6 +208,16 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
                 f"{where}: expected {target.positions} labels each for the model, got {positions}"
             )
         _require_below(f"{where}: labels", part.labels, target.classes)
+
+
+def _require_shape(where: str, got: tuple[int, ...], field: InputField) -> None:
+    shape, demanded = ([size for size in each if size != 1] for each in (got, field.shape))
+    transposed = shape != demanded and sorted(shape) == sorted(demanded)
+    if transposed or math.prod(shape) != math.prod(demanded):
+        raise InputError(
+            f"{where}: expected {list(field.shape)} numbers in each for the input "
+            f"{field.name!r}, got {list(got)}{', the axes in another order' * transposed}"
+        )
 
 
 def _require_below(where: str, values: Array, count: int) -> None:
