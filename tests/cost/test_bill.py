@@ -147,12 +147,18 @@ def test_impossible_counts(count: int, vcpus: int | None) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("runs", 0), ("runs", 10**7), ("egress_gb", Decimal(-1)), ("egress_gb", Decimal("NaN"))],
+    [
+        ("runs", 0),
+        ("runs", 10**7),
+        ("runs", 10**6),
+        ("egress_gb", Decimal(-1)),
+        ("egress_gb", Decimal("NaN")),
+    ],
 )
 def test_impossible_runs_and_egress(field: str, value: Decimal | int) -> None:
-    """No runs, too many runs, and negative or undefined egress are refused in one line each."""
-    with pytest.raises(InputError, match=r"^(runs|egress): expected"):
-        Usage(Decimal(1), **{field: value})  # type: ignore[arg-type]
+    """No runs, too many machines in all runs, and impossible egress are refused in one line."""
+    with pytest.raises(InputError, match=r"^(runs|count times runs|egress): expected"):
+        Usage(Decimal(1), 2, **{field: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("probability", [0, 1, float("nan")])

@@ -143,13 +143,17 @@ def test_more_than_a_bound() -> None:
 
 
 def test_what_cannot_be_recomputed_says_why() -> None:
-    """Another currency, missing power or steps and an unknown label give a reason each."""
+    """Another currency, missing power, steps or rows and an unknown label give a reason each."""
     foreign = checked(row(claims=[claim("1", "USD")]), currency="EUR")
     powerless = checked(row(claims=[claim("1", "kWh", "energy")]), page="strubell-2019")
     stepless = checked(row(claims=[claim("1", "seconds", "one batch")]))
     silent = checked(row(claims=[claim("1", "USD", "of nothing")]))
-    checks = (foreign, powerless, stepless, silent)
-    assert [one.agreement for one in checks] == ["not recomputed"] * 4
+    lone = checked(row(claims=[claim("1", "ratio", "speed-up over p2")]), page="malta-2019")
+    other = checked(row(claims=[claim("1", "ratio", "time, GPU = 1")]), page="woolf-2017")
+    checks = (foreign, powerless, stepless, silent, lone, other)
+    assert [one.agreement for one in checks] == ["not recomputed"] * 6
+    assert "p2.xlarge-batch-100: expected a row with this id" in str(lone.problem)
+    assert "gpu: expected a row with this id" in str(other.problem)
     assert foreign.problem == "row: expected a price in USD, got p2.xlarge-on-demand in EUR"
     assert powerless.problem == "row: expected power_watts, got a row without"
     assert stepless.problem == "row: expected steps, got a row without"

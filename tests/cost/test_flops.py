@@ -46,14 +46,29 @@ def test_unknown_peaks() -> None:
         assert peak_flops(hardware, "fp16") is None
 
 
+BIG = {"id": "big", "name": "Big", "task": "language", "example": "a token", "source": "a test"}
+
+
 def test_operations_of_a_declared_model() -> None:
     """A declared model takes 6 operations for each parameter and token."""
-    model = Model(
-        id="big",
-        name="Big",
-        task="language",
-        example="a token",
-        declared=DeclaredModel(parameters=10, training_tokens=100),
-        source="a test",
-    )
+    model = Model(**BIG, declared=DeclaredModel(parameters=10, training_tokens=100))
     assert training_flops(model, None) == 6000
+
+
+def test_operations_of_a_model_with_a_graph() -> None:
+    """A training takes three forward passes for each example of its epochs, if both are known."""
+    training = {
+        "output": "scores",
+        "loss": "softmax_cross_entropy",
+        "target": {"classes": 10},
+        "optimizer": {"name": "sgd", "learning_rate": 1},
+        "batch_sizes": [128],
+        "examples_per_epoch": 1000,
+        "epochs": 2,
+    }
+    trained = Model.model_validate(
+        {**BIG, "graph": "big.onnx", "inputs": [{"name": "x"}], "training": training}
+    )
+    assert training_flops(trained, 7.0) == 3 * 7 * 2000
+    assert training_flops(trained, None) is None
+    assert training_flops(trained.model_copy(update={"training": None}), 7.0) is None

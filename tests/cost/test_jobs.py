@@ -12,17 +12,23 @@ from epochcost.cost.jobs import (
     answered_seconds,
     failures_paid,
     machines_for_load,
+    million_program,
     serving_program,
     training_program,
 )
 
 
 def test_failures_and_machines_of_trainings() -> None:
-    """Of 5 runs 1 fails, so a quarter more is paid; 1,000 runs of an hour fill two machines."""
+    """Of 5 runs 1 fails, so a quarter more is paid; 1,000 runs of an hour fill two machines.
+
+    Machines that answer 10,000 requests for 200 dollars answer a million for 20,000.
+    """
     assert failures_paid(Decimal(8), Decimal("0.2")) == 2
     inputs = {"total": 8, "elapsed": 3600, "failed": "0.2", "times": 1000}
     job = answers(training_program(), {name: Decimal(value) for name, value in inputs.items()})
     assert job == {"failures": 2, "each": 10, "total": 10_000, "machines": 2}
+    served = {"total": Decimal(200), "rate": Decimal(10), "month": Decimal(1000)}
+    assert answers(million_program(), served) == {"each": 20_000}
 
 
 def test_machines_stay_below_the_load_that_is_allowed() -> None:

@@ -27,8 +27,9 @@ def test_the_credit_is_a_line() -> None:
 def test_nobody_is_paid(price: Price, credit: Credit, seconds: Decimal) -> None:
     """The credit pays the smaller of itself and the bill, so that no bill is negative."""
     bill = quote(price.model_copy(update={"credit": credit}), Usage(seconds))
-    total = quote(price, Usage(seconds)).total
-    assert bill.before_credit == total
+    listed = quote(price, Usage(seconds))
+    total = listed.total
+    assert bill.before_credit == listed.before_credit == total
     assert bill.credit_used == min(credit.amount, total)
     assert bill.credit_left == credit.amount - bill.credit_used
     assert bill.total == total - bill.credit_used

@@ -27,25 +27,25 @@ def market(hours: float, **zones: Rows) -> Market:
     return Market(Trace(found, "USD", 0.0, HOUR * hours))
 
 
-TWO = {"a": [(0, 1.0), (2, None), (3, 0.5)], "b": [(1, 2.0), (4, 0.25)]}
+TWO = {"a": [(0, 1.0), (2, None), (3, 0.5)], "b": [(1, 2.0), (5, 0.25)]}
 
 
 def test_columns_by_hand() -> None:
     """Columns have the prices, the cheapest zone, the next taking back and the next change."""
     got = market(6, **TWO)
     inf = math.inf
-    assert (got.times / HOUR).tolist() == [0, 1, 2, 3, 4]
+    assert (got.times / HOUR).tolist() == [0, 1, 2, 3, 5]
     assert got.rate.tolist() == [[1, 1, inf, 0.5, 0.5], [inf, 2, 2, 2, 0.25]]
     assert got.cheapest.tolist() == [0, 0, 1, 0, 1]
     assert (got.until[0] / HOUR).tolist() == [2, 2, 2, inf, inf]
-    assert (got.change / HOUR).tolist() == [1, 2, 3, 4, inf]
+    assert (got.change / HOUR).tolist() == [1, 2, 3, 5, inf]
 
 
 def test_amounts_by_hand() -> None:
     """Amounts of stretches: one that spans two prices, and two at a single price."""
     got = market(6, **TWO)
     zones, start, end = np.array([1, 0, 0]), np.array([3.5, 0, 1.5]), np.array([5.5, 2, 2])
-    assert got.amounts(zones, start * HOUR, end * HOUR) == pytest.approx([1.375, 2, 0.5])
+    assert got.amounts(zones, start * HOUR, end * HOUR) == pytest.approx([3.125, 2, 0.5])
 
 
 def test_rates_by_hand() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 
 from epochcost.cost import Usage, quote
 from epochcost.cost.bill import in_constant_use
-from epochcost.cost.break_even import Rent, payback
-from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH, Ownership
+from epochcost.cost.break_even import Rent, monthly_owned, payback
+from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Commitment
@@ -92,8 +92,6 @@ def test_use_as_assumed_costs_what_the_months_do(share: Decimal, idle_watts: Dec
     """The bill of a month's used hours equals the month's cost of owning, at any utilisation."""
     upkeep = {**UPKEEP, "idle_watts": str(idle_watts)}
     price = owned("10", str(share), **upkeep)
-    assert price.owned is not None
     used = HOURS_PER_CALENDAR_MONTH * share
-    own = Ownership.of(price.owned)
-    month = own.fixed_per_month + used * own.energy_per_hour
+    month = monthly_owned(price).at(used)
     assert abs(quote(price, Usage(used * HOUR)).total - month) <= Decimal("1e-9")

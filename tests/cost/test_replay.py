@@ -90,6 +90,12 @@ def test_moving_at_an_interruption_by_hand() -> None:
     check(play(move_when_interrupted), 2 + 3.5 * 2 + 0.25, 5.5, 1, 1)
 
 
+def test_a_zone_that_is_as_cheap_is_no_reason_to_move() -> None:
+    """Zone b is lost after 1 h; when a and b return at the same price, the job stays in b."""
+    zones: dict[str, Prices] = {"a": (None, None, *[1] * 6), "b": (1, None, *[1] * 6)}
+    check(play(move_when_interrupted, **zones), 1 + 4.5, 6.5, 1, 0)
+
+
 def test_moving_for_the_price_by_hand() -> None:
     """After a stretch in b, moving to a saves $3. Moving on to c would save less than it costs.
 
@@ -103,6 +109,8 @@ def test_a_deadline_by_hand() -> None:
     check(play(fall_back_on_demand), 9.25, 5.5, 1, 1)
     got = play(fall_back_on_demand, replace(JOB, deadline_seconds=6.5 * HOUR))
     check(got, 2 + 3.2 * 4, 5.2, 1, 0)
+    with pytest.raises(InputError, match=r"^deadline: expected at least the work, 14400 s, got"):
+        replace(JOB, deadline_seconds=3.9 * HOUR)
 
 
 def test_a_wait_that_would_be_too_long_by_hand() -> None:
@@ -125,6 +133,8 @@ def test_starts_are_within_the_trace() -> None:
     """From the last start, undisturbed work ends with the trace. A shorter trace is refused."""
     got = evenly_spaced_starts(market(ZONES), JOB, 3)
     assert (got / HOUR).tolist() == pytest.approx([0, 3.85, 7.7])
+    odd = evenly_spaced_starts(market(ZONES), replace(JOB, work_seconds=3.5 * HOUR), 2)
+    assert (odd / HOUR).tolist() == pytest.approx([0, 12 - 3.8])
     with pytest.raises(
         InputError, match=r"trace: expected a trace longer than the work, 4 h, got 2 h"
     ):
@@ -189,5 +199,7 @@ def test_policies_by_hand() -> None:
 def test_starts_without_an_end_are_left_out_for_all() -> None:
     """The zone for staying is b, which ends all starts. If no start ends, there is an error."""
     assert compare_policies(without_a(*range(14, 20)), SIMPLE, 3)[0].zone == "b"
+    closing = market({"a": [1.0] * 18 + [None] * 2})
+    assert compare_policies(closing, SIMPLE, 3)[0].cost.worst == pytest.approx(4)
     with pytest.raises(InputError, match="ends under every policy, got 0 of 3"):
         compare_policies(market({"a": [None] * 20}), SIMPLE, 3)

@@ -120,13 +120,22 @@ def test_a_host_is_measured_once(
 
 
 def test_a_gpu_is_measured_in_every_precision(
-    catalogue: Catalogue, tmp_path: Path, asked: list[CeilingWork]
+    catalogue: Catalogue,
+    tmp_path: Path,
+    asked: list[CeilingWork],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A GPU is measured in four precisions, and has a file apart from the CPU's."""
+    """A GPU is measured in four precisions by its memory, and has a file apart from the CPU's."""
+    gpus = [
+        Gpu(name=name, memory_bytes=size * 2**30, driver=None)
+        for name, size in (("T4", 16), ("MIG", 4))
+    ]
+    monkeypatch.setattr("epochcost.measure.ceilings.shown_gpus", lambda: tuple(gpus))
     local, results = catalogue.hardware["local"], tmp_path / "results"
     found, new = ceilings_here(local, results, "cuda", again=False, device=1)
     assert new
     assert (asked[0].provider, asked[0].device) == ("cuda", 1)
+    assert asked[0].copied_bytes == 2**29
     assert [one.precision for one in found.ceilings] == ["fp32", "tf32", "fp16", "bf16"]
     ceilings_here(local, results, "cpu", again=False)
     assert len(load_sidecars(results, Ceilings).records) == 2

@@ -14,7 +14,6 @@ import pytest
 
 from epochcost.measure.cloud import (
     PATIENCE_SECONDS,
-    ask_cloud,
     instance,
     suspected_cloud,
 )
@@ -91,7 +90,7 @@ def _served(server: ThreadingHTTPServer) -> Iterator[str]:
 def test_each_service_names_its_instance(answers: Answers, found: Instance) -> None:
     """Each request has the headers that its service requires, and gets the instance."""
     with service(answers) as base:
-        assert ask_cloud(found.provider, base) == (found, None)
+        assert instance(found.provider, base) == (found, None)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_each_service_names_its_instance(answers: Answers, found: Instance) -> N
 def test_answers_of_another_kind_are_a_reason(answers: Answers, words: str) -> None:
     """A refusal, a proxy's page or an empty document leaves the instance unknown, with a reason."""
     with service(answers) as base:
-        found, reason = ask_cloud("AWS EC2", base)
+        found, reason = instance("AWS EC2", base)
     assert found is None
     assert reason is not None
     assert words in reason
@@ -131,7 +130,7 @@ def test_a_service_that_drips_is_given_up() -> None:
 
     with _served(ThreadingHTTPServer(("127.0.0.1", 0), Dripping)) as base:
         begun = time.monotonic()
-        found, reason = ask_cloud("Azure", base)
+        found, reason = instance("Azure", base)
         waited = time.monotonic() - begun
         ended.set()
     assert found is None
@@ -167,6 +166,6 @@ def test_the_firmware_names_the_cloud(
 def test_nobody_is_asked_where_no_cloud_is_suspected(tmp_path: Path) -> None:
     """Without a suspected cloud, no service is asked, even if one would answer."""
     with service(EC2) as base:
-        found, reason = instance(tmp_path, tmp_path, base)
+        found, reason = instance(suspected_cloud(tmp_path, tmp_path), base)
     assert found is None
     assert reason == "neither the firmware nor the hypervisor names a cloud"

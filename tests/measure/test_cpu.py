@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from epochcost.measure.cpu import ControlGroups, cpu_model, cpu_quota, governors, throttle_count
 
 
@@ -45,6 +47,18 @@ def test_a_name_without_a_number_gets_family_and_model(tmp_path: Path) -> None:
     text += text.replace(": 0", ": 1").replace(": 25", ": 26")
     root = write(tmp_path, {"cpuinfo": text})
     assert cpu_model(root / "cpuinfo") == "AMD EPYC (family 25, model 1)"
+
+
+def test_a_name_from_lscpu_is_found_in_any_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For Arm, whose cpuinfo has no name, lscpu is asked for its untranslated output."""
+    translated = 'case "$LC_ALL" in C) echo "Model name: N1";; *) echo "Modellname: N1";; esac'
+    tool = write(tmp_path, {"lscpu": f"#!/bin/sh\n{translated}", "cpuinfo": "processor: 0"})
+    (tool / "lscpu").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert cpu_model(tmp_path / "cpuinfo") == "N1"
 
 
 def groups(root: Path, membership: str, files: dict[str, str]) -> ControlGroups:

@@ -1,7 +1,7 @@
 """Tests that need a GPU; `pytest -m cuda` runs them on a machine with a GPU.
 
 The same logic is tested without a GPU in test_stepping, test_session, test_worker, test_placement
-and test_visible. These tests use the real library, driver and device.
+and test_gpus. These tests use the real library, driver and device.
 """
 
 from __future__ import annotations

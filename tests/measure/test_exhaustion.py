@@ -65,8 +65,8 @@ def test_other_failures_are_none_of_memory(words: str) -> None:
 def test_a_kill_is_taken_for_the_system_s() -> None:
     """SIGKILL counts as out of memory unless the kernel counted no kill, and SIGTERM never does."""
     assert tells_out_of_memory("", status=-9)
-    assert tells_out_of_memory("", status=-9, for_memory=True)
-    assert not tells_out_of_memory("", status=-9, for_memory=False)
+    assert tells_out_of_memory("", status=-9, oom_killed=True)
+    assert not tells_out_of_memory("", status=-9, oom_killed=False)
     assert not tells_out_of_memory("", status=-15)
 
 

@@ -17,6 +17,7 @@ from epochcost.measure.stepping import StepInputs, Stepper, graph_inputs, initia
 from epochcost.plan.trial import SessionSettings
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
+CARRIED = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
 
 
 def stepper_of(job: Job) -> Stepper:
@@ -71,8 +72,7 @@ def test_the_arrays_given_are_left_alone(counter: onnx.ModelProto) -> None:
         "v": np.zeros(2, np.float32),
         "lr": np.full((), 0.5, np.float32),
     }
-    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
-    step = Stepper(session, "cpu", "training", StepInputs({"g": POOL}, constants), carried)
+    step = Stepper(session, "cpu", "training", StepInputs({"g": POOL}, constants), CARRIED)
     for _ in range(4):
         step()
     np.testing.assert_array_equal(constants["w"], np.ones(4))
@@ -112,9 +112,8 @@ def test_arrays_that_do_not_fit_are_refused(
     words: str,
 ) -> None:
     """The message names the array, and the expected and the given shape or type."""
-    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     with pytest.raises(JobError, match=words):
-        stepper_of(job_of(counter, batches, initial, carried=carried))
+        stepper_of(job_of(counter, batches, initial, carried=CARRIED))
 
 
 def test_a_symbolic_shape_is_refused(job_of: Callable[..., Job], product: onnx.ModelProto) -> None:
@@ -143,10 +142,7 @@ def test_a_series_is_fed_step_by_step_and_its_last_value_is_kept(
         {"g": np.stack([ones, ones])},
         {"w": ones},
         series=tmp_path / "series.npz",
-        carried=(
-            CarriedValue(input="w", output="w_next"),
-            CarriedValue(input="v", output="v_next"),
-        ),
+        carried=CARRIED,
     )
     step, expected = stepper_of(job), 1.0
     for index in range(6):
@@ -174,19 +170,16 @@ def test_a_series_that_does_not_fit_is_refused(
     """The message names the file and the input of the series."""
     np.savez(tmp_path / "series.npz", **series)
     batches = {} if "g" in series else {"g": POOL}
-    job = job_of(counter, batches, {"w": np.ones(4, "f4")}, scalars={"lr": 1.0})
-    job = job.model_copy(update={"series": tmp_path / "series.npz"})
-    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
+    job = job_of(counter, batches, {"w": np.ones(4, "f4")}, scalars={"lr": 1.0}, carried=CARRIED)
     with pytest.raises(JobError, match=words):
-        stepper_of(job.model_copy(update={"carried": carried}))
+        stepper_of(job.model_copy(update={"series": tmp_path / "series.npz"}))
 
 
 def test_inference_carries_state_from_call_to_call(
     job_of: Callable[..., Job], counter: onnx.ModelProto
 ) -> None:
     """A served model's state starts at zero and is carried on. The state is not an output."""
-    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
-    job = job_of(counter, {"g": POOL}, {}, mode="inference", scalars={"lr": -1.0}, carried=carried)
+    job = job_of(counter, {"g": POOL}, {}, mode="inference", scalars={"lr": -1.0}, carried=CARRIED)
     step = stepper_of(job)
     for _ in range(3):
         step()
@@ -216,10 +209,9 @@ def test_each_binding_has_a_cuda_graph_of_its_own(counter: onnx.ModelProto) -> N
     """Even and odd steps have separate CUDA graphs, since a graph keeps its addresses."""
     session = Recording(open_session(counter.SerializeToString(), "cpu"))
     constants = {"w": np.ones(4, "f4"), "v": np.zeros(2, "f4"), "lr": np.full((), 0.5, "f4")}
-    carried = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
     settings = SessionSettings(cuda_graph=True)
     inputs = StepInputs({"g": POOL}, constants)
-    step = Stepper(session, "cpu", "training", inputs, carried, settings)
+    step = Stepper(session, "cpu", "training", inputs, CARRIED, settings)
     for _ in range(4):
         step()
     assert [graph for _, graph in session.graphs] == ["0", "1", "0", "1"]

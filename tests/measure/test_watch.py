@@ -29,7 +29,7 @@ def at(phase: Phase, elapsed_seconds: float = 0.0) -> Progress:
 
 
 def test_the_sampling_phase_alone_is_watched() -> None:
-    """Conditions are added for the sampling phase. The times are unchanged."""
+    """Conditions are added for the sampling phase. A trial on the CPU has no energy."""
     heard = list[Progress]()
     with Watch("cpu") as watch:
         listen = watch.follow(heard.append)
@@ -38,7 +38,7 @@ def test_the_sampling_phase_alone_is_watched() -> None:
     done = watch.completed(MEASUREMENT)
     assert [one.phase for one in heard] == ["starting", "warm-up", "sampling", "finishing"]
     assert done.conditions is not None
-    assert done.samples_seconds == MEASUREMENT.samples_seconds
+    assert done.energy is None
 
 
 def test_the_worker_times_the_sampling() -> None:
@@ -52,15 +52,13 @@ def test_the_worker_times_the_sampling() -> None:
     assert done.conditions.seconds == 9.0
 
 
-def test_a_trial_of_the_cpu_has_no_energy() -> None:
-    """A trial on the CPU has conditions and no energy."""
-    with Watch("cpu") as watch:
+def watched(library: FakeNvml, device: int = 0) -> Measurement:
+    """Watch one GPU through a sampling phase."""
+    with Watch("cuda", library, device=device) as watch:
         listen = watch.follow(lambda _: None)
         listen(at("sampling"))
         listen(at("finishing"))
-    done = watch.completed(MEASUREMENT)
-    assert done.conditions is not None
-    assert done.energy is None
+    return watch.completed(MEASUREMENT)
 
 
 def test_a_gpu_is_watched_through_the_phase() -> None:
@@ -74,11 +72,7 @@ def test_a_gpu_is_watched_through_the_phase() -> None:
         }
     )
     library = FakeNvml(device)
-    with Watch("cuda", library) as watch:
-        listen = watch.follow(lambda _: None)
-        listen(at("sampling"))
-        listen(at("finishing"))
-    done = watch.completed(MEASUREMENT)
+    done = watched(library)
     assert done.conditions is not None
     assert done.energy is not None
     assert done.conditions.device_memory_bytes == 700 * 2**20
@@ -98,11 +92,7 @@ def test_a_gpu_is_watched_through_the_phase() -> None:
 )
 def test_a_gpu_that_cannot_be_watched_is_unknown(library: FakeNvml, reason: str) -> None:
     """Memory and energy of a GPU that cannot be read are unknown, with a reason."""
-    with Watch("cuda", library) as watch:
-        listen = watch.follow(lambda _: None)
-        listen(at("sampling"))
-        listen(at("finishing"))
-    done = watch.completed(MEASUREMENT)
+    done = watched(library)
     assert done.conditions is not None
     assert done.energy is not None
     assert done.conditions.device_memory_bytes is None
@@ -120,15 +110,6 @@ def working(address: str, millijoules: list[int]) -> Device:
             "nvmlDeviceGetTotalEnergyConsumption": millijoules,
         }
     )
-
-
-def watched(library: FakeNvml, device: int) -> Measurement:
-    """Watch one GPU through a sampling phase."""
-    with Watch("cuda", library, device=device) as watch:
-        listen = watch.follow(lambda _: None)
-        listen(at("sampling"))
-        listen(at("finishing"))
-    return watch.completed(MEASUREMENT)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +147,7 @@ def test_a_part_of_a_gpu_has_no_energy_of_its_own(monkeypatch: pytest.MonkeyPatc
     )
     board.answers["parts"] = (part,)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
-    done = watched(FakeNvml(board), 0)
+    done = watched(FakeNvml(board))
     assert done.conditions is not None
     assert done.energy is not None
     assert done.conditions.device_memory_bytes == 700 * 2**20
@@ -183,7 +164,7 @@ def test_an_energy_that_was_not_counted_is_unknown(counts: list[int], reason: st
     device = working("a", counts)
     if not counts:
         del device.answers["nvmlDeviceGetTotalEnergyConsumption"]
-    done = watched(FakeNvml(device), 0)
+    done = watched(FakeNvml(device))
     assert done.energy is not None
     assert done.energy.readings == ()
     assert reason in done.energy.unknown["NVML"]

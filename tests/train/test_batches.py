@@ -78,6 +78,9 @@ def test_other_names_in_the_spec_are_refused(inputs: tuple[str, ...], message: s
         ("y = Gather (table, k)", {"vocabulary": 10}, "from 0 to below 9 .* Gather .* to below 10"),
         ("y = Gather (table, k)", {"low": -1, "high": 9}, "got -1 to below 9"),
         ("i = Cast <to = 6> (k) y = Gather <axis = 1> (table, i)", {"vocabulary": 5}, "below 4"),
+        # Shape inference knows neither the number of nonzero elements nor a reshape to any rank.
+        ("n = NonZero (z) y = Gather <axis = 1> (n, k)", {"vocabulary": 10}, None),
+        ("s = Size (z) t = Unique (s) r = Reshape (z, t) y = Gather (r, k)", {"low": 0}, None),
         ("y = SoftmaxCrossEntropyLoss (z, k)", {"vocabulary": 4}, None),
         ("y = SoftmaxCrossEntropyLoss (z, k)", {"value": -1}, "below 4 .* reads 'z', got -1"),
         ("y = SoftmaxCrossEntropyLoss <ignore_index = -1> (z, k)", {"value": -1}, None),
@@ -89,7 +92,8 @@ def test_declared_indices_stay_within_what_they_index(
 ) -> None:
     """A spec may not declare indices outside an operator's range, nor -1 for the last one."""
     text = f"g (float[2, 4] z, int64[2] k) => (float y) <float[9, 4] table> {{ {body} }}"
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    plain = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    model = onnx.shape_inference.infer_shapes(plain)
     declaration = spec(inputs=[Input(name="z"), Input.model_validate({"name": "k", **declared})])
     if demand is None:
         assert [field.name for field in example_fields(model, declaration, 2)] == ["z", "k"]

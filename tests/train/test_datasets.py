@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from epochcost.errors import InputError
-from epochcost.specs.reference_data import DataFile
-from epochcost.train.datasets import read_file, verify
+from epochcost.errors import EpochcostError, InputError
+from epochcost.specs.reference_data import DataFile, Dataset
+from epochcost.train.datasets import load_examples, read_file, verify
+from epochcost.train.pipeline import Examples
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (5, 3, 32, 32), np.uint8)
@@ -34,6 +36,27 @@ def written(folder: Path, content: bytes) -> Path:
     path = folder / "data"
     path.write_bytes(content)
     return path
+
+
+def loaded(
+    folder: Path,
+    form: str,
+    files: Sequence[Mapping[str, str]],
+    contents: Mapping[str, bytes],
+    *,
+    length: int = 1,
+    **data: Any,
+) -> Examples:
+    """Write ``contents`` into ``folder`` and load them as a data set with two held-out examples."""
+    document = {
+        **{"id": "toy", "name": "Toy", "example": "an example", "shape": "2", "source": "made up"},
+        **{"training_examples": 3, "held_out_examples": 2},
+        "data": {"format": form, "files": files, **data},
+    }
+    (folder / "toy").mkdir()
+    for name, content in contents.items():
+        (folder / "toy" / name).write_bytes(content)
+    return load_examples(Dataset.model_validate(document), folder, length, length)
 
 
 def tar(folder: Path, members: dict[str, bytes]) -> Path:
@@ -104,7 +127,7 @@ def test_rows_of_a_csv_are_read_from_members_of_a_zip(tmp_path: Path) -> None:
     path, file = tmp_path / "data", BOTH.model_copy(update={"members": ("a.csv", "b.csv")})
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("deep/b.csv", b"2,1\n")
-        archive.writestr("a.csv", b"x,label\n1,0\n")
+        archive.writestr("a.csv", b"x,label\n1,0")
     examples, labels = read_file(path, file, "csv")
     np.testing.assert_array_equal(examples, [[1], [2]])
     np.testing.assert_array_equal(labels, [0, 1])
@@ -119,6 +142,53 @@ def test_rows_of_a_csv_are_read_from_members_of_a_zip(tmp_path: Path) -> None:
         read_file(path, file, "csv")
 
 
+@pytest.mark.parametrize("first", [b"1e+00", b"-1.5", b"\xef\xbb\xbf1.0", b"1E5"])
+def test_a_csv_without_column_names_keeps_its_first_row(tmp_path: Path, first: bytes) -> None:
+    """A first row of numbers is no line of names: an exponent, a sign and a byte-order mark."""
+    labels = read_file(written(tmp_path, first + b",0\n2,1\n"), BOTH, "csv")[1]
+    np.testing.assert_array_equal(labels, [0, 1])
+
+
+CSV = {"name": "a.csv", "part": "both"}
+IDX = [{"name": name, "part": "both", "holds": name} for name in ("examples", "labels")]
+
+
+@pytest.mark.parametrize(
+    ("form", "files", "contents", "data", "message"),
+    [
+        ("idx", IDX, (IMAGES, np.arange(6, dtype=np.uint8)), {}, "got 5 examples and 6 labels"),
+        ("idx", IDX, (IMAGES[:, 0], LABELS), {"shape": [512]}, "got 10 examples and 5 labels"),
+        ("idx", IDX, (IMAGES, LABELS), {"shape": [7]}, r"the shape \[7\], got \[3, 32, 32\]"),
+        ("idx", IDX, (IMAGES[:2], LABELS[:2]), {}, "more examples than the 2 held out, got 2"),
+        ("idx", IDX[:1], (IMAGES,), {}, "part both: expected a file that holds the labels"),
+        (
+            "idx",
+            [*IDX, {**IDX[0], "name": "more"}],
+            (IMAGES, LABELS, IMAGES[:, 0]),
+            {},
+            r"expected examples of the same shape in every file, got \[3, 32, 32\] and \[32, 32\]",
+        ),
+        (
+            "csv",
+            [CSV, {"name": "b.csv", "part": "held-out"}],
+            (b"1,0\n", b"1,0\n"),
+            {},
+            'expected part = "both" of every file, or files .* got "both" and "held-out"',
+        ),
+        ("text", [{**CSV, "part": "training"}], (b"abc",), {}, 'every file, got "training"'),
+        ("csv", [CSV], (), {"package": "none.at_all/data"}, "the Python package none.at_all,"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_one_line(
+    tmp_path: Path, form: str, files: Any, contents: Any, data: Any, message: str
+) -> None:
+    """Numbers of examples, shapes, parts, or a package that does not exist."""
+    arrays = [each if isinstance(each, bytes) else idx(each) for each in contents]
+    named = {file["name"]: each for file, each in zip(files, arrays, strict=False)}
+    with pytest.raises(EpochcostError, match=f"data set toy: .*{message}"):
+        loaded(tmp_path, form, files, named, **data)
+
+
 def test_a_link_in_a_tar_is_no_member(tmp_path: Path) -> None:
     """A symbolic link with a member's name is not followed."""
     (tmp_path / "secret").write_bytes(b"secret")
@@ -131,11 +201,17 @@ def test_a_link_in_a_tar_is_no_member(tmp_path: Path) -> None:
 
 
 def test_a_text_is_its_characters(tmp_path: Path) -> None:
-    """A text becomes indices of its sorted characters; invalid UTF-8 is an error."""
-    indices = read_file(written(tmp_path, "abcä a😀".encode()), BOTH, "text")[0]
-    np.testing.assert_array_equal(indices, [1, 2, 3, 4, 0, 1, 5])
+    """All files of a text share one sorted alphabet; bytes that are no text are an error."""
+    texts = {"a.txt": "bcä a😀", "b.txt": "abc"}
+    files = [{"name": name, "part": "both"} for name in texts]
+    contents = {name: text.encode() for name, text in texts.items()}
+    examples = loaded(tmp_path, "text", files, contents, length=2)
+    np.testing.assert_array_equal(examples.training.examples, [[2, 3], [4, 0]])
+    np.testing.assert_array_equal(examples.held_out.examples, [[1, 5], [1, 2]])
     with pytest.raises(InputError, match="format text, got 'utf-8' codec"):
         read_file(written(tmp_path, b"ab\xff"), BOTH, "text")
+    with pytest.raises(InputError, match="format text, got NUL characters"):
+        read_file(tar(tmp_path, {"a.txt": b"abc"}), BOTH, "text")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,13 @@ def test_images_are_moved_and_mirrored_within_bounds() -> None:
     assert np.array_equal(augmented(images, Augmentation(), rng), images)
 
 
+def test_rows_of_numbers_are_not_augmented() -> None:
+    """Augmentation of examples without height and width is refused, with the missing key."""
+    flat = replace(DATA, training=replace(PART, examples=PART.examples.reshape(10, 4)))
+    with pytest.raises(InputError, match=r"^data made: expected .* got \[4\]: state `shape` in"):
+        replace(FEED, examples=flat, augmentation=Augmentation(flip=True))
+
+
 def test_targets_have_the_shape_that_the_graph_takes() -> None:
     """One label an example, one for each position, or positions merged with the batch."""
     tokens = Part(PART.examples, np.arange(20).reshape(10, 2) % 10)
@@ -100,8 +107,9 @@ def test_right_answers_are_counted_by_position() -> None:
     [
         (Part(PART.examples, np.arange(10) + 1), "labels: expected .* 0 to 9, got 10 at example 9"),
         (Part(PART.examples, np.arange(10) - 1), "got -1 at example 0 .1 such in all."),
-        (Part(PART.examples[:9], np.arange(10)), "got 9 examples and 10 labels"),
-        (Part(PART.examples[:0], np.arange(0)), "got 0 examples and 0 labels"),
+        (Part(PART.examples, np.full(10, 0.5)), "expected whole numbers .* got 0.5 at example 0"),
+        (Part(PART.examples, np.full(10, np.nan)), "expected whole numbers .* got nan at"),
+        (Part(PART.examples[:0], np.arange(0)), "expected at least one, got none"),
         (Part(PART.examples.reshape(10, 4)[:, :3], np.arange(10)), r"expected \[4\] numbers in"),
         (Part(PART.examples * np.nan, np.arange(10)), "expected numbers from 0 to 39"),
         (Part(PART.examples - 1.0, np.arange(10)), "expected numbers from 0 to 39"),
@@ -109,9 +117,21 @@ def test_right_answers_are_counted_by_position() -> None:
     ],
 )
 def test_examples_that_do_not_fit_are_one_line(part: Part, message: str) -> None:
-    """Labels out of range, wrong shapes and NaN are refused in one line."""
+    """Labels that are no class, wrong shapes and NaN are refused in one line."""
     with pytest.raises(InputError, match=f"data made: held-out examples.*{message}"):
         require_fitting(replace(DATA, held_out=part), FIELD, TARGET)
+
+
+def test_images_with_their_channels_last_are_refused() -> None:
+    """Axes in another order would be scrambled; flat examples and axes of length 1 fit."""
+    image = replace(FIELD, shape=(2, 5, 4, 1))
+    examples = np.arange(40, dtype=np.uint8)
+    for shape in ((2, 5, 4), (40,), (10, 4)):
+        part = Part(examples.reshape(1, *shape), np.zeros(1, int))
+        require_fitting(replace(DATA, training=part, held_out=part), image, TARGET)
+    last = Part(examples.reshape(1, 5, 4, 2), np.zeros(1, int))
+    with pytest.raises(InputError, match=r"got \[5, 4, 2\], the axes in another order"):
+        require_fitting(replace(DATA, training=last), image, TARGET)
 
 
 def test_tokens_are_held_to_the_vocabulary() -> None:

@@ -40,6 +40,7 @@ def test_a_target_is_met_or_not(text: str, met: bool) -> None:
     [
         *("", "98", "accuracy", "accuracy <= 0.9", "loss >= 1", "accuracy >= 98", "accuracy >= 0"),
         *("perplexity <= 80", "f1 >= 0.9", "accuracy >= 0.9.1", "accuracy >= 0.9 and more"),
+        "loss <= 5 %",
     ],
 )
 def test_another_target_is_refused(text: str) -> None:

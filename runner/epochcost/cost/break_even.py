@@ -19,7 +19,7 @@ from epochcost.cost.money import CONTEXT, exact_arithmetic, quantized
 from epochcost.cost.owned import (
     HOURS_PER_CALENDAR_MONTH,
     MONTHS_PER_YEAR,
-    Ownership,
+    energy_per_hour,
     owned_units,
     running_per_month,
 )
@@ -171,13 +171,14 @@ def compare(
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
     """The monthly cost of an owned machine, as a function of the hours of use.
 
-    Raises InputError for a rented plan, and if the plan is per vCPU and ``vcpus`` is None.
+    The plan's utilisation has no effect. Raises InputError for a rented plan, and if the plan is
+    per vCPU and ``vcpus`` is None.
     """
     with exact_arithmetic():
         plan = _owned(price)
         units = owned_units(plan, price.id, vcpus)
-        month = Ownership.of(plan)
-        return MonthlyCost(month.fixed_per_month * units, month.energy_per_hour * units)
+        loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
+        return MonthlyCost((loss + running_per_month(plan)) * units, energy_per_hour(plan) * units)
 
 
 def monthly_rented(rent: Rent) -> MonthlyCost:
@@ -252,7 +253,7 @@ def payback(
     with exact_arithmetic():
         plan = _owned(owned)
         units = owned_units(plan, owned.id, vcpus)
-        energy = hours_per_month * Ownership.of(plan).energy_per_hour
+        energy = hours_per_month * energy_per_hour(plan)
         running = (running_per_month(plan) + energy) * units
         rented = renting.at(hours_per_month)
         months = plan.years * MONTHS_PER_YEAR

@@ -136,7 +136,7 @@ def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     first_drop = 82 * (45_000 // batch)
     return {
         "cost": work.cost,
-        "speed-up over p2": lambda: rows[f"p2.xlarge-batch-{batch}"].seconds / work.seconds,
+        "speed-up over p2": lambda: _row(rows, f"p2.xlarge-batch-{batch}").seconds / work.seconds,
         "images seen": lambda: work.number("total_steps") * batch,
         "first rate drop": lambda: first_drop,
         "stabilised / first drop": lambda: work.number("total_steps") / first_drop,
@@ -171,7 +171,7 @@ def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     Cost is in proportion to time. For the speed of any CPU against the GPU, the GPU's time is
     divided by the row's time.
     """
-    gpu = rows["gpu"]
+    gpu = _row(rows, "gpu")
     return {
         "time, GPU = 1": lambda: work.seconds / gpu.seconds,
         "GPU against the best CPU: more than twice as fast": lambda: work.seconds / gpu.seconds,
@@ -179,6 +179,12 @@ def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
         "cost, GPU = 1": lambda: work.cost() / gpu.cost(),
         "64 vCPUs cost more than the GPU": lambda: work.cost() / gpu.cost(),
     }
+
+
+def _row(rows: Mapping[str, Work], identifier: str) -> Work:
+    if identifier not in rows:
+        raise InputError(f"{identifier}: expected a row with this id to compare with, found none")
+    return rows[identifier]
 
 
 # The function of each source, by the id of the source's page.

@@ -90,8 +90,8 @@ class Estimate:
     def bounded(self) -> bool:
         """Whether the low end is a usable bound.
 
-        It is one if it equals the high end. Otherwise it must be at least a thousandth of the mean,
-        and the bill of a time whose low end is a bound: the least bill of a plan is no bound.
+        It is if it equals the high end. Otherwise it must be at least a thousandth of the mean, and
+        the time's low end must be a usable bound. A plan's minimum charge alone is no bound.
         """
         whole = self.time_bounded or self.low == self.high
         return whole and self.mean <= WIDEST * self.low

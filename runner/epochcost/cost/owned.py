@@ -6,7 +6,6 @@ Costs that do not depend on the use are divided by the hours of use.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.cost.lines import Line
@@ -24,31 +23,17 @@ HOURS_PER_CALENDAR_MONTH = Decimal(HOURS_PER_YEAR) / MONTHS_PER_YEAR
 WATTS_PER_KILOWATT = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
-    """The monthly cost of an owned machine, or of one of its vCPUs, in the plan's currency.
-
-    ``fixed_per_month`` is the cost of a month without use: loss of value, rack, maintenance and
-    idle energy. ``energy_per_hour`` is the additional energy cost of an hour of use.
-    """
-
-    fixed_per_month: Decimal
-    energy_per_hour: Decimal
-
-    @classmethod
-    def of(cls, plan: Owned) -> Ownership:
-        """Compute the monthly cost under an owned plan; the plan's utilisation has no effect."""
-        loss = (plan.purchase - plan.residual) / (plan.years * MONTHS_PER_YEAR)
-        running = running_per_month(plan)
-        per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
-        return cls(loss + running, (plan.power_watts - plan.idle_watts) * per_watt)
-
-
 def running_per_month(plan: Owned) -> Decimal:
     """Monthly cost of an idle machine except its loss of value: rack, maintenance and energy."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
+
+
+def energy_per_hour(plan: Owned) -> Decimal:
+    """Cost of the energy that an hour of use adds, for a machine or one of its vCPUs."""
+    per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
+    return (plan.power_watts - plan.idle_watts) * per_watt
 
 
 def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:

@@ -23,7 +23,7 @@ from epochcost.cost.spot import (
 from epochcost.cost.tracing import branch, ceiling, is_certain, is_zero, maximum
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Billing
+from epochcost.specs.terms import Billing, Start
 from epochcost.units import MAX_DURATION_SECONDS
 
 _ZERO = Decimal(0)
@@ -81,8 +81,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
             lambda: (more, billed),
         )
     starts = 1 + more
-    # If a start fails with probability p, p / (1 - p) failures are expected for each success.
-    failures = quantized(starts * start.failure_probability / (1 - start.failure_probability))
+    failures = quantized(_expected_failures(start, starts))
     return Schedule(
         used_seconds,
         starts * billed_startup + more * restart,
@@ -92,6 +91,11 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
         failures,
         saving_seconds=more * save,
     )
+
+
+def _expected_failures(start: Start, successes: Decimal) -> Decimal:
+    # If a start fails with probability p, p / (1 - p) failures are expected for each success.
+    return successes * start.failure_probability / (1 - start.failure_probability)
 
 
 def _split_by_lifetime(
@@ -166,7 +170,7 @@ def _spot_schedule(
     billed_starts = time.interruptions - free.number
     rounding = rounding_seconds(job, replace(time, interruptions=billed_starts), rule)
     free_seconds = quantized(free.seconds * restart_factor)
-    failures = time.starts * start.failure_probability / (1 - start.failure_probability)
+    failures = _expected_failures(start, time.starts)
     waiting = Decimal(0) if start.billed else time.starts * start.seconds
     calm = is_zero(time.interruptions) and is_zero(time.forced)
     billed = round_up(running, rule) if calm else quantized(running + rounding)

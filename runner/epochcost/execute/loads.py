@@ -45,7 +45,7 @@ def load_files(
     teacher = Teacher(example_fields(bound[1], model, 1), (), trial.seed)
     room = POOL_BYTES // max(1, teacher.example_bytes)
     count = max(_FEWEST_EXAMPLES, min(_MOST_EXAMPLES, room))
-    examples = teacher.draw(TRAINING_STREAM, 0, count).inputs
+    examples = teacher.draw(TRAINING_STREAM, 0, count)
     files: dict[int, Path] = {}
     for size, fixed in bound.items():
         plain = save_graph(fixed, folder / f"serving-{size}.onnx")

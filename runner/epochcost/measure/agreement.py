@@ -139,5 +139,4 @@ def _diverged(quantity: str, got: object) -> JobError:
 
 def _each(batches: Mapping[str, Array], names: list[str]) -> list[dict[str, Array]]:
     fed = {name: pool for name, pool in batches.items() if name in names}
-    count = min((len(pool) for pool in fed.values()), default=0)
-    return [{name: pool[index] for name, pool in fed.items()} for index in range(count)]
+    return [dict(zip(fed, batch, strict=True)) for batch in zip(*fed.values(), strict=False)]

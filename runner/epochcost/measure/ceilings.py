@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
+from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.placement import HALF_TYPES
 from epochcost.measure.session import BFLOAT16, allocate, copy_into, open_session
@@ -108,7 +109,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
         cpus = environment.logical_cpus
         threads = {1, min(environment.physical_cores or cpus, cpus), cpus}
         return CeilingWork(threads=tuple(sorted(threads)), copied_bytes=copied)
-    sizes = [gpu.memory_bytes for gpu in environment.gpus[device : device + 1] if gpu.memory_bytes]
+    sizes = [gpu.memory_bytes for gpu in shown_gpus()[device : device + 1] if gpu.memory_bytes]
     memory = min(sizes, default=_GPU_MOST_COPIED_BYTES)
     return CeilingWork(
         provider=provider,

@@ -15,6 +15,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -34,54 +35,55 @@ _LONGEST_ANSWER_BYTES = 65_536
 _OK = 200
 
 
-class Service:
-    """A cloud's metadata service at ``base``; all requests end by ``deadline`` (monotonic time)."""
-
-    def __init__(self, base: str, deadline: float) -> None:
-        address = urlsplit(base)
-        self._host, self._port = address.hostname or "", address.port or 80
-        self._deadline = deadline
-
-    def ask(self, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-        """The answer to a request, as text; raises OSError or HTTPException if no answer comes."""
-        seconds_left = self._deadline - time.monotonic()
-        if seconds_left <= 0:
-            raise TimeoutError("no time left")
-        # Not urllib: it would send the request to a configured proxy.
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=seconds_left)
-        try:
-            connection.request(method, path, headers=dict(headers))
-            answered = connection.getresponse()
-            if answered.status != _OK:
-                raise ConnectionError(f"status {answered.status} for {path}")
-            return answered.read(_LONGEST_ANSWER_BYTES).decode().strip()
-        finally:
-            connection.close()
+# A function that sends a request (path, headers and perhaps a method) and returns the answer.
+Ask = Callable[..., str]
 
 
-def _ask_ec2(service: Service) -> Instance:
+def _ask_service(
+    base: str, deadline: float, path: str, headers: Mapping[str, str], method: str = "GET"
+) -> str:
+    """Ask the service at ``base``, and return its answer as text.
+
+    Raises OSError or HTTPException if no answer comes by ``deadline`` (monotonic time).
+    """
+    seconds_left = deadline - time.monotonic()
+    if seconds_left <= 0:
+        raise TimeoutError("no time left")
+    # Not urllib: it would send the request to a configured proxy.
+    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=seconds_left)
+    try:
+        connection.request(method, path, headers=dict(headers))
+        answered = connection.getresponse()
+        if answered.status != _OK:
+            raise ConnectionError(f"status {answered.status} for {path}")
+        return answered.read(_LONGEST_ANSWER_BYTES).decode().strip()
+    finally:
+        connection.close()
+
+
+def _ask_ec2(ask: Ask) -> Instance:
     # Version 2 of the service, which needs a token; version 1 may be off.
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-    token = service.ask("/latest/api/token", lifetime, "PUT")
+    token = ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
-    document = _object(service.ask("/latest/dynamic/instance-identity/document", headers))
+    document = _object(ask("/latest/dynamic/instance-identity/document", headers))
     return Instance(provider="AWS EC2", type=document["instanceType"])
 
 
-def _ask_compute_engine(service: Service) -> Instance:
+def _ask_compute_engine(ask: Ask) -> Instance:
     key = "/computeMetadata/v1/instance/machine-type"
-    answer = service.ask(key, {"Metadata-Flavor": "Google"})
+    answer = ask(key, {"Metadata-Flavor": "Google"})
     # Machine types are paths, such as ``projects/1/machineTypes/n1-standard-8``.
     return Instance(provider="Google Compute Engine", type=answer.rpartition("/")[2])
 
 
-def _ask_azure(service: Service) -> Instance:
+def _ask_azure(ask: Ask) -> Instance:
     path = "/metadata/instance/compute?api-version=2021-02-01"
-    compute = _object(service.ask(path, {"Metadata": "true"}))
+    compute = _object(ask(path, {"Metadata": "true"}))
     return Instance(provider="Azure", type=compute["vmSize"])
 
 
-_ASK: Mapping[CloudProvider, Callable[[Service], Instance]] = MappingProxyType(
+_ASK: Mapping[CloudProvider, Callable[[Ask], Instance]] = MappingProxyType(
     {"AWS EC2": _ask_ec2, "Google Compute Engine": _ask_compute_engine, "Azure": _ask_azure}
 )
 
@@ -108,26 +110,20 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 
 
 def instance(
-    dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR, base: str = SERVICE
+    cloud: CloudProvider | None, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """Find this machine's cloud instance; returns a pair as ``ask_cloud`` does."""
-    cloud = suspected_cloud(dmi, hypervisor)
-    if cloud is None:
-        return None, "neither the firmware nor the hypervisor names a cloud"
-    return ask_cloud(cloud, base)
-
-
-def ask_cloud(cloud: CloudProvider, base: str = SERVICE) -> tuple[Instance | None, str | None]:
-    """Ask a cloud's metadata service for this machine's instance type.
+    """Ask the metadata service of ``cloud`` for this machine's instance type.
 
     Returns the instance and None, or None and the reason why the instance is unknown.
     """
+    if cloud is None:
+        return None, "neither the firmware nor the hypervisor names a cloud"
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
-    service = Service(base, time.monotonic() + PATIENCE_SECONDS)
+    ask_service = partial(_ask_service, base, time.monotonic() + PATIENCE_SECONDS)
 
     def ask() -> None:
         try:
-            answers.put((_ASK[cloud](service), None))
+            answers.put((_ASK[cloud](ask_service), None))
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
             answers.put((None, f"{cloud}'s metadata service: {_reason(error)}"))
 

@@ -95,7 +95,14 @@ def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
         return None
     try:
         completed = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+            # Some tools, such as lscpu, translate their output.
+            env=os.environ | {"LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -49,18 +49,20 @@ class _OpenRequest:
 class DecoderEngine:
     """An engine that answers requests, each of which names its prompt by a number.
 
-    Opening the engine loads the model. ``start_seconds`` is the time that the engine takes to read
-    its files and become ready for requests. Raises CapabilityError if the engine's package is
-    missing, or if the runtime can use other devices than the CPU.
+    ``prompt_tokens`` and ``answer_tokens`` are numbers of tokens, in the order of the prompts'
+    numbers. Opening the engine loads the model. ``start_seconds`` is the time that the engine takes
+    to read its files and become ready for requests. Raises CapabilityError if the engine's package
+    is missing, or if the runtime can use other devices than the CPU.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
         arrays = load_arrays(job.batches)
+        self.prompt_tokens = arrays["prompt_tokens"].tolist()
+        self.answer_tokens = arrays["answer_tokens"].tolist()
         self._prompts = [
             row[:length].astype(np.int32)
-            for row, length in zip(arrays["prompts"], arrays["prompt_tokens"], strict=True)
+            for row, length in zip(arrays["prompts"], self.prompt_tokens, strict=True)
         ]
-        self.answer_tokens = arrays["answer_tokens"].tolist()
         self.placement = _write_graph_and_weights(job, folder)
         settings = _engine_configuration(job, decoder.form, decoder.requests.length)
         (folder / _CONFIGURATION).write_text(json.dumps(settings), encoding="utf-8")
@@ -71,11 +73,6 @@ class DecoderEngine:
         self.start_seconds = time.perf_counter() - begun
         self._buffer = self._engine.create_event_buffer(_EVENTS)
         self._turns: dict[Any, _OpenRequest] = {}
-
-    @property
-    def prompt_tokens(self) -> list[int]:
-        """Number of tokens of each prompt, in the order of the prompts' numbers."""
-        return [len(prompt) for prompt in self._prompts]
 
     @property
     def busy(self) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from epochcost.measure.cloud import instance
+from epochcost.measure.cloud import instance, suspected_cloud
 from epochcost.measure.cpu import (
     cpu_model,
     cpu_quota,
@@ -40,7 +40,7 @@ def detect_environment() -> Environment:
     """Describe this machine now; raises CapabilityError if onnxruntime is not installed."""
     cpu, physical, logical = _cpu_model(), psutil.cpu_count(logical=False), usable_cpus()
     memory_bytes, limit_bytes = psutil.virtual_memory().total, memory_limit_bytes()
-    (gpus, no_gpus), (rented, not_rented) = list_gpus(), _instance()
+    (gpus, no_gpus), (rented, not_rented) = list_gpus(), _instance(suspected_cloud())
     governor, revision = governors(), _code_revision()
     reasons = {
         "gpus": no_gpus,

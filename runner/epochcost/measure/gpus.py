@@ -40,10 +40,10 @@ def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
             library.nvmlShutdown()
 
 
-def ask(library: Library, ask: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
-    """Call the NVML function ``ask`` with ``arguments``; None if it raises NVMLError."""
+def ask(library: Library, function: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
+    """Call a function of NVML with ``arguments``; None if it raises NVMLError."""
     try:
-        return ask(*arguments)
+        return function(*arguments)
     except library.NVMLError:
         return None
 

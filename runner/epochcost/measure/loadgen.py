@@ -92,8 +92,8 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
     through ``Answers``. Raises CapabilityError if LoadGen is not installed.
     """
     loadgen = _loadgen()
-    library = loadgen.ConstructQSL(request.examples, request.examples, _skip_loading, _skip_loading)
-    system = loadgen.ConstructSUT(issue, _skip_flushing)
+    library = loadgen.ConstructQSL(request.examples, request.examples, _ignore, _ignore)
+    system = loadgen.ConstructSUT(issue, _ignore)
     try:
         loadgen.StartTestWithLogSettings(
             system,
@@ -192,12 +192,8 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
     return settings
 
 
-def _skip_loading(_: Sequence[int]) -> None:
-    """Do nothing, because the examples are in memory all the time."""
-
-
-def _skip_flushing() -> None:
-    """Do nothing, because no queries are delayed."""
+def _ignore(*_: object) -> None:
+    """Load, unload and flush nothing: all examples are in memory, and no queries are delayed."""
 
 
 _MARK = ":::MLLOG "
@@ -221,16 +217,6 @@ class LoadGenLog:
     def lasted(self) -> bool:
         """Whether the run lasted at least as long as requested."""
         return bool(self.values.get("result_min_duration_met"))
-
-    @property
-    def kept_bound(self) -> bool:
-        """Whether a run in the scenario "server" kept the bound of the latency percentile."""
-        return bool(self.values.get("result_perf_constraints_met"))
-
-    @property
-    def valid(self) -> bool:
-        """Whether LoadGen declares the run valid."""
-        return self.values.get("result_validity") == "VALID"
 
 
 def _read_logs(folder: Path) -> LoadGenLog:
@@ -268,8 +254,8 @@ def run_record(
         queries=values["result_query_count"],
         samples=values["result_query_count"] * values["generated_samples_per_query"],
         minimum_seconds=minimum_seconds,
-        valid=log.valid,
-        kept_bound=None if rate_asked is None else log.kept_bound,
+        valid=values["result_validity"] == "VALID",
+        kept_bound=None if rate_asked is None else bool(values.get("result_perf_constraints_met")),
         latency=latency_record(values, *_LATENCY_KEYS),
         summary=log.summary,
     )

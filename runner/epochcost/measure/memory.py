@@ -106,14 +106,14 @@ _SIGNS = re.compile(
 )
 
 
-def tells_out_of_memory(text: str, status: int = 0, for_memory: bool | None = None) -> bool:
+def tells_out_of_memory(text: str, status: int = 0, oom_killed: bool | None = None) -> bool:
     """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
-    ``for_memory`` says whether the kernel killed a process for lack of memory meanwhile (see
+    ``oom_killed`` says whether the kernel killed a process for lack of memory meanwhile (see
     ``was_oom_killed``); None if unknown. A SIGKILL counts as lack of memory, since people rarely
-    send it, unless ``for_memory`` is False.
+    send it, unless ``oom_killed`` is False.
     """
-    killed = status == -signal.SIGKILL and for_memory is not False
+    killed = status == -signal.SIGKILL and oom_killed is not False
     return killed or _SIGNS.search(text) is not None
 
 

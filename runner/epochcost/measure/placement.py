@@ -88,7 +88,7 @@ def prove_placement(nodes: tuple[ExecutedNode, ...], provider: Provider) -> Plac
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
     if provider == "cuda":
-        _refuse([node for node in nodes if node.provider != _CUDA and _is_data(node)])
+        _require_on_cuda(nodes)
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for node in nodes:
         counts[node.provider][node.operator] += 1
@@ -100,11 +100,11 @@ def prove_placement(nodes: tuple[ExecutedNode, ...], provider: Provider) -> Plac
 
 def require_capturable(nodes: tuple[ExecutedNode, ...]) -> None:
     """Raise PlacementError if a CUDA graph cannot record a step with these nodes."""
-    operators = sorted({node.operator for node in nodes if node.operator in _NOT_CAPTURED})
-    if operators:
+    wrong = [node for node in nodes if node.operator in _NOT_CAPTURED]
+    if wrong:
         raise PlacementError(
             "CUDA graph: expected a step without control flow and without copies to or from the "
-            f"host, got {', '.join(operators)}: set graphs = false in the study's table [cuda], or "
+            f"host, got {_operators(wrong)}: set graphs = false in the study's table [cuda], or "
             "leave this model out of the study"
         )
 
@@ -128,9 +128,10 @@ def _is_data(node: ExecutedNode) -> bool:
     return node.operator in HEAVY_OPERATORS or node.size_bytes > _SHAPE_ARITHMETIC_BYTES
 
 
-def _refuse(misplaced: list[ExecutedNode]) -> None:
+def _require_on_cuda(nodes: Iterable[ExecutedNode]) -> None:
+    misplaced = [node for node in nodes if node.provider != _CUDA and _is_data(node)]
     if misplaced:
-        operators = ", ".join(sorted({node.operator for node in misplaced}))
+        operators = _operators(misplaced)
         raise PlacementError(
             f"placement: expected every node that works on data on {_CUDA}; {len(misplaced)} ran "
             f"elsewhere ({operators}): ONNX Runtime has no CUDA kernel for them in this form; "

@@ -32,8 +32,8 @@ class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
     ``fed`` are the inputs that change with each step. ``loss`` is an output of ``step``.
-    ``evaluations`` has a graph for each batch size. Its outputs are "loss" and the output whose
-    name is ``scores``.
+    ``evaluations`` has a graph for each batch size. Each graph has the output "loss" and an output
+    with the name ``scores``.
     """
 
     step: onnx.ModelProto

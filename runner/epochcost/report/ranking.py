@@ -23,7 +23,7 @@ from epochcost.analysis.representatives import UNSTABLE
 from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
-from epochcost.cost.owned import Ownership
+from epochcost.cost.owned import energy_per_hour
 from epochcost.report.wording import ratio_words
 from epochcost.specs.api import MILLION
 from epochcost.specs.price import Price
@@ -84,7 +84,7 @@ class Contender:
         owned = self.price.owned
         if owned is None or owned.per_vcpu:
             return None
-        return Ownership.of(owned).energy_per_hour * self.time.mean / SECONDS_PER_HOUR
+        return energy_per_hour(owned) * self.time.mean / SECONDS_PER_HOUR
 
     @property
     def is_measured(self) -> bool:

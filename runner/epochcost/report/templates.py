@@ -16,7 +16,7 @@ from epochcost import units
 from epochcost.analysis.odds import odds_sentence, scenarios
 from epochcost.analysis.rows import GOAL_WORDS
 from epochcost.cost import Unpriced
-from epochcost.cost.owned import Ownership
+from epochcost.cost.owned import energy_per_hour
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
@@ -104,7 +104,7 @@ def _hour(price: Price) -> str:
 
 def _energy_cost_per_hour(price: Price) -> str:
     assert price.owned is not None, "the template asks for owned plans only"
-    return units.money(Ownership.of(price.owned).energy_per_hour, price.currency)
+    return units.money(energy_per_hour(price.owned), price.currency)
 
 
 def _owned_hour(price: Price) -> str:

@@ -107,8 +107,7 @@ def _draw_pool(
     """Generate ``count`` batches: for each input or target, an array [count, batch size, ...]."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
-        batch = teacher.draw(stream, index, batch_size)
-        for name, values in {**batch.inputs, **batch.targets}.items():
+        for name, values in teacher.draw(stream, index, batch_size).items():
             if index == 0:
                 pool[name] = np.empty((count, *values.shape), values.dtype)
             pool[name][index] = values
@@ -159,10 +158,11 @@ def _require_index(
 ) -> None:
     low, high = span
     numbers = {entry.name: entry.i for entry in node.attribute}
-    length = indexed[numbers.get("axis", _INDEXED[node.op_type])]
+    # Shape inference may not know the length, which then is 0, or any length at all.
+    length = indexed[numbers.get("axis", _INDEXED[node.op_type])] if indexed else 0
     # ONNX counts negative indices from the end, but PyTorch rejects them.
     ignored = numbers.get("ignore_index") == low == high - 1
-    if not ignored and (low < 0 or high > length):
+    if length and not ignored and (low < 0 or high > length):
         raise ModelError(
             f"model {model.id}: expected indices from 0 to below {length} in [[inputs]], by which "
             f"{node.op_type} reads {node.input[0]!r}, got {low:g} to below {high:g}"

@@ -7,6 +7,8 @@ numbers.
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import gzip
 import hashlib
 import io
@@ -14,8 +16,8 @@ import math
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -59,25 +61,17 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
             f"data set {dataset.id}: expected a table [data] or [generated] in its spec with the "
             "origin of its examples; found neither"
         )
-    paths = {
-        file.name: _path_of_file(dataset, dataset.data, file, folder) for file in dataset.data.files
-    }
-    hashes = [verify(paths[file.name], file) for file in dataset.data.files]
-    files = tuple(part for file in dataset.data.files for part in file.by_part())
-    read = [read_file(paths[file.name], file, dataset.data.format) for file in files]
+    data = dataset.data
+    paths = [_path_of_file(dataset, data, file, folder) for file in data.files]
+    hashes = [verify(path, file) for path, file in zip(paths, data.files, strict=True)]
+    read = [
+        (file.part, read_file(path, file, data.format))
+        for path, whole in zip(paths, data.files, strict=True)
+        for file in whole.by_part()
+    ]
     sha256 = hashlib.sha256(" ".join(hashes).encode()).hexdigest()
-    if dataset.data.format == "text":
-        text = np.concatenate([indices for indices, _ in read if indices is not None])
-        stride = dataset.data.stride or length
-        overlapping = (length - 1) // stride
-        parts = _hold_out_last_windows(
-            dataset, _windows(text, length, positions, stride), overlapping
-        )
-    else:
-        parts = _training_and_held_out(
-            dataset, dataset.data.model_copy(update={"files": files}), read
-        )
-    return Examples(dataset.id, *parts, sha256, float(dataset.data.largest_value))
+    parts = _parts_of_files(dataset, data, read, length, positions)
+    return Examples(dataset.id, *parts, sha256, float(data.largest_value))
 
 
 def data_path(dataset: Dataset, file: DataFile, folder: Path) -> Path:
@@ -92,19 +86,15 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
     if declared.generator == "markov-text":
         rng = np.random.default_rng([declared.seed, 2])
         text = markov_chain(declared).draw(count * length + 1, rng)
-        parts = _hold_out_last_windows(dataset, _windows(text, length, positions, length), 0)
+        parts = _hold_out_last_windows(dataset, text, length, positions, length)
         return Examples(dataset.id, *parts, digest({"text": text}))
     images, labels = draw_images(declared, count)
-    training = Part(images[held_out:], labels[held_out:])
-    test = Part(images[:held_out], labels[:held_out])
-    return Examples(dataset.id, training, test, digest({"images": images, "labels": labels}))
+    parts = _split(dataset, Part(images, labels), slice(held_out, None), slice(held_out))
+    return Examples(dataset.id, *parts, digest({"images": images, "labels": labels}))
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file, else of the file in ``data.package``.
-
-    Raises CapabilityError if there is neither such a file nor an installed package.
-    """
+    """The path of a fetched or imported data file, else of the file in ``data.package``."""
     path = data_path(dataset, file, folder)
     if path.exists():
         return path
@@ -114,7 +104,9 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
             f"fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files at hand"
         )
     package, _, below = data.package.partition("/")
-    spec = find_spec(package)
+    spec = None
+    with contextlib.suppress(ImportError, ValueError):  # such as "a.b" without a package "a"
+        spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise CapabilityError(
             f"data set {dataset.id}: expected the Python package {package}, which has its files, "
@@ -123,71 +115,95 @@ def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -
     return Path(spec.origin).parent / below / file.name
 
 
-def _training_and_held_out(dataset: Dataset, data: Files, read: list[Read]) -> tuple[Part, Part]:
-    """Combine all files into a training and a held-out part; "both" files are split at random."""
-    parts_by_name = {
-        part: Part(_of_part(data, read, part, 0), _of_part(data, read, part, 1))
-        for part in ("training", "held-out", "both")
-        if any(file.part == part for file in data.files)
-    }
-    if data.shape:
-        parts_by_name = {name: _shaped(dataset, data, part) for name, part in parts_by_name.items()}
-    if "both" not in parts_by_name:
-        if len(parts_by_name) < 2:
-            raise InputError(f"data set {dataset.id}: expected files of both parts in [data]")
-        return parts_by_name["training"], parts_by_name["held-out"]
-    whole, held_out = parts_by_name["both"], dataset.held_out_examples or 0
-    order = np.random.default_rng(_SPLIT_SEED).permutation(len(whole.labels))
-    test, training = order[:held_out], order[held_out:]
-    return (
-        Part(whole.examples[training], whole.labels[training]),
-        Part(whole.examples[test], whole.labels[test]),
-    )
-
-
-def _of_part(data: Files, read: list[Read], part: str, which: int) -> Array:
-    values = [
-        array
-        for file, arrays in zip(data.files, read, strict=True)
-        if file.part == part and (array := arrays[which]) is not None
-    ]
-    if not values:
-        content = ("examples", "labels")[which]
-        raise InputError(f"data: expected a file that holds the {content} of the part {part}")
-    return values[0] if len(values) == 1 else np.concatenate(values)
-
-
-def _shaped(dataset: Dataset, data: Files, part: Part) -> Part:
-    try:
-        return replace(part, examples=part.examples.reshape(-1, *data.shape))
-    except ValueError:
-        got = list(part.examples.shape[1:])
+def _parts_of_files(
+    dataset: Dataset, data: Files, read: Sequence[tuple[str, Read]], length: int, positions: int
+) -> tuple[Part, Part]:
+    names, is_text = {name for name, _ in read}, data.format == "text"
+    if names != {"both"} and (is_text or names != {"training", "held-out"}):
+        other = "" if is_text else ', or files of the parts "training" and "held-out"'
+        got = " and ".join(f'"{name}"' for name in sorted(names))
         raise InputError(
-            f"data set {dataset.id}: expected examples of the shape {list(data.shape)}, got {got}"
-        ) from None
+            f'data set {dataset.id}: expected part = "both" of every file{other}, got {got}'
+        )
+    if not is_text:
+        return _training_and_held_out(dataset, data, read)
+    codes = np.concatenate([codes for _, (codes, _) in read if codes is not None])
+    # One alphabet of all files.
+    text = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return _hold_out_last_windows(dataset, text, length, positions, data.stride or length)
 
 
-def _windows(text: Array, length: int, positions: int, stride: int) -> Part:
-    if len(text) <= length:
-        raise InputError(f"text: expected more than {length} characters, got {len(text)}")
-    windows = np.lib.stride_tricks.sliding_window_view(text, length + 1)[::stride]
-    return Part(windows[:, :-1], windows[:, 1:] if positions > 1 else windows[:, -1])
+def _training_and_held_out(
+    dataset: Dataset, data: Files, read: Sequence[tuple[str, Read]]
+) -> tuple[Part, Part]:
+    """Combine all files into a training and a held-out part; "both" files are split at random."""
+    parts = {
+        name: _joined_part(dataset, data, name, [arrays for part, arrays in read if part == name])
+        for name in {part for part, _ in read}
+    }
+    if "both" not in parts:
+        return parts["training"], parts["held-out"]
+    order = np.random.default_rng(_SPLIT_SEED).permutation(len(parts["both"].labels))
+    held_out = dataset.held_out_examples or 0
+    return _split(dataset, parts["both"], order[held_out:], order[:held_out])
+
+
+def _joined_part(dataset: Dataset, data: Files, name: str, read: Sequence[Read]) -> Part:
+    """The examples and labels of all files of a part, one file after the other."""
+    where = f"data set {dataset.id}: part {name}"
+    examples, labels = (
+        _joined(where, content, [array for array in arrays if array is not None])
+        for content, arrays in zip(("examples", "labels"), zip(*read, strict=True), strict=True)
+    )
+    if data.shape:
+        try:
+            examples = examples.reshape(-1, *data.shape)
+        except ValueError:
+            raise InputError(
+                f"{where}: expected examples of the shape {list(data.shape)}, got "
+                f"{list(examples.shape[1:])}"
+            ) from None
+    if len(examples) != len(labels):
+        got = f"{len(examples)} examples and {len(labels)} labels"
+        raise InputError(f"{where}: expected as many labels as examples, got {got}")
+    return Part(examples, labels)
+
+
+def _joined(where: str, content: str, arrays: Sequence[Array]) -> Array:
+    if not arrays:
+        raise InputError(f"{where}: expected a file that holds the {content}")
+    shapes = {array.shape[1:] for array in arrays}
+    if len(shapes) > 1:
+        got = " and ".join(str(list(shape)) for shape in sorted(shapes))
+        raise InputError(f"{where}: expected {content} of the same shape in every file, got {got}")
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _hold_out_last_windows(
-    dataset: Dataset, whole: Part, overlapping_count: int
+    dataset: Dataset, text: Array, length: int, positions: int, stride: int
 ) -> tuple[Part, Part]:
-    """Hold out the last windows of a text; omit the ``overlapping_count`` windows before them."""
-    held_out = dataset.held_out_examples or 0
-    if held_out + overlapping_count >= len(whole.labels):
+    """Hold out the last windows of a text; omit earlier windows that overlap with them."""
+    if len(text) <= length:
         raise InputError(
-            f"data set {dataset.id}: expected more examples than the {held_out} held out, got "
-            f"{len(whole.labels)}"
+            f"data set {dataset.id}: expected more than {length} characters, got {len(text)}"
         )
-    cut = len(whole.labels) - held_out
+    windows = np.lib.stride_tricks.sliding_window_view(text, length + 1)[::stride]
+    whole = Part(windows[:, :-1], windows[:, 1:] if positions > 1 else windows[:, -1])
+    cut = max(0, len(windows) - (dataset.held_out_examples or 0))
+    end = max(0, cut - (length - 1) // stride)
+    return _split(dataset, whole, slice(end), slice(cut, None))
+
+
+def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
+    """Divide examples by two indices of NumPy: a slice, or the numbers of examples."""
+    if not len(whole.labels[training]):
+        raise InputError(
+            f"data set {dataset.id}: expected more examples than the {dataset.held_out_examples} "
+            f"held out, got {len(whole.labels)}"
+        )
     return (
-        Part(whole.examples[: cut - overlapping_count], whole.labels[: cut - overlapping_count]),
-        Part(whole.examples[cut:], whole.labels[cut:]),
+        Part(whole.examples[training], whole.labels[training]),
+        Part(whole.examples[held_out], whole.labels[held_out]),
     )
 
 
@@ -270,19 +286,21 @@ def _cifar_binary(path: Path, declared: DataFile) -> Read:
 
 
 def _read_text(path: Path, declared: DataFile) -> Read:
-    """Read a text as indices into its sorted alphabet."""
+    """Read a text as the code points of its characters."""
     text = b"".join(_read_contents(path, declared)).decode("utf-8")
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return np.unique(codes, return_inverse=True)[1].astype(np.int64), None
+    if "\0" in text:
+        raise ValueError("NUL characters: does the spec lack the `members` of an archive?")
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32), None
 
 
 def _read_csv(path: Path, declared: DataFile) -> Read:
     """Read a CSV file with the label in the last column; a line of column names is skipped."""
-    content = b"".join(_read_contents(path, declared))
-    first = content.partition(b"\n")[0].decode().split(",")[0].strip()
-    headed = not first.replace(".", "", 1).replace("-", "").replace("e", "").isdigit()
-    if headed:
-        content = content.partition(b"\n")[2]
+    content = b"\n".join(_read_contents(path, declared)).removeprefix(codecs.BOM_UTF8)
+    first, _, further = content.partition(b"\n")
+    try:
+        float(first.partition(b",")[0])
+    except ValueError:
+        content = further
     if not content.strip():
         raise ValueError("no row of numbers")
     rows = np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.float64, ndmin=2)

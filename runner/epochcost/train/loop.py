@@ -52,7 +52,7 @@ def parse_target(text: str) -> Target:
     """Parse ``accuracy >= 0.98``, ``accuracy >= 98 %`` or ``loss <= 0.1``."""
     match = _FORM.fullmatch(text)
     measure, sign, number, percent = match.groups() if match else ("", "", "", "")
-    if not measure or sign != {"accuracy": ">=", "loss": "<="}[measure]:
+    if (measure, sign) not in {("accuracy", ">="), ("loss", "<=")} or (percent and sign == "<="):
         raise InputError(f"--target: expected accuracy >= SHARE or loss <= NUMBER, got {text!r}")
     try:
         value = float(number) / (100 if percent else 1)

@@ -46,7 +46,8 @@ class Feed:
     """Makes the inputs of a model's training steps and evaluations from a data set.
 
     ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
-    is the batch size of evaluations.
+    is the batch size of evaluations. Raises InputError if augmentation gets examples without height
+    and width.
     """
 
     examples: Examples
@@ -57,6 +58,14 @@ class Feed:
     evaluated_at_once: int
     seed: int
     augmentation: Augmentation | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.examples.training.examples.shape[1:]
+        if self.augmentation is not None and len(shape) < 2:
+            raise InputError(
+                f"data {self.examples.name}: expected examples with a height and a width, because "
+                f"the model's spec augments images, got {list(shape)}: state `shape` in [data]"
+            )
 
     @property
     def epoch_steps(self) -> int:
@@ -182,15 +191,9 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
     """Raise InputError if the examples or labels do not fit the model."""
     for part, part_name in ((examples.training, "training"), (examples.held_out, "held-out")):
         where = f"data {examples.name}: {part_name} examples"
-        if not len(part.labels) or len(part.examples) != len(part.labels):
-            got = f"{len(part.examples)} examples and {len(part.labels)} labels"
-            raise InputError(f"{where}: expected as many labels as examples, got {got}")
-        shape = part.examples.shape[1:]
-        if math.prod(shape) != math.prod(field.shape):
-            raise InputError(
-                f"{where}: expected {list(field.shape)} numbers in each for the input "
-                f"{field.name!r}, got {list(shape)}"
-            )
+        if not len(part.labels):
+            raise InputError(f"{where}: expected at least one, got none")
+        _require_shape(where, part.examples.shape[1:], field)
         if field.kind == "tokens":
             _require_below(f"{where}: tokens", part.examples, int(field.high))
         elif not ((part.examples >= 0) & (part.examples <= examples.largest_value)).all():
@@ -207,8 +210,18 @@ def require_fitting(examples: Examples, field: InputField, target: TargetField) 
         _require_below(f"{where}: labels", part.labels, target.classes)
 
 
+def _require_shape(where: str, got: tuple[int, ...], field: InputField) -> None:
+    shape, demanded = ([size for size in each if size != 1] for each in (got, field.shape))
+    transposed = shape != demanded and sorted(shape) == sorted(demanded)
+    if transposed or math.prod(shape) != math.prod(demanded):
+        raise InputError(
+            f"{where}: expected {list(field.shape)} numbers in each for the input "
+            f"{field.name!r}, got {list(got)}{', the axes in another order' * transposed}"
+        )
+
+
 def _require_below(where: str, values: Array, count: int) -> None:
-    wrong = np.argwhere((values < 0) | (values >= count))
+    wrong = np.argwhere(~((values >= 0) & (values < count) & (values % 1 == 0)))
     if len(wrong):
         place = tuple(wrong[0])
         raise InputError(

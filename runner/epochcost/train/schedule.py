@@ -46,40 +46,29 @@ def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.f
 def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """The factor by which the optimizer's learning rate is multiplied at each step."""
     match schedule:
-        case spec.Constant() | spec.Steps() | spec.Exponential():
-            return _warm_up_factors(steps, schedule.warm_up_steps) * _piecewise_constant_factors(
-                schedule, steps, horizon
-            )
+        case spec.Constant():
+            factors = _warm_up_factors(steps, schedule.warm_up_steps)
+        case spec.Steps():
+            factors = _factors_by_epochs(schedule, steps, horizon)
+        case spec.Exponential():
+            factors = _exponential_factors(schedule, steps, horizon)
         case spec.Cosine() | spec.Linear():
-            return _cosine_or_linear_factors(schedule, steps, horizon)
+            factors = _cosine_or_linear_factors(schedule, steps, horizon)
         case spec.InverseSquareRoot():
-            return _inverse_square_root_factors(steps, schedule.warm_up_steps)
+            factors = _inverse_square_root_factors(steps, schedule.warm_up_steps)
         case spec.InverseTime():
-            return np.asarray(1 / (1 + float(schedule.decay) * steps))
+            factors = 1 / (1 + float(schedule.decay) * steps)
         case spec.OnPlateau():
-            return np.ones(len(steps))
+            factors = np.ones(len(steps))
+    return factors
 
 
 def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
-def _piecewise_constant_factors(
-    schedule: spec.Constant | spec.Steps | spec.Exponential,
-    steps: NDArray[np.int64],
-    horizon: Horizon,
-) -> Factors:
-    match schedule:
-        case spec.Constant():
-            return np.ones(len(steps))
-        case spec.Steps():
-            return _factors_by_epochs(schedule, steps, horizon)
-        case spec.Exponential():
-            return _exponential_factors(schedule, steps, horizon)
-
-
 def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The factor at each step: 1 at first, ``factors[i]`` after ``epochs[i]`` epochs.
+    """The factor at each step: 1 after the warm-up, ``factors[i]`` after ``epochs[i]`` epochs.
 
     Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
     """
@@ -88,7 +77,8 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
         for epoch in schedule.epochs
     ]
     levels = np.array([1.0, *map(float, schedule.factors)])
-    return np.asarray(levels[np.searchsorted(starts, steps, side="right")])
+    level = levels[np.searchsorted(starts, steps, side="right")]
+    return np.asarray(_warm_up_factors(steps, schedule.warm_up_steps) * level)
 
 
 def _exponential_factors(
@@ -101,7 +91,8 @@ def _exponential_factors(
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.
     intervals = np.floor(np.round(steps / interval, 9))
-    return np.asarray(float(schedule.factor) ** intervals)
+    decay = float(schedule.factor) ** intervals
+    return np.asarray(_warm_up_factors(steps, schedule.warm_up_steps) * decay)
 
 
 def _cosine_or_linear_factors(

@@ -72,14 +72,6 @@ class TargetField:
         return self.positions * self.dtype.itemsize
 
 
-@dataclass(frozen=True)
-class Batch:
-    """An array for each input field and each target, by its name, with examples along axis 0."""
-
-    inputs: Arrays
-    targets: Arrays
-
-
 # Spread of the squashed inputs: most of the range is used, little of it is saturated.
 _GAIN = 1.5
 _NOISE = 0.25
@@ -280,8 +272,11 @@ class Teacher:
         inputs = sum(field.example_bytes for field in self.fields)
         return inputs + sum(target.example_bytes for target in self.targets)
 
-    def draw(self, stream: int, index: int, size: int) -> Batch:
-        """Draw ``size`` examples: batch ``index`` of an endless ``stream``, the same each time."""
+    def draw(self, stream: int, index: int, size: int) -> dict[str, NDArray[Any]]:
+        """Draw ``size`` examples: batch ``index`` of an endless ``stream``, the same each time.
+
+        The result has an array for each input and each target, by name, with examples along axis 0.
+        """
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._direction_count), dtype=np.float32)
         inputs = {
@@ -291,7 +286,7 @@ class Teacher:
         targets = {
             target.name: self._target(target, inputs, latent, rng) for target in self.targets
         }
-        return Batch(inputs, targets)
+        return inputs | targets
 
     def _input(
         self, position: int, field: InputField, latent: Floats, rng: np.random.Generator
