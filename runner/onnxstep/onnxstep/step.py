@@ -245,7 +245,8 @@ def first_values(
     ``model`` is the model from which ``step`` was built. Parameters without a stored value are
     drawn with ``seed``.
     """
-    weights = materialise(model, seed)
+    # ``wrt`` may have made a constant a parameter.
+    weights = materialise(with_parameters("wrt", separated(model), step.parameters), seed)
     values = {name: weights[name] for name in step.frozen}
     for carried in step.carried:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(carried.elem_type)
@@ -276,11 +277,11 @@ def evaluation_graph(
         tensors = _tensors(model, freeze)
         forward = lower(forward, tensors.running_statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
-    outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
+    outputs = dict.fromkeys([*forward.outputs, forward.op.rename(built.value, "loss")])
     stored = [entry.name for entry in (*parameters(model), *state(model))]
     weights = [forward.value(name) for name in stored if name not in names(forward.inputs)]
     inputs = [*forward.inputs, *built.target_inputs, *weights]
-    return close_model(forward, inputs, outputs, "evaluation")
+    return close_model(forward, inputs, list(outputs), "evaluation")
 
 
 def _differentiate_loss(

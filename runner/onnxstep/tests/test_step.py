@@ -18,7 +18,7 @@ from onnxstep import (
     training_step,
 )
 from onnxstep.errors import ModelError
-from onnxstep.graphs.parameters import materialise, with_parameters
+from onnxstep.graphs.parameters import materialise
 from onnxstep.optimizers import OPTIMIZERS
 
 LINEAR = """g (float[batch,4] x) => (float[batch,3] logits)
@@ -97,8 +97,23 @@ def test_wrt_trains_what_it_matches_alone() -> None:
     step = training_step(model, StepOptions(wrt=["w*"]))
     assert step.parameters == ("w1", "w_scale")
     assert training_step(model, StepOptions(wrt=["*"], freeze=["w*"])).parameters == ("b",)
-    values = feeds(step, with_parameters("wrt", model, ["w*"]), 0.1)
+    values = feeds(step, model, 0.1)
+    assert values["w_scale"] == np.float32(0.7)
     assert run(step.model, values)["w_scale.next"] != values["w_scale"]
+
+
+def test_a_model_may_call_its_own_loss_loss() -> None:
+    """Step and evaluation graph of a model that returns its loss as ``loss`` return this value."""
+    model = model_of_text(
+        "g (float[2,4] x) => (float loss) <float[4] w = {0.12345678, 2, 3, 4}> "
+        "{ p = Mul(x, w) loss = ReduceSum <keepdims = 0> (p) }"
+    )
+    step = training_step(model, StepOptions(loss="own_output"))
+    weights = first_values(step, model)
+    got = run(step.model, {"x": X[:2], "learning_rate": np.array(1, np.float32), **weights})
+    np.testing.assert_allclose(got["w.next"], weights["w"] - X[:2].sum(axis=0), rtol=1e-5)
+    graph = evaluation_graph(model, loss="own_output")
+    assert run(graph, {"x": X[:2], **weights}) == {"loss": got["loss"]}
 
 
 def test_dropout_is_put_into_training_mode() -> None:
