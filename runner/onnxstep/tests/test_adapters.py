@@ -103,14 +103,29 @@ def test_patterns_choose_the_weights() -> None:
     assert losses[-1] < losses[0]
 
 
+def test_a_matrix_of_data_gets_no_adapter() -> None:
+    """A product whose second operand is fed as data stays as it is."""
+    model = model_of_text(
+        "g (float[6,4] x, float[3,3] graph) => (float[6,3] y) "
+        "<float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> { h = MatMul(x, w) y = MatMul(h, graph) }"
+    )
+    adapted = with_adapters(model, RANK)
+    stored = [tensor.name for tensor in adapted.graph.initializer]
+    assert stored == ["w", "w.lora_A", "w.lora_B"]
+
+
 @pytest.mark.parametrize(
-    ("rank", "patterns", "message"),
-    [(0, ["*"], "lora rank: expected a positive integer"), (1, ["x.*"], "lora target 'x.*'")],
+    ("settings", "message"),
+    [
+        ({"rank": 0}, "lora rank: expected a positive integer"),
+        ({"rank": 1, "alpha": np.nan}, "lora alpha: expected a number"),
+        ({"rank": 1, "patterns": ["x.*"]}, r"lora target 'x\.\*'"),
+    ],
 )
-def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message: str) -> None:
-    """A rank below 1, and a pattern that matches no weight of a matrix product, are refused."""
-    with pytest.raises(ModelError, match=message.replace("*", r"\*")):
-        with_adapters(_model(), rank, patterns=patterns)
+def test_what_cannot_be_adapted_is_named(settings: dict[str, Any], message: str) -> None:
+    """Wrong settings, and a pattern that matches no weight of a matrix product, are refused."""
+    with pytest.raises(ModelError, match=message):
+        with_adapters(_model(), **settings)
 
 
 SECOND_PRODUCTS = {
