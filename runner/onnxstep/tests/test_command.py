@@ -158,6 +158,8 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
         (["--dim", "batch=8", "--train", "v"], "--train 'v' is unknown"),
         (["--dim", "batch=8", "--carry", "x=logits"], "expected equal shapes"),
         (["--dim", "batch=8", "--optimizer", "sdg"], "did you mean 'sgd'"),
+        (["--dim", "batch=8", "--seed", "-1", "--lora-rank", "2"], "seed: expected an integer"),
+        (["--dim", "batch=8", "--lora-targets", "w"], "need --lora-rank"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -157,6 +157,10 @@ def test_a_seed_repeats_the_masks() -> None:
         ({"no_weight_decay": ["*.bias"]}, r"no_weight_decay '\*\.bias' is unknown; choices are"),
         ({"freeze": ["w", "b"]}, "no trainable parameter affects"),
         ({"dimensions": {}}, "batch"),
+        ({"clip_norm": -1.0}, "clip_norm: expected a positive number"),
+        ({"micro_batches": 0}, "micro_batches: expected 1 or more"),
+        ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"precision": "float16"}, "precision 'float16' is unknown; choices are fp32, fp16"),
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
