@@ -59,7 +59,6 @@ for _op_type, _versions in {
     "LpPool": (11, 18, 22),
     "MaxUnpool": (11, 22),
     "OneHot": (9, 11, 28),
-    "ReduceProd": (1, 11, 13, 18),
     "ReverseSequence": (10, 28),
     "STFT": (17,),
     "TensorScatter": (24,),

@@ -93,6 +93,23 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
     return node.x * _reinsert_reduced_axes(op, node, dy * 2.0)
 
 
+@gradient("ReduceProd", versions=(1, 11, 13, 18))
+def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gradient from d(Π x) = Σᵢ Πⱼ xⱼ dxᵢ over j ≠ i.
+
+    Each product of the others is the product of all nonzero elements, divided by xᵢ unless xᵢ is 0,
+    and is 0 if another element is 0.
+    """
+    axes, none = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
+    is_zero = op.Equal(node.x, none)
+    zero_here = indicator(is_zero, dy)
+    zeros = reduced("ReduceSum", zero_here, axes, keepdims=True)
+    factors = op.Where(is_zero, op.scalar(1.0, dy.elem_type), node.x)
+    others = reduced("ReduceProd", factors, axes, keepdims=True) / factors
+    slope = op.Where(op.Equal(zeros, zero_here), others, none)
+    return slope * _reinsert_reduced_axes(op, node, dy)
+
+
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of yⱼ = Σᵢ xᵢ over i ≤ j: dxᵢ = Σⱼ dyⱼ over j ≥ i."""
