@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnxstep.axes import transposed
 from onnxstep.builder import Value, ascending
 
 
@@ -94,7 +95,7 @@ def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:
     """Product ``scale`` · x keysᵀ [B, H, L, S] of x [B, H, L, n] and keys [B, K, S, n]."""
     op, (batch, heads, length, _) = x.op, x.shape
     rows = _group_by_key_head(x, keys.shape[1])
-    product = op.MatMul(rows if scale == 1 else rows * scale, _swapped(keys))
+    product = op.MatMul(rows if scale == 1 else rows * scale, transposed(keys))
     if keys.shape[1] == heads:
         return product
     return op.Reshape(product, op.integers(batch, heads, length, keys.shape[2]))
@@ -116,9 +117,5 @@ def _sum_over_queries(scores: Value, x: Value, keys: Value) -> Value:
     """
     heads = keys.shape[1]
     return scores.op.MatMul(
-        _swapped(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)
+        transposed(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)
     )
-
-
-def _swapped(x: Value) -> Value:
-    return x.op.Transpose(x, perm=[0, 1, 3, 2])

@@ -22,20 +22,14 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.contrib import DOMAIN, VERSION
 from onnxstep.graphs.nodes import node_attributes
 from onnxstep.registry import Cotangents, Node, gradient
-from onnxstep.rules.activation import gelu_slope, gelu_tanh_slope
+from onnxstep.rules.activation import gelu, gelu_tanh_slope
 from onnxstep.rules.normal import mean, through
 
 contributed = functools.partial(gradient, versions=(VERSION,), domain=DOMAIN)
 _EPSILON = 1e-12
 
 
-@contributed("Gelu")
-def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(x Φ(x)) = (Φ(x) + x φ(x)) dx.
-
-    Φ and φ are the distribution and the density of the standard normal distribution.
-    """
-    return dy * gelu_slope(node.x)
+contributed("Gelu")(gelu)
 
 
 @contributed("FastGelu")

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxstep.builder import Builder, Value
 from onnxstep.reductions import reduced
-from onnxstep.registry import Cotangents, Node, gradient, zero
+from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.rules.math import indicator
 
 
@@ -115,7 +115,3 @@ def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of yⱼ = Σᵢ xᵢ over i ≤ j: dxᵢ = Σⱼ dyⱼ over j ≥ i."""
     exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
     return op.CumSum(dy, node.input(1), exclusive=exclusive, reverse=reverse), None
-
-
-for _op_type in ("ArgMax", "ArgMin"):
-    zero(_op_type, versions=(1, 11, 12, 13))
