@@ -22,7 +22,13 @@ from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.constants import as_parameters
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, listed_parameters
-from onnxstep.graphs.nodes import constant_node, copied, is_standard, node_attributes
+from onnxstep.graphs.nodes import (
+    constant_node,
+    copied,
+    is_standard,
+    node_attributes,
+    set_nodes,
+)
 from onnxstep.graphs.tensors import FLOAT_TYPES
 
 ADAPTERS = ("*.lora_A", "*.lora_B")
@@ -69,8 +75,7 @@ def with_adapters(
         nodes.append(node)
         if node.output and node.output[0] in adapted_products:
             nodes += _adapter_nodes(node, adapted_products[node.output[0]], scale)
-    del adapted.graph.node[:]
-    adapted.graph.node.extend(nodes)
+    set_nodes(adapted.graph, nodes)
     return _add_adapter_parameters(adapted, {each.weight: each for each in products}, rank, seed)
 
 

@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper, shape_inference
 from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import (
     DEFAULT_DOMAINS,
+    all_nodes,
     default_opset,
     is_standard,
     nested_nodes,
@@ -95,8 +96,7 @@ def _infer_types_from_body(
 
 def check_nodes(model: onnx.ModelProto) -> None:
     """Raise ModelError if the model, a nested graph or a function has a node that crashes onnx."""
-    functions = (node for function in model.functions for node in function.node)
-    _check(nested_nodes((*model.graph.node, *functions)))
+    _check(all_nodes(model))
 
 
 def require_operators(model: onnx.ModelProto) -> None:
