@@ -23,7 +23,7 @@ from onnxstep.graphs.contrib import DOMAIN, VERSION
 from onnxstep.graphs.nodes import node_attributes
 from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.rules.activation import gelu, gelu_tanh_slope
-from onnxstep.rules.normal import mean, through
+from onnxstep.rules.normal import add_from_statistics, mean, through
 
 contributed = functools.partial(gradient, versions=(VERSION,), domain=DOMAIN)
 _EPSILON = 1e-12
@@ -68,8 +68,8 @@ def _gradients_of_skip_normalization(
     """Gradients of s and of the scale γ in y = γ x̂ (+ β), where x̂ = (s - mean) · r in each row.
 
     s is the sum of input, skip and an optional bias, the input ``bias_index``. ``d_more_outputs``
-    are the gradients of mean, r (the inverse standard deviation) and s. For n elements in a row,
-    dr/ds is -r² x̂ / n. SkipSimplifiedLayerNormalization takes 0 as the mean.
+    are the gradients of mean, r (the inverse standard deviation) and s.
+    SkipSimplifiedLayerNormalization takes 0 as the mean.
     """
     total, added = node.x + node.input(1), node.optional_input(bias_index)
     total = total if added is None else total + added
@@ -77,14 +77,11 @@ def _gradients_of_skip_normalization(
     deviation = total - mean(total, axes) if centred else total
     variance = mean(deviation * deviation, axes)
     r = op.Reciprocal(op.Sqrt(variance + node.attribute("epsilon", _EPSILON)))
-    unit, each = deviation * r, 1 / total.shape[-1]
+    unit = deviation * r
     g = op.zeros(unit.shape, unit.elem_type) if dy is None else dy
     ds = through(g * node.input(2), unit, r, axes, centred=centred)
     d_mean, d_inverse, d_sum = [*d_more_outputs, None, None, None][:3]
-    if d_inverse is not None:
-        ds = ds - unit * (r * r * d_inverse.cast(ds.elem_type) * each)
-    if d_mean is not None and centred:
-        ds = ds + d_mean.cast(ds.elem_type) * each
+    ds = add_from_statistics(ds, unit, r, d_mean if centred else None, d_inverse)
     return ds if d_sum is None else ds + d_sum, g * unit
 
 

@@ -14,6 +14,7 @@ from onnx.reference.op_run import OpRun
 
 from exact_operators import LRN, Erf, GlobalMaxPool
 from graph_text import session
+from onnxstep.graphs.nodes import copied
 from oracle.pooling import AveragePool
 from oracle.precision import in_type
 from oracle.suite import Array
@@ -69,6 +70,15 @@ def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
         return answers
 
     return run
+
+
+def with_all_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of the model that returns the outputs of all nodes."""
+    whole = copied(model)
+    names = [name for node in model.graph.node for name in node.output if name]
+    del whole.graph.output[:]
+    whole.graph.output.extend(map(helper.make_empty_tensor_value_info, names))
+    return whole
 
 
 def runtime(elem_type: int) -> Evaluator:

@@ -6,7 +6,6 @@ central difference in float64.
 
 from __future__ import annotations
 
-import copy
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, defs, helper
+from onnx import TensorProto, defs
 
 from onnxstep import registry, vjp_graph
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import live_nodes
+from onnxstep.forward import keep_outputs
 from oracle.evaluators import (
     RUNTIME_OPSET,
     CannotRunError,
@@ -27,6 +26,7 @@ from oracle.evaluators import (
     reference,
     runtime_double,
     runtime_single,
+    with_all_outputs,
 )
 from oracle.posed import (
     NothingToDifferentiateError,
@@ -142,16 +142,10 @@ def _is_large(question: Posed) -> bool:
 
 def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
     """A float64 copy of a gradient graph, reduced to nodes that compute the model's outputs."""
-    model = in_type(backward, TensorProto.DOUBLE)
-    gradients = [value for value in model.graph.output if value.name.endswith("_gradient")]
-    cotangents = [value for value in model.graph.input if value.name.endswith("_cotangent")]
-    for value in gradients:
-        model.graph.output.remove(value)
-    for value in cotangents:
+    names = [v.name for v in backward.graph.output if not v.name.endswith("_gradient")]
+    model = keep_outputs(in_type(backward, TensorProto.DOUBLE), names)
+    for value in [v for v in model.graph.input if v.name.endswith("_cotangent")]:
         model.graph.input.remove(value)
-    nodes = live_nodes(model.graph.node, [value.name for value in model.graph.output])
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
     return model
 
 
@@ -224,11 +218,7 @@ def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> boo
 
     In the suite, this happens in a softmax whose elements are all masked.
     """
-    whole = copy.deepcopy(model)
-    values = [name for node in whole.graph.node for name in node.output if name]
-    del whole.graph.output[:]
-    whole.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in values)
-    got = reference(whole)(inputs)
+    got = reference(with_all_outputs(model))(inputs)
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
 
 
