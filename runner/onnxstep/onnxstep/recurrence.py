@@ -21,7 +21,7 @@ from onnxstep.registry import Cotangents, Node
 
 # First opset in which Split needs either the sizes or the number of parts.
 _SPLIT_COUNTS = 18
-_MOST_STEPS = 4096
+MOST_STEPS = 4096
 _DEFAULT_ACTIVATIONS = {
     "LSTM": ("Sigmoid", "Tanh", "Tanh"),
     "GRU": ("Sigmoid", "Tanh"),
@@ -225,9 +225,9 @@ class Directions:
         self._node, self._op = node, node.op
         self._x = node.x
         self.steps, self._batch = self._x.shape[:2]
-        if self.steps > _MOST_STEPS:
+        if self.steps > MOST_STEPS:
             raise ModelError(
-                f"{node.label}: expected at most {_MOST_STEPS} steps of time, which are "
+                f"{node.label}: expected at most {MOST_STEPS} steps of time, which are "
                 f"differentiated one by one, got {self.steps}; cut the sequences into shorter ones"
             )
         _require_no_projection(node)

@@ -184,6 +184,15 @@ def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
     assert "Traceback" not in process.stderr
 
 
+def test_the_model_is_not_overwritten(model: Path) -> None:
+    """A destination that is the model itself is refused."""
+    before = model.read_bytes()
+    process = onnxstep(model, "--dim", "batch=8", "-o", model.parent / "." / model.name)
+    assert process.returncode == 1
+    assert "--out: expected another file than the model" in process.stderr
+    assert model.read_bytes() == before
+
+
 def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Path) -> None:
     """A destination without the ending .onnx gives exit code 2."""
     assert onnxstep(model, "-o", tmp_path / "step.txt").returncode == 2
