@@ -187,6 +187,15 @@ def test_a_model_without_a_float_output_is_refused() -> None:
         training_step(model)
 
 
+def test_a_loss_of_an_output_of_integers_is_refused() -> None:
+    """The error for a loss of class indices lists the float outputs of the model."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y, int64[1,3] i) { y = Neg(x) i = ArgMax(x) }"
+    )
+    with pytest.raises(ModelError, match="output 'i' is unknown; choices are y"):
+        training_step(model, StepOptions(output="i"))
+
+
 def test_a_weight_before_a_rounding_has_no_gradient() -> None:
     """If all parameters act through Round only, the error names the reason."""
     model = model_of_text(
