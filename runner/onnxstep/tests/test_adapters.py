@@ -11,18 +11,18 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from graph_text import model_of_text, run
+from graph_text import model_of_text, run, session
 from onnxstep import (
     ADAPTERS,
     StepOptions,
     evaluation_graph,
-    first_values,
     training_step,
     with_adapters,
 )
 from onnxstep.errors import ModelError
 from onnxstep.graphs.initial import METADATA_KEY
 from onnxstep.graphs.parameters import few_bits_count, materialise, parameters
+from reference_steps import Stepping
 
 Array = NDArray[Any]
 RANK, ALPHA, ROWS, BLOCK = 2, 3.0, 6, 16
@@ -51,13 +51,9 @@ def _data() -> dict[str, Array]:
 def _train_adapters(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
     """Return the loss of each step, and the trained adapters by name."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
-    values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
-    losses = []
-    for _ in range(steps):
-        got = run(step.model, values | _data())
-        losses.append(float(got[step.loss]))
-        values |= {c.input: got[c.output] for c in step.carried}
-    return losses, {name: values[name] for name in step.parameters}
+    stepping = Stepping(step, model, rate=0.05, evaluator=session(step.model))
+    losses = [stepping(_data()) for _ in range(steps)]
+    return losses, {name: stepping.carried[name] for name in step.parameters}
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
