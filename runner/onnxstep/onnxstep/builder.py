@@ -340,10 +340,10 @@ class Builder:
         return value.shape, value.elem_type, None if array is None else array.tobytes()
 
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
-        known = {name: self.values[name] for name in node.input if name}
+        inputs = {name: self.values[name] for name in node.input if name}
         types = {
             name: helper.make_tensor_type_proto(value.elem_type, list(value.shape))
-            for name, value in known.items()
+            for name, value in inputs.items()
         }
         if contrib.is_known(node):
             return contrib.output_types(node, types)
@@ -353,7 +353,7 @@ class Builder:
                 node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
         except shape_inference.InferenceError as error:
-            shapes = ", ".join(f"{name}{list(known[name].shape)}" for name in node.input if name)
+            shapes = ", ".join(f"{name}{list(inputs[name].shape)}" for name in node.input if name)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
 

@@ -86,8 +86,8 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
     if exponent_array is not None and exponent_array.size == 1:
         return _slope_of_constant_power(op, a, float(exponent_array.item()), y)
     exponent = b.cast(a.elem_type)
-    none = op.scalar(0.0, a.elem_type)
-    return op.Where(op.Equal(exponent, none), none, exponent * op.Pow(a, exponent - 1.0))
+    zero = op.scalar(0.0, a.elem_type)
+    return op.Where(op.Equal(exponent, zero), zero, exponent * op.Pow(a, exponent - 1.0))
 
 
 def _slope_of_constant_power(op: Builder, a: Value, b: float, y: Value) -> Value:
@@ -107,9 +107,9 @@ def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
     base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):
         return slope
-    none = op.scalar(0.0, a.elem_type)
+    zero = op.scalar(0.0, a.elem_type)
     grows = op.Not(op.Less(b, op.scalar(0.0, b.elem_type)))
-    return op.Where(op.And(op.Equal(a, none), grows), none, slope)
+    return op.Where(op.And(op.Equal(a, zero), grows), zero, slope)
 
 
 @gradient("Neg", versions=(6, 13))
@@ -175,9 +175,9 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 
     Selecting, unlike multiplying by c, keeps NaN of the other branch out of the gradient.
     """
-    chosen, none = node.input(0), op.scalar(0.0, dy.elem_type)
-    da = op.Where(chosen, dy, none) if node.wants(1) else None
-    db = op.Where(chosen, none, dy) if node.wants(2) else None
+    chosen, zero = node.input(0), op.scalar(0.0, dy.elem_type)
+    da = op.Where(chosen, dy, zero) if node.wants(1) else None
+    db = op.Where(chosen, zero, dy) if node.wants(2) else None
     return None, da, db
 
 

@@ -69,8 +69,8 @@ def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
 def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(√Σ x²) = Σ x dx / √Σ x²; 0 if the norm is 0, as in PyTorch."""
-    none = op.scalar(0.0, dy.elem_type)
-    ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
+    zero = op.scalar(0.0, dy.elem_type)
+    ratio = op.Where(op.Equal(node.y, zero), zero, dy / node.y)
     return node.x * _reinsert_reduced_axes(op, node, ratio)
 
 
@@ -100,13 +100,13 @@ def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
     Each product of the others is the product of all nonzero elements, divided by xᵢ unless xᵢ is 0,
     and is 0 if another element is 0.
     """
-    axes, none = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
-    is_zero = op.Equal(node.x, none)
+    axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
+    is_zero = op.Equal(node.x, zero)
     zero_here = indicator(is_zero, dy)
     zeros = reduced("ReduceSum", zero_here, axes, keepdims=True)
     factors = op.Where(is_zero, op.scalar(1.0, dy.elem_type), node.x)
     others = reduced("ReduceProd", factors, axes, keepdims=True) / factors
-    slope = op.Where(op.Equal(zeros, zero_here), others, none)
+    slope = op.Where(op.Equal(zeros, zero_here), others, zero)
     return slope * _reinsert_reduced_axes(op, node, dy)
 
 
