@@ -263,14 +263,16 @@ def evaluation_graph(
     dimensions: Mapping[str, int] | None = None,
     batch_statistics: bool = False,
     freeze: Collection[str] = (),
+    wrt: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    Targets, parameters and running statistics are inputs, and ``loss`` is an output. With
-    ``batch_statistics``, BatchNormalization whose statistics are not frozen uses those of the
-    batch. Other arguments are as in ``StepOptions``, errors as in ``training_step``.
+    Targets, parameters, running statistics and constants that ``wrt`` names are inputs, and
+    ``loss`` is an output. With ``batch_statistics``, BatchNormalization whose statistics are not
+    frozen uses those of the batch. Other arguments are as in ``StepOptions``, errors as in
+    ``training_step``.
     """
-    model = separated(model)
+    model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
     # Running statistics are useful only after some hundred steps.
     if batch_statistics:

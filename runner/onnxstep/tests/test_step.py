@@ -100,6 +100,8 @@ def test_wrt_trains_what_it_matches_alone() -> None:
     values = feeds(step, model, 0.1)
     assert values["w_scale"] == np.float32(0.7)
     assert run(step.model, values)["w_scale.next"] != values["w_scale"]
+    evaluation = evaluation_graph(model, wrt=["w*"])
+    assert {"w1", "b", "w_scale"} <= {value.name for value in evaluation.graph.input}
 
 
 def test_a_model_may_call_its_own_loss_loss() -> None:
