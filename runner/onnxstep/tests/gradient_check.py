@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from contrib_reference import CONTRIBUTED
 from exact_operators import OPERATORS
 from graph_text import Array, run
 from onnxstep import vjp_graph
-from oracle.evaluators import Run
+from oracle.evaluators import reference
 from oracle.judge import errors
 from oracle.slope import slopes
 from recurrent_reference import RECURRENT
@@ -28,6 +27,7 @@ Feeds = Mapping[str, Array]
 # For a step h, central differences have an error of h² and a rounding error of about 1e-16 / h. A
 # step of 1e-5 keeps both near 1e-10 in float64.
 STEP = 1e-5
+_MORE_OPERATORS = [*OPERATORS, *RECURRENT, *CONTRIBUTED]
 
 
 @dataclass(frozen=True)
@@ -119,15 +119,6 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
     return inputs
 
 
-class ExactEvaluator(ReferenceEvaluator):
-    """onnx's reference evaluator with corrected operators, also in functions and nested graphs."""
-
-    def __init__(self, proto: Any, *args: Any, **options: Any) -> None:
-        super().__init__(
-            proto, *args, **{**options, "new_ops": [*OPERATORS, *RECURRENT, *CONTRIBUTED]}
-        )
-
-
 def check(case: Case, seed: int) -> None:
     """Assert that the gradients of ``case`` agree with finite differences.
 
@@ -135,7 +126,7 @@ def check(case: Case, seed: int) -> None:
     ONNX Runtime must also compute the outputs of the reference evaluator.
     """
     inputs, exact = draw(case, seed), model_of(case, opset=case.exact_opset)
-    forward = _in_float64(exact)
+    forward = reference(exact, _MORE_OPERATORS)
     outputs = forward(inputs)
     measured = slopes(forward, inputs, list(outputs), seed + 1, STEP)
     feeds = {**inputs, **{f"{name}_cotangent": u for name, u in measured.cotangents.items()}}
@@ -145,16 +136,8 @@ def check(case: Case, seed: int) -> None:
             np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-4, err_msg=name)
         assert list(errors(got, measured.by_input, tolerance=1e-4, floor=1e-5)) == []
     if not case.reference_flaw:
-        got = _in_float64(vjp_graph(exact, list(inputs)))(feeds)
+        got = reference(vjp_graph(exact, list(inputs)), _MORE_OPERATORS)(feeds)
         assert list(errors(got, measured.by_input, tolerance=1e-7, floor=0)) == []
-
-
-def _in_float64(model: onnx.ModelProto) -> Run:
-    evaluator = ExactEvaluator(model)
-    names = [value.name for value in model.graph.output]
-    return lambda feeds: dict(
-        zip(names, map(np.asarray, evaluator.run(names, dict(feeds))), strict=True)
-    )
 
 
 def _in_float32(model: onnx.ModelProto, feeds: Feeds) -> dict[str, Array]:
