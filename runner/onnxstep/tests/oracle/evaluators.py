@@ -83,9 +83,23 @@ def with_all_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def runtime(elem_type: int) -> Evaluator:
     """An evaluator on ONNX Runtime's CPU provider; it converts all floats to ``elem_type``."""
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
 
     def on_runtime(model: onnx.ModelProto) -> Run:
-        return _session(in_type(model, elem_type), elem_type)
+        try:
+            opened = session(in_type(model, elem_type), silent())
+        except Exception as error:
+            raise CannotRunError(str(error)) from error
+        names = [value.name for value in opened.get_outputs()]
+
+        def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
+            typed = {name: np.asarray(x, dtype) for name, x in feeds.items()}
+            try:
+                return dict(zip(names, opened.run(names, typed), strict=True))
+            except Exception as error:
+                raise CannotRunError(str(error)) from error
+
+        return run
 
     return on_runtime
 
@@ -96,24 +110,6 @@ def silent() -> onnxruntime.SessionOptions:
     options.log_severity_level = _SILENT
     options.intra_op_num_threads = 1
     return options
-
-
-def _session(model: onnx.ModelProto, elem_type: int) -> Run:
-    try:
-        opened = session(model, silent())
-    except Exception as error:
-        raise CannotRunError(str(error)) from error
-    names = [value.name for value in opened.get_outputs()]
-    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-
-    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
-        typed = {name: np.asarray(x, dtype) for name, x in feeds.items()}
-        try:
-            return dict(zip(names, opened.run(names, typed), strict=True))
-        except Exception as error:
-            raise CannotRunError(str(error)) from error
-
-    return run
 
 
 runtime_double = runtime(TensorProto.DOUBLE)

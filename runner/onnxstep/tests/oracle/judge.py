@@ -194,9 +194,9 @@ def _against(
 ) -> Verdict:
     cotangents = {f"{name}_cotangent": u for name, u in slopes_there.cotangents.items()}
     agreed, absent, faults = [], [], []
-    for name, run in _gradient_runs_by_evaluator(there, backward):
+    for name, (evaluator, graph) in _evaluators_of_gradient(there, backward).items():
         try:
-            got = run({**there.inputs, **cotangents})
+            got = evaluator(graph)({**there.inputs, **cotangents})
             _require_same_outputs(outputs, got)
         except (CannotRunError, DisagreementError) as error:
             absent.append(f"{name}: {' '.join(str(error).split())}")
@@ -222,9 +222,9 @@ def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> boo
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
 
 
-def _gradient_runs_by_evaluator(
+def _evaluators_of_gradient(
     there: Posed, backward: onnx.ModelProto
-) -> Iterator[tuple[str, Run]]:
+) -> Mapping[str, tuple[Evaluator, onnx.ModelProto]]:
     runnable = _graph_for_onnx_runtime(there, backward)
     graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
     if runnable is None or not _is_large(there):
@@ -232,15 +232,7 @@ def _gradient_runs_by_evaluator(
     if runnable is not None:
         graphs["onnxruntime64"] = (runtime_double, runnable)
         graphs["onnxruntime32"] = (runtime_single, runnable)
-    for name, (evaluator, graph) in graphs.items():
-        yield name, _lazily(evaluator, graph)
-
-
-def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
-    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
-        return evaluator(graph)(feeds)
-
-    return run
+    return graphs
 
 
 def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
