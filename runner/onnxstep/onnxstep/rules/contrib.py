@@ -41,39 +41,19 @@ def fast_gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @contributed("SkipLayerNormalization")
-def skip_layer_normalization(
-    op: Builder, node: Node, dy: Value | None, *received: Value | None
-) -> Cotangents:
-    """Gradient of LayerNormalization of s = input + skip (+ bias); the node may also output s."""
-    ds, d_gamma = _gradients_of_skip_normalization(op, node, dy, received, bias_index=4)
-    return ds, ds, d_gamma, dy, ds
-
-
 @contributed("SkipSimplifiedLayerNormalization")
-def skip_simplified_layer_normalization(
-    op: Builder, node: Node, dy: Value | None, *received: Value | None
+def skip_normalization(
+    op: Builder, node: Node, dy: Value | None, *d_more_outputs: Value | None
 ) -> Cotangents:
-    """Gradient of y = γ s / √(mean(s²) + ε), with the sum s = input + skip (+ bias)."""
-    ds, d_gamma = _gradients_of_skip_normalization(op, node, dy, received, bias_index=3)
-    return ds, ds, d_gamma, ds
+    """Gradient of y = γ x̂ (+ β), where x̂ = (s - mean) · r in each row of s.
 
-
-def _gradients_of_skip_normalization(
-    op: Builder,
-    node: Node,
-    dy: Value | None,
-    d_more_outputs: tuple[Value | None, ...],
-    bias_index: int,
-) -> tuple[Value, Value]:
-    """Gradients of s and of the scale γ in y = γ x̂ (+ β), where x̂ = (s - mean) · r in each row.
-
-    s is the sum of input, skip and an optional bias, the input ``bias_index``. ``d_more_outputs``
-    are the gradients of mean, r (the inverse standard deviation) and s.
-    SkipSimplifiedLayerNormalization takes 0 as the mean.
+    s is input + skip (+ bias), and r the inverse standard deviation. ``d_more_outputs`` are the
+    gradients of mean, r and s. SkipSimplifiedLayerNormalization has no β and takes 0 as the mean.
     """
-    total, added = node.x + node.input(1), node.optional_input(bias_index)
-    total = total if added is None else total + added
-    axes, centred = [total.rank - 1], node.proto.op_type == "SkipLayerNormalization"
+    centred = node.proto.op_type == "SkipLayerNormalization"
+    total, bias = node.x + node.input(1), node.optional_input(4 if centred else 3)
+    total = total if bias is None else total + bias
+    axes = [total.rank - 1]
     deviation = total - mean(total, axes) if centred else total
     variance = mean(deviation * deviation, axes)
     r = op.Reciprocal(op.Sqrt(variance + node.attribute("epsilon", _EPSILON)))
@@ -82,7 +62,8 @@ def _gradients_of_skip_normalization(
     ds = through(g * node.input(2), unit, r, axes, centred=centred)
     d_mean, d_inverse, d_sum = [*d_more_outputs, None, None, None][:3]
     ds = add_from_statistics(ds, unit, r, d_mean if centred else None, d_inverse)
-    return ds if d_sum is None else ds + d_sum, g * unit
+    ds = ds if d_sum is None else ds + d_sum
+    return ds, ds, g * unit, *([dy] if centred else []), ds
 
 
 @contributed("GroupQueryAttention")
