@@ -31,28 +31,17 @@ if TYPE_CHECKING:
     from onnxstep.update import Carried
     from onnxstep.vjp import vjp_graph
 
-# Public names of the package under the module that defines them.
-_MODULES = {
-    "adapters": ("ADAPTERS", "with_adapters"),
-    "builder": ("Provider",),
-    "graphs.loading": ("load_model",),
-    "losses": ("SoftmaxCrossEntropy",),
-    "mixed_precision": ("LossScaling", "Precision"),
-    "objective": ("Term", "terms_of"),
-    "optimizers": ("Adadelta", "Adagrad", "Adam", "Momentum", "RmsProp", "Sgd"),
-    "options": ("StepOptions",),
-    "passes.recompute": ("Rematerialisation",),
-    "step": (
-        "Accumulation",
-        "TrainingStep",
-        "evaluation_graph",
-        "first_values",
-        "training_step",
-    ),
-    "trained_set": ("LeftOut", "TrainedSet"),
-    "update": ("Carried",),
-    "vjp": ("vjp_graph",),
-}
+# Modules that together have all public names.
+_MODULES = (
+    "options",
+    "step",
+    "vjp",
+    "adapters",
+    "graphs.loading",
+    "losses",
+    "optimizers",
+    "trained_set",
+)
 __all__ = [
     "ADAPTERS",
     "Accumulation",
@@ -85,7 +74,8 @@ __all__ = [
 
 # Modules are imported when a public name is first used, so importing onnxstep.errors is fast.
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"onnxstep.{module}"), name)
+    for module in _MODULES if name in __all__ else ():
+        namespace = vars(import_module(f"onnxstep.{module}"))
+        if name in namespace:
+            return namespace[name]
     raise AttributeError(f"module 'onnxstep' has no attribute {name!r}")

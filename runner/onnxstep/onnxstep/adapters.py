@@ -22,7 +22,14 @@ from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.constants import as_parameters
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, listed_parameters
-from onnxstep.graphs.nodes import constant_node, copied, is_standard, node_attributes
+from onnxstep.graphs.nodes import (
+    constant_node,
+    copied,
+    is_standard,
+    node_attributes,
+    set_nodes,
+)
+from onnxstep.graphs.tensors import FLOAT_TYPES
 
 ADAPTERS = ("*.lora_A", "*.lora_B")
 _VIEWS = ("Identity", "Transpose", "Cast", "DequantizeLinear")
@@ -55,8 +62,10 @@ def with_adapters(
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
+    if alpha is not None and not math.isfinite(alpha):
+        raise ModelError(f"lora alpha: expected a number, got {alpha}")
     adapted = inline_functions(model) if model.functions else copied(model)
-    products = list(_products(adapted.graph))
+    products = list(_products(adapted))
     chosen = match_names("lora target", patterns, {product.weight for product in products})
     products = [product for product in products if product.weight in chosen]
     adapted_products = {product.node.output[0]: product for product in products}
@@ -66,13 +75,14 @@ def with_adapters(
         nodes.append(node)
         if node.output and node.output[0] in adapted_products:
             nodes += _adapter_nodes(node, adapted_products[node.output[0]], scale)
-    del adapted.graph.node[:]
-    adapted.graph.node.extend(nodes)
+    set_nodes(adapted.graph, nodes)
     return _add_adapter_parameters(adapted, {each.weight: each for each in products}, rank, seed)
 
 
-def _products(graph: onnx.GraphProto) -> Iterator[_WeightProduct]:
+def _products(model: onnx.ModelProto) -> Iterator[_WeightProduct]:
+    graph = model.graph
     tensors = {tensor.name: (tuple(tensor.dims), tensor.data_type) for tensor in graph.initializer}
+    weights = tensors.keys() | (listed_parameters(model) or {})
     for value in graph.input:
         kind = value.type.tensor_type
         shape = tuple(dim.dim_value for dim in kind.shape.dim)
@@ -84,7 +94,10 @@ def _products(graph: onnx.GraphProto) -> Iterator[_WeightProduct]:
             kind = tensors.get(node.input[_SCALES], ((), TensorProto.FLOAT))[1]
             yield _WeightProduct(node, node.input[1], sizes["K"], sizes["N"], kind)
         elif is_standard(node, "MatMul", "Gemm") and not node_attributes(node).get("transA"):
-            yield from _floats(node, makers, tensors)
+            for product in _floats(node, makers, tensors):
+                # A matrix of floats that is neither stored nor listed is data. Codes may be fed.
+                if product.weight in weights or tensors[product.weight][1] not in FLOAT_TYPES:
+                    yield product
 
 
 def _floats(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnxstep.axes import transposed
 from onnxstep.builder import Value, ascending
 
 
@@ -50,7 +51,7 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> tuple[Value, Value
     # The sum of dy y runs over the numbers of a head, which is cheaper than a sum over the keys.
     d_biased = p * (_scaled_scores(dy, of.v) - op.ReduceSum(dy * y, op.integers(-1), keepdims=1))
     d_product = (d_biased if unit is None else d_biased * (1.0 - unit * unit)) * of.scale
-    dq = _query_gradient_product(d_product, of.k)
+    dq = _ungroup(op.MatMul(_group_by_key_head(d_product, of.k.shape[1]), of.k), of.q.shape)
     dk = _sum_over_queries(d_product, of.q, of.k)
     return dq, dk, _sum_over_queries(p, dy, of.v), d_biased
 
@@ -90,23 +91,18 @@ def _group_by_key_head(x: Value, key_heads: int) -> Value:
     return x.op.Reshape(x, x.op.integers(batch, key_heads, -1, width))
 
 
+def _ungroup(x: Value, shape: tuple[int, ...]) -> Value:
+    """Reshape x [B, K, H / K · L, n] to [B, H, L, n], for a ``shape`` that begins with B, H, L."""
+    if x.shape[1] == shape[1]:
+        return x
+    return x.op.Reshape(x, x.op.integers(*shape[:3], x.shape[3]))
+
+
 def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:
     """Product ``scale`` · x keysᵀ [B, H, L, S] of x [B, H, L, n] and keys [B, K, S, n]."""
-    op, (batch, heads, length, _) = x.op, x.shape
     rows = _group_by_key_head(x, keys.shape[1])
-    product = op.MatMul(rows if scale == 1 else rows * scale, _swapped(keys))
-    if keys.shape[1] == heads:
-        return product
-    return op.Reshape(product, op.integers(batch, heads, length, keys.shape[2]))
-
-
-def _query_gradient_product(d_scores: Value, keys: Value) -> Value:
-    """Product d_scores · keys [B, H, L, n] of d_scores [B, H, L, S] and keys [B, K, S, n]."""
-    op, (batch, heads, length, _) = d_scores.op, d_scores.shape
-    product = op.MatMul(_group_by_key_head(d_scores, keys.shape[1]), keys)
-    if keys.shape[1] == heads:
-        return product
-    return op.Reshape(product, op.integers(batch, heads, length, keys.shape[3]))
+    product = x.op.MatMul(rows if scale == 1 else rows * scale, transposed(keys))
+    return _ungroup(product, x.shape)
 
 
 def _sum_over_queries(scores: Value, x: Value, keys: Value) -> Value:
@@ -116,9 +112,5 @@ def _sum_over_queries(scores: Value, x: Value, keys: Value) -> Value:
     """
     heads = keys.shape[1]
     return scores.op.MatMul(
-        _swapped(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)
+        transposed(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)
     )
-
-
-def _swapped(x: Value) -> Value:
-    return x.op.Transpose(x, perm=[0, 1, 3, 2])

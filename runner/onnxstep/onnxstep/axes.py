@@ -79,6 +79,11 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
     )
 
 
+def transposed(x: Value) -> Value:
+    """Swap the last two axes of x."""
+    return x.op.Transpose(x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
+
+
 def materialized_transpose(x: Value) -> Value:
     """Swap the last two axes of x and store the result in memory.
 

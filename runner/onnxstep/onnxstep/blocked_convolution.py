@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def adjoint(
     reach = [fitted.extent(axis) - 1 for axis in range(len(into))]
     begins = tuple(r - pad for r, pad in zip(reach, fitted.begins, strict=True))
     ends = tuple(r - pad for r, pad in zip(reach, fitted.ends, strict=True))
-    padded = Window(view.kernel, view.strides, view.dilations, begins, ends)
+    padded = replace(view, begins=begins, ends=ends)
     kernels = w if group > 1 else w.op.Transpose(w, perm=[1, 0, 2, 3])
     return convolve(dy, _flipped_kernels(kernels), padded, group)
 

@@ -226,9 +226,15 @@ class Builder:
 
     def input(self, name: str, shape: Sequence[int], elem_type: int) -> Value:
         """Declare a graph input; raises ModelError if a value with this name exists."""
-        if name in self.values:
-            raise ModelError(f"value {name!r}: the name is already taken in this graph")
+        self._require_unused(name)
         return self.declare(name, helper.make_tensor_type_proto(elem_type, list(shape)))
+
+    def _require_unused(self, name: str) -> None:
+        if name in self.values:
+            raise ModelError(
+                f"value {name!r}: onnxstep needs this name, which is already taken in this graph; "
+                "rename the value in the model"
+            )
 
     def constant(self, array: NDArray[Any]) -> Value:
         """An initializer that contains ``array``; equal arrays share an initializer."""
@@ -267,14 +273,15 @@ class Builder:
         return value
 
     def rename(self, value: Value, name: str) -> Value:
-        """Name ``value`` in the finished graph; raises ModelError if ``name`` is already taken.
+        """Name ``value`` in the finished graph; raises ModelError if another value has ``name``.
 
         ``close_model`` writes the name into the value's node, so renaming costs nothing at run
         time. If ``value`` is an input, was copied from a model or was renamed before, an Identity
         node copies it to ``name``.
         """
-        if name in self.values:
-            raise ModelError(f"value {name!r}: the name is already taken in this graph")
+        if value.name == name:
+            return value
+        self._require_unused(name)
         if value.name not in self._yielded or value.name in self.labels:
             return self.append(helper.make_node("Identity", [value.name], [name]))[0]
         self.labels[value.name] = name
@@ -333,10 +340,10 @@ class Builder:
         return value.shape, value.elem_type, None if array is None else array.tobytes()
 
     def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
-        known = {name: self.values[name] for name in node.input if name}
+        inputs = {name: self.values[name] for name in node.input if name}
         types = {
             name: helper.make_tensor_type_proto(value.elem_type, list(value.shape))
-            for name, value in known.items()
+            for name, value in inputs.items()
         }
         if contrib.is_known(node):
             return contrib.output_types(node, types)
@@ -346,7 +353,7 @@ class Builder:
                 node, schema, types, self._constants, self.opset_imports, self.ir_version
             )
         except shape_inference.InferenceError as error:
-            shapes = ", ".join(f"{name}{list(known[name].shape)}" for name in node.input if name)
+            shapes = ", ".join(f"{name}{list(inputs[name].shape)}" for name in node.input if name)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
 

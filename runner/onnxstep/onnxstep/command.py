@@ -125,6 +125,10 @@ def _destination(text: str) -> Path:
 def _run(arguments: argparse.Namespace) -> None:
     if arguments.precision == "bf16" and arguments.provider != "cuda":
         raise CapabilityError(_NO_BF16_ON_CPUS)
+    if arguments.lora_rank is None and (arguments.lora_targets or arguments.lora_alpha is not None):
+        raise InputError("--lora-targets and --lora-alpha need --lora-rank")
+    if arguments.out.resolve() == arguments.model.resolve():
+        raise InputError(f"--out: expected another file than the model, got {arguments.out}")
     options = _options(arguments)
     model = separated(load_model(arguments.model))
     for name, patterns in {"--train": arguments.train, "--wrt": arguments.wrt}.items():

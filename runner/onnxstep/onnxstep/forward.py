@@ -21,6 +21,7 @@ from onnxstep.graphs.nodes import (
     live_nodes,
     node_attributes,
     reads,
+    set_nodes,
 )
 from onnxstep.update import Transition
 
@@ -218,9 +219,7 @@ def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.Model
     for place in reversed(range(len(graph.output))):
         if graph.output[place].name not in outputs:
             del graph.output[place]
-    nodes = live_nodes(graph.node, outputs)
-    del graph.node[:]
-    graph.node.extend(nodes)
+    set_nodes(graph, live_nodes(graph.node, outputs))
     return copy
 
 

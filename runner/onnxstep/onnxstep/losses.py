@@ -274,7 +274,7 @@ class OwnOutput:
         """Emit the output as a scalar, and 1 as its gradient."""
         shape = op.integers(*output.shape)
         derivative = op.Expand(op.scalar(1.0, output.elem_type), shape)
-        return Loss(op.Reshape(output, op.integers()), derivative)
+        return Loss(op.Reshape(output, op.integers()) if output.rank else output, derivative)
 
 
 def _total(value: Value) -> Value:

@@ -68,13 +68,16 @@ def keep_term_outputs(
     """Copy of the model with only the nodes that a term of the loss or a carried output needs.
 
     ``carried`` has the names of outputs that feed inputs of the next step. If the model lacks one
-    of the outputs, returns the model itself, so that a later error can list all its outputs.
+    of the outputs, or a term's output is not float, returns the model itself, so that a later error
+    can list all its outputs.
     """
-    floats = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in FLOAT_TYPES]
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]
     only = floats[0] if len(floats) == 1 else ""
-    output_names = {term.output or only for term in terms} | set(carried)
-    outputs = {value.name for value in model.graph.output}
-    return keep_outputs(model, output_names) if output_names <= outputs else model
+    names_of_terms = {term.output or only for term in terms}
+    if not (names_of_terms.issubset(floats) and kinds.keys() >= set(carried)):
+        return model
+    return keep_outputs(model, names_of_terms | set(carried))
 
 
 def objective(forward: Forward, terms: Sequence[Term]) -> Objective:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from onnxstep.builder import Provider
+from onnxstep.errors import ModelError
 from onnxstep.graphs.choices import choose
 from onnxstep.losses import LossFunction
 from onnxstep.mixed_precision import LossScaling, Precision
 from onnxstep.objective import Term, terms_of
 from onnxstep.optimizers import OPTIMIZERS, Optimizer
 from onnxstep.passes.recompute import Rematerialisation
+
+# The Dropout nodes of a model get successive seeds, which ONNX stores in 64 bits with a sign.
+_SEEDS = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,17 @@ class StepOptions:
     precision: Precision = "fp32"
     loss_scaling: LossScaling | None = None
     rematerialise: Rematerialisation = "none"
+
+    def __post_init__(self) -> None:
+        """Raise ModelError for a setting that is out of range or no choice."""
+        for name, kind in (("precision", Precision), ("rematerialise", Rematerialisation)):
+            choose(name, dict.fromkeys(get_args(kind)), getattr(self, name))
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ModelError(f"clip_norm: expected a positive number, got {self.clip_norm}")
+        if self.micro_batches < 1:
+            raise ModelError(f"micro_batches: expected 1 or more, got {self.micro_batches}")
+        if self.seed is not None and self.seed not in range(_SEEDS):
+            raise ModelError(f"seed: expected an integer from 0 to 2**62 - 1, got {self.seed}")
 
     @property
     def terms(self) -> Sequence[Term]:

@@ -21,7 +21,7 @@ from onnxstep.registry import Cotangents, Node
 
 # First opset in which Split needs either the sizes or the number of parts.
 _SPLIT_COUNTS = 18
-_MOST_STEPS = 4096
+MOST_STEPS = 4096
 _DEFAULT_ACTIVATIONS = {
     "LSTM": ("Sigmoid", "Tanh", "Tanh"),
     "GRU": ("Sigmoid", "Tanh"),
@@ -225,9 +225,9 @@ class Directions:
         self._node, self._op = node, node.op
         self._x = node.x
         self.steps, self._batch = self._x.shape[:2]
-        if self.steps > _MOST_STEPS:
+        if self.steps > MOST_STEPS:
             raise ModelError(
-                f"{node.label}: expected at most {_MOST_STEPS} steps of time, which are "
+                f"{node.label}: expected at most {MOST_STEPS} steps of time, which are "
                 f"differentiated one by one, got {self.steps}; cut the sequences into shorter ones"
             )
         _require_no_projection(node)
@@ -239,7 +239,7 @@ class Directions:
     ) -> Direction:
         """The direction ``index``; ``dy``, ``dy_h`` and ``dy_c`` are gradients of Y, Y_h, Y_c."""
         node, op = self._node, self._op
-        h = self._rows_in_processing_order(index, self._outputs_of_direction(index, node.y))
+        h = self._as_rows(self.ordered(index, node.y))
         h0 = self.state(index, node.optional_input(5))
         bias = self._bias(index)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
@@ -248,7 +248,7 @@ class Directions:
             op=op,
             steps=self.steps,
             activations=self._activations(index),
-            x=self._rows_in_processing_order(index, self._x),
+            x=self._as_rows(self._switch_step_order(index, self._x)),
             w=w,
             r=r,
             biases=[] if bias is None else split(bias, 2, axis=0),
@@ -265,7 +265,7 @@ class Directions:
         biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)
         return DirectionInputs(
-            x=self._rows_in_processing_order(index, self._x),
+            x=self._as_rows(self._switch_step_order(index, self._x)),
             w=w,
             r=r,
             bias=halves[0] + halves[1] if halves else None,
@@ -336,15 +336,9 @@ class Directions:
             return None
         return self._op.Cast(lengths, to=TensorProto.INT64)
 
-    def _outputs_of_direction(self, index: int, y: Value) -> Value:
-        return _slice_at(y, 1, index)  # y is [T, directions, B, H]
-
     def ordered(self, index: int, y: Value) -> Value:
         """Slice [T, B, H] of ``y`` (Y or its gradient) for one direction, in processing order."""
-        return self._switch_step_order(index, self._outputs_of_direction(index, y))
-
-    def _rows_in_processing_order(self, index: int, in_time_order: Value) -> Value:
-        return self._as_rows(self._switch_step_order(index, in_time_order))
+        return self._switch_step_order(index, _slice_at(y, 1, index))
 
     def _as_rows(self, value: Value) -> Value:
         return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))

@@ -199,14 +199,10 @@ def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
 
 def refusal(domain: str, op_type: str) -> str | None:
     """The reason why a version of the operator is refused; None if no version is refused."""
-    return next(
-        (
-            answer_of_operator.reason
-            for (owner, name, _), answer_of_operator in _ANSWERS.items()
-            if (owner, name) == (domain, op_type) and isinstance(answer_of_operator, Refused)
-        ),
-        None,
-    )
+    for (owner, name, _), entry in _ANSWERS.items():
+        if (owner, name) == (domain, op_type) and isinstance(entry, Refused):
+            return entry.reason
+    return None
 
 
 def registered() -> dict[Key, Answer]:

@@ -245,7 +245,8 @@ def first_values(
     ``model`` is the model from which ``step`` was built. Parameters without a stored value are
     drawn with ``seed``.
     """
-    weights = materialise(model, seed)
+    # ``wrt`` may have made a constant a parameter.
+    weights = materialise(with_parameters("wrt", separated(model), step.parameters), seed)
     values = {name: weights[name] for name in step.frozen}
     for carried in step.carried:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(carried.elem_type)
@@ -262,25 +263,27 @@ def evaluation_graph(
     dimensions: Mapping[str, int] | None = None,
     batch_statistics: bool = False,
     freeze: Collection[str] = (),
+    wrt: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    Targets, parameters and running statistics are inputs, and ``loss`` is an output. With
-    ``batch_statistics``, BatchNormalization whose statistics are not frozen uses those of the
-    batch. Other arguments are as in ``StepOptions``, errors as in ``training_step``.
+    Targets, parameters, running statistics and constants that ``wrt`` names are inputs, and
+    ``loss`` is an output. With ``batch_statistics``, BatchNormalization whose statistics are not
+    frozen uses those of the batch. Other arguments are as in ``StepOptions``, errors as in
+    ``training_step``.
     """
-    model = separated(model)
+    model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
     # Running statistics are useful only after some hundred steps.
     if batch_statistics:
         tensors = _tensors(model, freeze)
         forward = lower(forward, tensors.running_statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
-    outputs = [*forward.outputs, forward.op.rename(built.value, "loss")]
+    outputs = dict.fromkeys([*forward.outputs, forward.op.rename(built.value, "loss")])
     stored = [entry.name for entry in (*parameters(model), *state(model))]
     weights = [forward.value(name) for name in stored if name not in names(forward.inputs)]
     inputs = [*forward.inputs, *built.target_inputs, *weights]
-    return close_model(forward, inputs, outputs, "evaluation")
+    return close_model(forward, inputs, list(outputs), "evaluation")
 
 
 def _differentiate_loss(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from onnxstep.axes import materialized_transpose, split_at
 from onnxstep.builder import Builder, Value
-from onnxstep.recurrence import DirectionInputs, Directions, concat, split
+from onnxstep.recurrence import MOST_STEPS, DirectionInputs, Directions, concat, split
 from onnxstep.registry import Cotangents, Node
 
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
@@ -61,7 +61,9 @@ def _is_unrollable(node: Node) -> bool:
     ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
     activations = [name.decode().capitalize() for name in node.attribute("activations") or []]
     usual = activations in ([], _DEFAULTS, _DEFAULTS * 2)
-    return ranks and usual and not rare and node.input(1).shape[0] in (1, 2)
+    if not ranks or not usual or rare:
+        return False
+    return node.x.shape[0] <= MOST_STEPS and node.input(1).shape[0] in (1, 2)
 
 
 def unroll(node: Node) -> Sequence[Value | None]:

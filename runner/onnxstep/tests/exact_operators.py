@@ -16,38 +16,6 @@ from onnx.reference.op_run import OpRun
 Array = NDArray[Any]
 
 
-class BatchNormalization(OpRun):
-    """In inference, use only the running statistics; before opset 14, onnx does not do so."""
-
-    op_domain = ""
-
-    def _run(  # noqa: PLR0917 - the operator's inputs and attributes
-        self,
-        x: Array,
-        scale: Array,
-        bias: Array,
-        mean: Array,
-        var: Array,
-        epsilon: float = 1e-5,
-        momentum: float = 0.9,
-        training_mode: int = 0,
-        is_test: int = 1,  # noqa: ARG002 - an attribute of opset 6
-        spatial: int = 1,  # noqa: ARG002
-    ) -> tuple[Array, ...]:
-        moving: tuple[Array, ...] = ()
-        if training_mode:
-            axes = (0, *range(2, x.ndim))
-            batch = (x.mean(axes), x.var(axes))
-            moving = tuple(
-                old * momentum + new * (1 - momentum)
-                for old, new in zip((mean, var), batch, strict=True)
-            )
-            mean, var = batch
-        shape = (-1, *[1] * (x.ndim - 2))
-        unit = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + epsilon)
-        return (scale.reshape(shape) * unit + bias.reshape(shape), *moving)
-
-
 class Erf(OpRun):
     """The error function in double precision; onnx computes it in single precision."""
 
@@ -140,4 +108,4 @@ def _transposed_convolution(
     return y.reshape(batch, -1, *size)
 
 
-OPERATORS = [BatchNormalization, ConvTranspose, Erf, GlobalMaxPool, LRN]
+OPERATORS = [ConvTranspose, Erf, GlobalMaxPool, LRN]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import faulthandler
 import random
 import resource
@@ -229,17 +230,9 @@ def _change_list(values: Any, descriptor: FieldDescriptor, rng: random.Random) -
     else:
         place = rng.randrange(len(numbers))
         numbers[index], numbers[place] = numbers[place], numbers[index]
-    copies = [_copied(item) for item in numbers]
+    copies = copy.deepcopy(numbers)
     del values[:]
     values.extend(copies)
-
-
-def _copied(item: Any) -> Any:
-    if not isinstance(item, Message):
-        return item
-    copy = type(item)()
-    copy.CopyFrom(item)
-    return copy
 
 
 def _set(assign: Callable[[Any], None], descriptor: FieldDescriptor, rng: random.Random) -> None:

@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from contrib_reference import CONTRIBUTED
 from exact_operators import OPERATORS
-from graph_text import Array, session
+from graph_text import Array, run
 from onnxstep import vjp_graph
+from oracle.evaluators import reference
+from oracle.judge import errors
+from oracle.slope import slopes
 from recurrent_reference import RECURRENT
 
 Feeds = Mapping[str, Array]
 # For a step h, central differences have an error of h² and a rounding error of about 1e-16 / h. A
 # step of 1e-5 keeps both near 1e-10 in float64.
 STEP = 1e-5
+_MORE_OPERATORS = [*OPERATORS, *RECURRENT, *CONTRIBUTED]
 
 
 @dataclass(frozen=True)
@@ -67,15 +70,6 @@ class Case:
 def ints(*numbers: int) -> Array:
     """An int64 vector, for inputs such as shapes, axes and indices."""
     return np.array(numbers, dtype=np.int64)
-
-
-class ExactEvaluator(ReferenceEvaluator):
-    """onnx's reference evaluator with corrected operators, also in functions and nested graphs."""
-
-    def __init__(self, proto: Any, *args: Any, **options: Any) -> None:
-        super().__init__(
-            proto, *args, **{**options, "new_ops": [*OPERATORS, *RECURRENT, *CONTRIBUTED]}
-        )
 
 
 def model_of(
@@ -131,57 +125,28 @@ def check(case: Case, seed: int) -> None:
     The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32.
     ONNX Runtime must also compute the outputs of the reference evaluator.
     """
-    rng = np.random.default_rng(seed + 1)
-    inputs = draw(case, seed)
-    exact = model_of(case, opset=case.exact_opset)
-    forward = ExactEvaluator(exact)
-    names = [info.name for info in exact.graph.output]
-    outputs = forward.run(names, inputs)
-    cotangents = {
-        name: rng.standard_normal(np.shape(y)) for name, y in zip(names, outputs, strict=True)
-    }
-    directions = {name: rng.standard_normal(x.shape) for name, x in inputs.items()}
-    expected = [_slope(forward, inputs, name, v, cotangents) for name, v in directions.items()]
-    feeds = {**inputs, **{f"{name}_cotangent": u for name, u in cotangents.items()}}
-    answers = {}
+    inputs, exact = draw(case, seed), model_of(case, opset=case.exact_opset)
+    forward = reference(exact, _MORE_OPERATORS)
+    outputs = forward(inputs)
+    measured = slopes(forward, inputs, list(outputs), seed + 1, STEP)
+    feeds = {**inputs, **{f"{name}_cotangent": u for name, u in measured.cotangents.items()}}
     if not case.runtime_flaw:
-        values, gradients = _float32_outputs_and_gradients(case, feeds)
-        for y, value in zip(outputs, values, strict=True):
-            np.testing.assert_allclose(value, y, rtol=1e-4, atol=1e-4, err_msg="the forward pass")
-        answers["ONNX Runtime in float32"] = (gradients, 1e-4)
+        got = _in_float32(vjp_graph(model_of(case, TensorProto.FLOAT), list(inputs)), feeds)
+        for name, y in outputs.items():
+            np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-4, err_msg=name)
+        assert list(errors(got, measured.by_input, tolerance=1e-4, floor=1e-5)) == []
     if not case.reference_flaw:
-        answers["the reference evaluator in float64"] = (_run_float64(exact, inputs, feeds), 1e-7)
-    for evaluator, (gradients, tolerance) in answers.items():
-        for (name, v), gradient, slope in zip(directions.items(), gradients, expected, strict=True):
-            assert gradient.shape == inputs[name].shape
-            scale = max(1.0, abs(slope), float(np.linalg.norm(v) * np.linalg.norm(gradient)))
-            error = abs(float(np.sum(v * gradient)) - slope) / scale
-            assert error < tolerance, f"{evaluator}: {name} is off by {error:.1e}, seed {seed}"
+        got = reference(vjp_graph(exact, list(inputs)), _MORE_OPERATORS)(feeds)
+        assert list(errors(got, measured.by_input, tolerance=1e-7, floor=0)) == []
 
 
-def _run_float64(model: onnx.ModelProto, inputs: Feeds, feeds: Feeds) -> list[Array]:
-    backward = vjp_graph(model, list(inputs))
-    return list(ExactEvaluator(backward).run([f"{name}_gradient" for name in inputs], feeds))
-
-
-def _float32_outputs_and_gradients(case: Case, feeds: Feeds) -> tuple[list[Array], list[Array]]:
-    opened = session(vjp_graph(model_of(case, TensorProto.FLOAT), list(case.shapes)))
-    types = {entry.name: entry.type for entry in opened.get_inputs()}
-    typed = {
-        name: x.astype(np.float32) if types[name] == "tensor(float)" else x
-        for name, x in feeds.items()
-        if name in types
-    }
-    results = list(opened.run(None, typed))
-    return results[: -len(case.shapes)], results[-len(case.shapes) :]
-
-
-def _slope(
-    forward: ReferenceEvaluator, inputs: Feeds, name: str, direction: Array, cotangents: Feeds
-) -> float:
-    def projected(step: float) -> float:
-        moved = {**inputs, name: inputs[name] + step * direction}
-        outputs = forward.run(list(cotangents), moved)
-        return sum(float(np.sum(u * y)) for u, y in zip(cotangents.values(), outputs, strict=True))
-
-    return (projected(STEP) - projected(-STEP)) / (2 * STEP)
+def _in_float32(model: onnx.ModelProto, feeds: Feeds) -> dict[str, Array]:
+    types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+    return run(
+        model,
+        {
+            name: x.astype("f4") if types[name] == TensorProto.FLOAT else x
+            for name, x in feeds.items()
+            if name in types
+        },
+    )

@@ -17,9 +17,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from graph_text import session
-from onnxstep import StepOptions, first_values, training_step
+from onnxstep import StepOptions, training_step
 from onnxstep.graphs.initial import METADATA_KEY, STATE_KEY, Initial
 from onnxstep.graphs.parameters import data_inputs
+from reference_steps import Stepping
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("*.onnx")))
@@ -65,7 +66,6 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> list[float]:
     """Train the model ``name`` on two random batches in turn; return the loss of each step."""
     model = weightless(name, batch_size)
     step = training_step(model, StepOptions(optimizer="adam", seed=0))
-    opened = session(step.model)
     [image] = data_inputs(model)
     rng = np.random.default_rng(0)
     shape = (batch_size, *(size for size in image.shape[1:] if isinstance(size, int)))
@@ -76,14 +76,8 @@ def losses(name: str, batch_size: int, steps: int, rate: float) -> list[float]:
         }
         for _ in range(_BATCHES)
     ]
-    feeds = {**first_values(step, model), step.learning_rate: np.array(rate, np.float32)}
-    losses_of_steps = []
-    for index in range(steps):
-        names = [step.loss, *(c.output for c in step.carried)]
-        got = opened.run(names, {**feeds, **batches[index % _BATCHES]})
-        feeds |= dict(zip((c.input for c in step.carried), got[1:], strict=True))
-        losses_of_steps.append(float(got[0]))
-    return losses_of_steps
+    stepping = Stepping(step, model, rate, session(step.model))
+    return [stepping(batches[index % _BATCHES]) for index in range(steps)]
 
 
 def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""Run training steps on onnx's reference evaluator, which supports every type of ONNX."""
+"""Run training steps, by default on onnx's reference evaluator, which supports every type."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
+from onnxruntime import InferenceSession
 
 from graph_text import Array, model_of_text, shape_of
 from onnxstep import Accumulation, TrainingStep, first_values
@@ -66,31 +67,40 @@ def batches(model: onnx.ModelProto, seed: int = 1) -> Iterator[dict[str, Array]]
 class Stepping:
     """Run a step again and again, each time with the values that the last step returned.
 
-    ``carried`` has the current values by input name.
+    ``carried`` has the current values by input name. ``evaluator`` runs the step's graph; the
+    default is onnx's reference evaluator.
     """
 
-    def __init__(self, step: TrainingStep, model: onnx.ModelProto, rate: float = 0.05) -> None:
+    def __init__(
+        self,
+        step: TrainingStep,
+        model: onnx.ModelProto,
+        rate: float = 0.05,
+        evaluator: ReferenceEvaluator | InferenceSession | None = None,
+    ) -> None:
         self._step, self._rate = step, np.array(rate, np.float32)
-        self._evaluator = ReferenceEvaluator(step.model)
+        self._evaluator = evaluator or ReferenceEvaluator(step.model)
         self.carried = first_values(step, model)
 
     def __call__(self, batch: Mapping[str, Array]) -> float:
         """Run a step on ``batch`` and return its loss."""
         feeds = {**batch, self._step.learning_rate: self._rate, **self.carried}
-        got = run(self._evaluator, feeds)
-        self.carried = {c.input: got[c.output] for c in self._step.carried}
-        return float(got[self._step.loss])
+        return self._run(self._evaluator, self._step, feeds)
 
     def accumulate(self, accumulation: Accumulation, batch: Mapping[str, Array]) -> None:
         """Add the gradients of a micro-batch to the sums of gradients in ``carried``."""
         evaluator = ReferenceEvaluator(accumulation.model)
         feeds = {**batch, **self.carried}
-        got = run(evaluator, {name: feeds[name] for name in evaluator.input_names})
-        self.carried |= {c.input: got[c.output] for c in accumulation.carried}
+        self._run(evaluator, accumulation, {name: feeds[name] for name in evaluator.input_names})
 
-
-def run(evaluator: ReferenceEvaluator, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """All outputs of ``evaluator`` by name, computed without numpy's warnings of overflow."""
-    with np.errstate(all="ignore"):
-        answers = evaluator.run(None, dict(feeds))
-    return dict(zip(evaluator.output_names, map(np.asarray, answers), strict=True))
+    def _run(
+        self,
+        evaluator: ReferenceEvaluator | InferenceSession,
+        step: TrainingStep | Accumulation,
+        feeds: Mapping[str, Array],
+    ) -> float:
+        names = [step.loss, *(c.output for c in step.carried)]
+        with np.errstate(all="ignore"):
+            loss, *after = evaluator.run(names, dict(feeds))
+        self.carried |= zip((c.input for c in step.carried), map(np.asarray, after), strict=True)
+        return float(loss)

@@ -11,18 +11,18 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from graph_text import model_of_text, run
+from graph_text import model_of_text, run, session
 from onnxstep import (
     ADAPTERS,
     StepOptions,
     evaluation_graph,
-    first_values,
     training_step,
     with_adapters,
 )
 from onnxstep.errors import ModelError
 from onnxstep.graphs.initial import METADATA_KEY
 from onnxstep.graphs.parameters import few_bits_count, materialise, parameters
+from reference_steps import Stepping
 
 Array = NDArray[Any]
 RANK, ALPHA, ROWS, BLOCK = 2, 3.0, 6, 16
@@ -51,13 +51,9 @@ def _data() -> dict[str, Array]:
 def _train_adapters(model: onnx.ModelProto, steps: int = 5) -> tuple[list[float], dict[str, Array]]:
     """Return the loss of each step, and the trained adapters by name."""
     step = training_step(model, StepOptions(optimizer="adam", wrt=ADAPTERS))
-    values = first_values(step, model) | {step.learning_rate: np.array(0.05, np.float32)}
-    losses = []
-    for _ in range(steps):
-        got = run(step.model, values | _data())
-        losses.append(float(got[step.loss]))
-        values |= {c.input: got[c.output] for c in step.carried}
-    return losses, {name: values[name] for name in step.parameters}
+    stepping = Stepping(step, model, rate=0.05, evaluator=session(step.model))
+    losses = [stepping(_data()) for _ in range(steps)]
+    return losses, {name: stepping.carried[name] for name in step.parameters}
 
 
 def test_adapters_act_as_a_change_of_the_weights() -> None:
@@ -103,14 +99,29 @@ def test_patterns_choose_the_weights() -> None:
     assert losses[-1] < losses[0]
 
 
+def test_a_matrix_of_data_gets_no_adapter() -> None:
+    """A product whose second operand is fed as data stays as it is."""
+    model = model_of_text(
+        "g (float[6,4] x, float[3,3] graph) => (float[6,3] y) "
+        "<float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> { h = MatMul(x, w) y = MatMul(h, graph) }"
+    )
+    adapted = with_adapters(model, RANK)
+    stored = [tensor.name for tensor in adapted.graph.initializer]
+    assert stored == ["w", "w.lora_A", "w.lora_B"]
+
+
 @pytest.mark.parametrize(
-    ("rank", "patterns", "message"),
-    [(0, ["*"], "lora rank: expected a positive integer"), (1, ["x.*"], "lora target 'x.*'")],
+    ("settings", "message"),
+    [
+        ({"rank": 0}, "lora rank: expected a positive integer"),
+        ({"rank": 1, "alpha": np.nan}, "lora alpha: expected a number"),
+        ({"rank": 1, "patterns": ["x.*"]}, r"lora target 'x\.\*'"),
+    ],
 )
-def test_what_cannot_be_adapted_is_named(rank: int, patterns: list[str], message: str) -> None:
-    """A rank below 1, and a pattern that matches no weight of a matrix product, are refused."""
-    with pytest.raises(ModelError, match=message.replace("*", r"\*")):
-        with_adapters(_model(), rank, patterns=patterns)
+def test_what_cannot_be_adapted_is_named(settings: dict[str, Any], message: str) -> None:
+    """Wrong settings, and a pattern that matches no weight of a matrix product, are refused."""
+    with pytest.raises(ModelError, match=message):
+        with_adapters(_model(), **settings)
 
 
 SECOND_PRODUCTS = {

@@ -158,6 +158,8 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
         (["--dim", "batch=8", "--train", "v"], "--train 'v' is unknown"),
         (["--dim", "batch=8", "--carry", "x=logits"], "expected equal shapes"),
         (["--dim", "batch=8", "--optimizer", "sdg"], "did you mean 'sgd'"),
+        (["--dim", "batch=8", "--seed", "-1", "--lora-rank", "2"], "seed: expected an integer"),
+        (["--dim", "batch=8", "--lora-targets", "w"], "need --lora-rank"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -180,6 +182,15 @@ def test_a_file_that_is_not_a_model(tmp_path: Path, content: bytes) -> None:
     assert process.returncode == 1
     assert "bad.onnx" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def test_the_model_is_not_overwritten(model: Path) -> None:
+    """A destination that is the model itself is refused."""
+    before = model.read_bytes()
+    process = onnxstep(model, "--dim", "batch=8", "-o", model.parent / "." / model.name)
+    assert process.returncode == 1
+    assert "--out: expected another file than the model" in process.stderr
+    assert model.read_bytes() == before
 
 
 def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from graph_text import shape_of
 from onnxstep import vjp_graph
-from oracle.evaluators import reference
+from oracle.evaluators import reference, with_all_outputs
 from oracle.judge import errors
 from oracle.slope import NotSmoothError, Slopes, slopes
 
@@ -175,13 +175,8 @@ def _model(graph: Drawn, inputs: dict[str, Shape], outputs: Sequence[str]) -> on
 
 
 def _moderate(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
-    opened = onnx.ModelProto.FromString(model.SerializeToString())
-    computed = [name for node in model.graph.node for name in node.output]
-    del opened.graph.output[:]
-    opened.graph.output.extend(
-        helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in computed
-    )
-    return all(np.all(np.abs(value) <= _LARGEST) for value in reference(opened)(inputs).values())
+    values = reference(with_all_outputs(model))(inputs).values()
+    return all(np.all(np.abs(value) <= _LARGEST) for value in values)
 
 
 def _slopes_or_reject(model: onnx.ModelProto, inputs: dict[str, np.ndarray], seed: int) -> Slopes:

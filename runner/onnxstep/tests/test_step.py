@@ -18,7 +18,7 @@ from onnxstep import (
     training_step,
 )
 from onnxstep.errors import ModelError
-from onnxstep.graphs.parameters import materialise, with_parameters
+from onnxstep.graphs.parameters import materialise
 from onnxstep.optimizers import OPTIMIZERS
 
 LINEAR = """g (float[batch,4] x) => (float[batch,3] logits)
@@ -97,8 +97,25 @@ def test_wrt_trains_what_it_matches_alone() -> None:
     step = training_step(model, StepOptions(wrt=["w*"]))
     assert step.parameters == ("w1", "w_scale")
     assert training_step(model, StepOptions(wrt=["*"], freeze=["w*"])).parameters == ("b",)
-    values = feeds(step, with_parameters("wrt", model, ["w*"]), 0.1)
+    values = feeds(step, model, 0.1)
+    assert values["w_scale"] == np.float32(0.7)
     assert run(step.model, values)["w_scale.next"] != values["w_scale"]
+    evaluation = evaluation_graph(model, wrt=["w*"])
+    assert {"w1", "b", "w_scale"} <= {value.name for value in evaluation.graph.input}
+
+
+def test_a_model_may_call_its_own_loss_loss() -> None:
+    """Step and evaluation graph of a model that returns its loss as ``loss`` return this value."""
+    model = model_of_text(
+        "g (float[2,4] x) => (float loss) <float[4] w = {0.12345678, 2, 3, 4}> "
+        "{ p = Mul(x, w) loss = ReduceSum <keepdims = 0> (p) }"
+    )
+    step = training_step(model, StepOptions(loss="own_output"))
+    weights = first_values(step, model)
+    got = run(step.model, {"x": X[:2], "learning_rate": np.array(1, np.float32), **weights})
+    np.testing.assert_allclose(got["w.next"], weights["w"] - X[:2].sum(axis=0), rtol=1e-5)
+    graph = evaluation_graph(model, loss="own_output")
+    assert run(graph, {"x": X[:2], **weights}) == {"loss": got["loss"]}
 
 
 def test_dropout_is_put_into_training_mode() -> None:
@@ -142,6 +159,10 @@ def test_a_seed_repeats_the_masks() -> None:
         ({"no_weight_decay": ["*.bias"]}, r"no_weight_decay '\*\.bias' is unknown; choices are"),
         ({"freeze": ["w", "b"]}, "no trainable parameter affects"),
         ({"dimensions": {}}, "batch"),
+        ({"clip_norm": -1.0}, "clip_norm: expected a positive number"),
+        ({"micro_batches": 0}, "micro_batches: expected 1 or more"),
+        ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"precision": "float16"}, "precision 'float16' is unknown; choices are fp32, fp16"),
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict, demand: str) -> None:
@@ -166,6 +187,15 @@ def test_a_model_without_a_float_output_is_refused() -> None:
     model = model_of_text("g (float[2,3] x) => (int64[1,3] y) { y = ArgMax(x) }")
     with pytest.raises(ModelError, match="no float output"):
         training_step(model)
+
+
+def test_a_loss_of_an_output_of_integers_is_refused() -> None:
+    """The error for a loss of class indices lists the float outputs of the model."""
+    model = model_of_text(
+        "g (float[2,3] x) => (float[2,3] y, int64[1,3] i) { y = Neg(x) i = ArgMax(x) }"
+    )
+    with pytest.raises(ModelError, match="output 'i' is unknown; choices are y"):
+        training_step(model, StepOptions(output="i"))
 
 
 def test_a_weight_before_a_rounding_has_no_gradient() -> None:

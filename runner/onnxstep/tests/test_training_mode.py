@@ -6,7 +6,7 @@ benchmarks/batch_normalization_against_pytorch.py wrote PyTorch's reference numb
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.parameters import materialise, parameters, state
 from onnxstep.passes.recompute import Rematerialisation
 from provider_steps import assert_alike, portable_and_special
+from reference_steps import Stepping
 
 FAULTS = Path(__file__).parent / "faults"
 GOLDEN: dict[str, Any] = json.loads(
@@ -91,22 +92,14 @@ def trained(
     data: Mapping[str, Array],
     steps: int = len(GOLDEN["losses"]),
     rate: float = GOLDEN["rate"],
-    evaluate: Callable[..., list[Array]] | None = None,
+    evaluator: ReferenceEvaluator | None = None,
 ) -> tuple[list[float], dict[str, Array]]:
     """Run a step ``steps`` times on ``data``; return the losses and the final carried tensors.
 
-    ``evaluate`` runs the step's graph, by default on ONNX Runtime.
+    ``evaluator`` runs the step's graph; the default is ONNX Runtime.
     """
-    evaluate = evaluate or session(step.model).run
-    feeds = {**data, "learning_rate": np.array(rate, np.float32)}
-    carried = first_values(step, model)
-    names = ["loss", *(c.output for c in step.carried)]
-    losses = []
-    for _ in range(steps):
-        loss, *after = evaluate(names, {**feeds, **carried})
-        losses.append(float(loss))
-        carried = dict(zip(carried, after, strict=True))
-    return losses, carried
+    stepping = Stepping(step, model, rate, evaluator or session(step.model))
+    return [stepping(data) for _ in range(steps)], stepping.carried
 
 
 def test_twenty_steps_in_float64_are_pytorchs() -> None:
@@ -114,7 +107,7 @@ def test_twenty_steps_in_float64_are_pytorchs() -> None:
     model = network(np.float64)
     step = training_step(model)
     evaluator = ReferenceEvaluator(step.model)
-    losses, after = trained(step, model, batch(np.float64), evaluate=evaluator.run)
+    losses, after = trained(step, model, batch(np.float64), evaluator=evaluator)
     np.testing.assert_allclose(losses, GOLDEN["losses"], rtol=1e-6)
     for name in RUNNING:
         np.testing.assert_allclose(after[name], GOLDEN["running"][name], rtol=1e-6)

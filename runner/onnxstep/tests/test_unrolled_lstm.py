@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from graph_text import model_of_text
+from onnxstep import StepOptions, training_step
 from provider_steps import assert_alike, portable_and_special
 
 STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 5, 2
@@ -65,6 +66,17 @@ def operators_of_equal_step(model: onnx.ModelProto) -> set[str]:
 def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: str) -> None:
     """A CPU step has no LSTM node, and its outputs equal those of a step with an LSTM node."""
     assert "LSTM" not in operators_of_equal_step(layer(direction, inputs=inputs, output=output))
+
+
+def test_a_frozen_layer_may_have_many_steps() -> None:
+    """A CPU step keeps the LSTM of a sequence that is too long for differentiation."""
+    model = model_of_text(
+        "g (float[5000,1,1] x) => (float[5000,1,1,1] y) <float[1,4,1] w = {1,2,3,4}, "
+        "float[1,4,1] r = {1,2,3,4}, float s = {0.12345678}> "
+        "{ h = LSTM <hidden_size = 1> (x, w, r) y = Mul(h, s) }"
+    )
+    options = StepOptions(loss="mse", freeze=["w", "r"], provider="cpu")
+    assert "LSTM" in {node.op_type for node in training_step(model, options).model.graph.node}
 
 
 @pytest.mark.parametrize(

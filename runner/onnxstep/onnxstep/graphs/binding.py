@@ -17,7 +17,7 @@ import onnx
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.folding import fold_constants, misfit
 from onnxstep.graphs.inference import infer_shapes
-from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads
+from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads, set_nodes
 from onnxstep.graphs.parameters import untrained
 from onnxstep.graphs.tensors import (
     FLOAT_TYPES,
@@ -167,9 +167,7 @@ def _remove_unused_nodes(graph: onnx.GraphProto) -> None:
 
     Exporters leave such declarations, with symbolic sizes that nothing binds.
     """
-    nodes = live_nodes(graph.node, [value.name for value in graph.output])
-    del graph.node[:]
-    graph.node.extend(nodes)
+    set_nodes(graph, live_nodes(graph.node, [value.name for value in graph.output]))
     yielded = {name for node in graph.node for name in node.output}
     keep_declarations(graph, [value for value in graph.value_info if value.name in yielded])
 

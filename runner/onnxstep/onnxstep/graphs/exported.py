@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import onnx
 from onnx import numpy_helper
 
-from onnxstep.graphs.nodes import copied, is_standard
+from onnxstep.graphs.nodes import copied, is_standard, set_nodes
 from onnxstep.graphs.tensors import FLOAT_TYPES
 
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
@@ -185,9 +185,7 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
         tensor.CopyFrom(stored[source])
         tensor.name = name
         tensor.metadata_props.add(key=_APART, value=source)
-    nodes = [node for node in graph.node if origins.keys().isdisjoint(node.output)]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    set_nodes(graph, (node for node in graph.node if origins.keys().isdisjoint(node.output)))
     return answer
 
 

@@ -23,7 +23,14 @@ from onnxstep.graphs import contrib
 from onnxstep.graphs.control_flow import branch_nodes
 from onnxstep.graphs.inference import inferred_types
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
-from onnxstep.graphs.nodes import NESTED, copied, default_opset, is_standard, live_nodes
+from onnxstep.graphs.nodes import (
+    NESTED,
+    copied,
+    default_opset,
+    is_standard,
+    live_nodes,
+    set_nodes,
+)
 from onnxstep.graphs.sequences import MAKERS, READERS, behind_splits, note_sequence, plain_reader
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape, value_types
 
@@ -67,8 +74,7 @@ def fold_constants(
     nodes = list(_folded_nodes(answer.graph.node, values, outputs))
     if plain_sequences:
         nodes = list(behind_splits(live_nodes(nodes, outputs), values.copies))
-    del answer.graph.node[:]
-    answer.graph.node.extend(nodes)
+    set_nodes(answer.graph, nodes)
     if values.has_corrections:
         _replace_declared_shapes(answer.graph, values.types)
     _declare_computed_types(answer.graph, values.contributed)

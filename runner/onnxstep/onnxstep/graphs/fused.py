@@ -15,7 +15,13 @@ import onnx
 from onnx import helper, numpy_helper
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import copied, default_opset, is_standard, node_attributes
+from onnxstep.graphs.nodes import (
+    copied,
+    default_opset,
+    is_standard,
+    node_attributes,
+    set_nodes,
+)
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
 # First opset with LayerNormalization, and first opset in which the axes of ReduceMean are an input.
@@ -33,9 +39,8 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     answer = copied(model)
     types = element_types(model.graph)
-    parts = [part for node in model.graph.node for part in _parts(node, opset, types)]
-    del answer.graph.node[:]
-    answer.graph.node.extend(parts)
+    parts = (part for node in model.graph.node for part in _parts(node, opset, types))
+    set_nodes(answer.graph, parts)
     return answer
 
 

@@ -20,7 +20,14 @@ from onnxstep.graphs.contrib import DOMAIN, VERSION
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.inference import infer_shapes
 from onnxstep.graphs.initial import METADATA_KEY
-from onnxstep.graphs.nodes import constant_value, copied, is_standard, nested_nodes, reads
+from onnxstep.graphs.nodes import (
+    constant_value,
+    copied,
+    is_standard,
+    nested_nodes,
+    reads,
+    set_nodes,
+)
 from onnxstep.graphs.tensors import (
     FLOAT_TYPES,
     declared_values,
@@ -83,9 +90,7 @@ def sort_nodes(model: onnx.ModelProto) -> None:
             order = list(sorter.static_order())
         except CycleError:
             return
-        nodes = [copied(graph.node[place]) for place in order]
-        del graph.node[:]
-        graph.node.extend(nodes)
+        set_nodes(graph, (copied(graph.node[place]) for place in order))
         warnings.warn(
             f"graph {graph.name!r}: its nodes are not in topological order; onnxstep sorted them",
             ModelWarning,
@@ -226,9 +231,7 @@ def weights_to_initializers(model: onnx.ModelProto) -> None:
         tensor = graph.initializer.add()
         tensor.CopyFrom(node.attribute[0].t)
         tensor.name = node.output[0]
-    nodes = [node for node in graph.node if not _is_weight(node)]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    set_nodes(graph, (node for node in graph.node if not _is_weight(node)))
 
 
 def _is_weight(node: onnx.NodeProto) -> bool:

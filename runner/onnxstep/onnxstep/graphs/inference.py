@@ -1,7 +1,8 @@
 """Type and shape inference by onnx, after checks for nodes that crash onnx.
 
 Some nodes send the C++ code of onnx 1.23 into an endless loop that ignores signals, or end the
-process. The checks refuse such nodes; tests/fuzzing.py searches for further ones.
+process. The checks refuse such nodes; tests/fuzzing.py searches for further ones. They also refuse
+an incomplete MatMulNBits, which onnx does not check.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper, shape_inference
 
 from onnxstep.errors import ModelError
+from onnxstep.graphs.contrib import DOMAIN
 from onnxstep.graphs.nodes import (
     DEFAULT_DOMAINS,
+    all_nodes,
     default_opset,
-    is_standard,
     nested_nodes,
     node_attributes,
 )
@@ -29,6 +31,8 @@ from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 MAX_SHAPE_CONSTANT = 64
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
+# A product with weights of few bits reads the other factor, the weights and their scales.
+_FEW_BITS_INPUTS = 3
 # onnx stores an axis in a C++ int.
 _AXES = range(-(2**31), 2**31)
 
@@ -95,8 +99,7 @@ def _infer_types_from_body(
 
 def check_nodes(model: onnx.ModelProto) -> None:
     """Raise ModelError if the model, a nested graph or a function has a node that crashes onnx."""
-    functions = (node for function in model.functions for node in function.node)
-    _check(nested_nodes((*model.graph.node, *functions)))
+    _check(all_nodes(model))
 
 
 def require_operators(model: onnx.ModelProto) -> None:
@@ -115,7 +118,7 @@ def require_operators(model: onnx.ModelProto) -> None:
 
 def _check(nodes: Iterable[onnx.NodeProto]) -> None:
     for node in nodes:
-        if is_standard(node, *_CHECKED):
+        if node.domain in (*DEFAULT_DOMAINS, DOMAIN) and node.op_type in _CHECKED:
             for fault in _CHECKED[node.op_type](node):
                 name = node.name or next(filter(None, node.output), "")
                 raise ModelError(
@@ -147,6 +150,11 @@ def _layer_normalization(node: onnx.NodeProto) -> Iterator[str]:
         yield f"a float type as stash_type, such as 1 (float32), got {attributes['stash_type']}"
 
 
+def _few_bits_matmul(node: onnx.NodeProto) -> Iterator[str]:
+    if not node_attributes(node).keys() >= {"K", "N"} or len(node.input) < _FEW_BITS_INPUTS:
+        yield "the attributes K and N, and weights and scales as inputs"
+
+
 def _split(node: onnx.NodeProto) -> Iterator[str]:
     parts = node_attributes(node).get("num_outputs", len(node.output))
     if parts != len(node.output):
@@ -157,5 +165,6 @@ _CHECKED = {
     "Einsum": _einsum,
     "GatherND": _gather_nd,
     "LayerNormalization": _layer_normalization,
+    "MatMulNBits": _few_bits_matmul,
     "Split": _split,
 }

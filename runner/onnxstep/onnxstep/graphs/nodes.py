@@ -105,6 +105,19 @@ def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             yield from nested_nodes(graph.node)
 
 
+def all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of the graph and of the functions, with nested nodes at any depth."""
+    for part in (model.graph, *model.functions):
+        yield from nested_nodes(part.node)
+
+
+def set_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:
+    """Replace the nodes of ``graph``, in place; ``nodes`` may come from ``graph``."""
+    new = list(nodes)
+    del graph.node[:]
+    graph.node.extend(new)
+
+
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """Yield the values that a node reads: its inputs, then outer values that its subgraphs read."""
     yield from filter(None, node.input)

@@ -21,7 +21,7 @@ from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.contrib import DOMAIN
 from onnxstep.graphs.cuda_kernels import computes_in, schema_of
-from onnxstep.graphs.nodes import copied
+from onnxstep.graphs.nodes import copied, live_nodes
 from onnxstep.graphs.parameters import parameters, state
 from onnxstep.graphs.tensors import declared_values
 
@@ -297,18 +297,13 @@ class _HalfPrecisionRewriting:
 
 
 def _angles_without_float_inputs(graph: onnx.GraphProto) -> set[str]:
-    makers = {name: node for node in graph.node for name in node.output}
     fed = {value.name for value in graph.input if value.type.tensor_type.elem_type == _FLOAT}
     angles: set[str] = set()
     for node in graph.node:
         if node.op_type in _ANGULAR:
-            behind, ahead = {*node.output}, [*node.input]
-            while ahead:
-                name = ahead.pop()
-                if name not in behind:
-                    behind.add(name)
-                    ahead += makers[name].input if name in makers else ()
-            angles |= behind if fed.isdisjoint(behind) else set()
+            nodes = live_nodes(graph.node, node.output)
+            if fed.isdisjoint(name for earlier in nodes for name in earlier.input):
+                angles.update(name for earlier in nodes for name in earlier.output if name)
     return angles
 
 

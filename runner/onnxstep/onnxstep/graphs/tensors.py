@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
+from onnxstep.graphs.nodes import all_nodes, copied
 
 # Four tebibytes of float32, more than any machine has: a larger number is a mistake or an attack.
 MAX_ELEMENTS = 2**40
@@ -31,31 +31,19 @@ def one_line(error: BaseException) -> str:
 def graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """Yield the main graph and every graph nested in attributes of nodes and functions."""
     yield model.graph
-    yield from _nested_graphs(model.graph.node)
-    for function in model.functions:
-        for attribute in function.attribute_proto:
-            if attribute.HasField("g"):
-                yield attribute.g
-            yield from attribute.graphs
-        yield from _nested_graphs(function.node)
+    for attribute in _attributes(model):
+        # In protobuf, reading a missing graph field would create an empty graph.
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
-def _nested_graphs(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
-    for node in nested_nodes(nodes):
-        yield from subgraphs(node)
-
-
-def attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
+def _attributes(model: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
     """Yield every attribute of every node, including those of nested graphs and functions."""
-    yield from _attributes(model.graph.node)
+    for node in all_nodes(model):
+        yield from node.attribute
     for function in model.functions:
         yield from function.attribute_proto
-        yield from _attributes(function.node)
-
-
-def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
-    for node in nested_nodes(nodes):
-        yield from node.attribute
 
 
 def stored_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -63,7 +51,7 @@ def stored_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     for graph in graphs(model):
         yield from graph.initializer
         yield from _dense(graph.sparse_initializer)
-    for attribute in attributes(model):
+    for attribute in _attributes(model):
         if attribute.HasField("t"):
             yield attribute.t
         yield from attribute.tensors

@@ -10,16 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, version_converter
+from onnx import helper, version_converter
 
 from onnxstep.errors import ModelError
 from onnxstep.graphs.fused import element_types
 from onnxstep.graphs.inference import require_operators
 from onnxstep.graphs.nodes import (
+    constant_node,
     constant_value,
     constants,
     is_standard,
     node_attributes,
+    set_nodes,
 )
 from onnxstep.graphs.tensors import graphs, without_shapes
 
@@ -50,9 +52,8 @@ def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
         ) from None
     for graph in graphs(upgraded):
         types = element_types(graph)
-        nodes = [part for node in graph.node for part in _as_meant(node, graph, types, version)]
-        del graph.node[:]
-        graph.node.extend(nodes)
+        parts = (part for node in graph.node for part in _as_meant(node, graph, types, version))
+        set_nodes(graph, parts)
     return upgraded
 
 
@@ -108,9 +109,9 @@ def _asymmetric_resize_nodes(
         yield _resize(node, node.input[0], node.output[0], node.input[_SCALES], "ceil")
     else:
         grown = f"{node.output[0]}/grown"
-        yield _constant(f"{grown}/scales", np.maximum(scales, 1))
+        yield constant_node(f"{grown}/scales", np.maximum(scales, 1))
         yield _resize(node, node.input[0], grown, f"{grown}/scales", "floor")
-        yield _constant(f"{grown}/rest", np.minimum(scales, 1))
+        yield constant_node(f"{grown}/rest", np.minimum(scales, 1))
         yield _resize(node, grown, node.output[0], f"{grown}/rest", "ceil")
 
 
@@ -119,7 +120,3 @@ def _resize(node: onnx.NodeProto, x: str, y: str, scales: str, nearest_mode: str
     attributes |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest_mode}
     inputs: Sequence[str] = [x, node.input[1], scales]
     return helper.make_node("Resize", inputs, [y], name=node.name, **attributes)
-
-
-def _constant(name: str, array: np.ndarray) -> onnx.NodeProto:
-    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array, name))

@@ -7,7 +7,7 @@ import math
 from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value
-from onnxstep.registry import Cotangents, Node, gradient, zero
+from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.rules.math import indicator
 
 # The tanh approximation of Gelu is x sigmoid(a x + b x³), since (1 + tanh u) / 2 = sigmoid(2 u).
@@ -94,22 +94,10 @@ def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
     return dy * (h + sixth * indicator(inside, dy))
 
 
-@gradient("Sigmoid", versions=(6, 13))
-def sigmoid(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(σ(x)) = σ(x) (1 - σ(x)) dx, with the sigmoid function σ."""
-    return dy * (node.y * (1.0 - node.y))
-
-
 @gradient("Tanh", versions=(6, 13))
 def tanh(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(tanh x) = (1 - tanh² x) dx."""
     return dy * (1.0 - node.y * node.y)
-
-
-@gradient("Softplus", versions=(1, 22))
-def softplus(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(ln(1 + eˣ)) = σ(x) dx, with the sigmoid function σ."""
-    return dy * op.Sigmoid(node.x)
 
 
 @gradient("Softsign", versions=(1, 22))
@@ -173,6 +161,3 @@ def _slope_one_if_positive(op: Builder, x: Value, otherwise: Value) -> Value:
 def _min_with_zero(op: Builder, x: Value) -> Value:
     # On the CPU, Clip takes less than half of Min's time.
     return op.Clip(x, None, op.scalar(0.0, x.elem_type))
-
-
-zero("Hardmax", versions=(1, 11, 13))

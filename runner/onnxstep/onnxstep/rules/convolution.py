@@ -12,7 +12,7 @@ import math
 from onnxstep import blocked_convolution as blocked
 from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
-from onnxstep.channels import wide
+from onnxstep.channels import channel_axes, wide
 from onnxstep.errors import ModelError
 from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, refused
@@ -79,7 +79,7 @@ def _group_count(node: Node) -> int:
 
 
 def _bias_cotangent(dy: Value) -> Value:
-    return reduced("ReduceSum", dy, [0, *range(2, dy.rank)], keepdims=False)
+    return reduced("ReduceSum", dy, channel_axes(dy), keepdims=False)
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:

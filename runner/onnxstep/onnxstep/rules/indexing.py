@@ -5,15 +5,13 @@ An element that is read several times gets the sum of the gradients of all reads
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from onnx import TensorProto
 
 from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
 from onnxstep.cotangent_sums import scatter_rows
 from onnxstep.errors import ModelError
-from onnxstep.registry import Cotangents, Node, gradient, refused, zero
+from onnxstep.registry import Cotangents, Node, gradient, refused
 
 
 @gradient("Gather", versions=(1, 11, 13))
@@ -51,31 +49,32 @@ def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("ScatterElements", versions=(11, 13, 16, 18))
-def scatter_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradients of the data, and of the updates that ScatterElements writes into the data."""
-    places, axis = node.input(1), node.attribute("axis") % dy.rank
-
-    def read(x: Value) -> Value:
-        return op.GatherElements(x, places, axis=axis)
-
-    def write(x: Value, updates: Value, **reduction: str) -> Value:
-        return op.ScatterElements(x, places, updates, axis=axis, **reduction)
-
-    return _scatter_cotangents(op, node, dy, read, write)
-
-
 @gradient("ScatterND", versions=(11, 13, 16, 18))
-def scatter_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradients of the data, and of the updates that ScatterND writes into the data."""
-    places = node.input(1)
+def scatter(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gradients of the data, and of the updates that the node writes into the data."""
+    op_type, places = node.proto.op_type, node.input(1)
+    gather = {"ScatterElements": "GatherElements", "ScatterND": "GatherND"}[op_type]
+    axis = {"axis": node.attribute("axis") % dy.rank} if op_type == "ScatterElements" else {}
 
     def read(x: Value) -> Value:
-        return op.GatherND(x, places)
+        return op.emit(gather, [x, places], axis)[0]
 
     def write(x: Value, updates: Value, **reduction: str) -> Value:
-        return op.ScatterND(x, places, updates, **reduction)
+        return op.emit(op_type, [x, places, updates], {**axis, **reduction})[0]
 
-    return _scatter_cotangents(op, node, dy, read, write)
+    match node.attribute("reduction", "none"):
+        case "none":
+            return write(dy, op.zeros(node.input(2).shape, dy.elem_type)), None, read(dy)
+        case "add":
+            return dy, None, read(dy)
+        case "max" | "min":
+            # As in PyTorch, elements that are equal to the result share its gradient.
+            won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
+            won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
+            share = dy / write(won, won_by_updates, reduction="add")
+            return share * won, None, read(share) * won_by_updates
+        case other:
+            raise ModelError(f"{node.label}: reduction {other!r} is not differentiated")
 
 
 @gradient("TopK", versions=(10, 11, 24))
@@ -92,42 +91,4 @@ def _surround_row_with_zeros(op: Builder, row: Value, x: Value, axis: int, row_i
     return pad(op.Unsqueeze(row, op.integers(axis)), begins, ends)
 
 
-def _scatter_cotangents(
-    op: Builder,
-    node: Node,
-    dy: Value,
-    read: Callable[[Value], Value],
-    write: Callable[..., Value],
-) -> Cotangents:
-    """Gradients of the data and of the updates of a Scatter node; None for the indices.
-
-    ``read`` gathers and ``write`` scatters at the indices. Raises ModelError for the reduction mul.
-    """
-    updates = node.input(2)
-    match node.attribute("reduction", "none"):
-        case "none":
-            return write(dy, op.zeros(updates.shape, dy.elem_type)), None, read(dy)
-        case "add":
-            return dy, None, read(dy)
-        case "max" | "min":
-            return _extreme_scatter_cotangents(op, node, dy, read, write)
-        case other:
-            raise ModelError(f"{node.label}: reduction {other!r} is not differentiated")
-
-
-def _extreme_scatter_cotangents(
-    op: Builder,
-    node: Node,
-    dy: Value,
-    read: Callable[[Value], Value],
-    write: Callable[..., Value],
-) -> Cotangents:
-    """Gradients for max and min: as in PyTorch, elements equal to the result share its gradient."""
-    won = op.Cast(op.Equal(node.x, node.y), to=dy.elem_type)
-    won_by_updates = op.Cast(op.Equal(node.input(2), read(node.y)), to=dy.elem_type)
-    share = dy / write(won, won_by_updates, reduction="add")
-    return share * won, None, read(share) * won_by_updates
-
-
-zero("NonZero", versions=(9, 13))
 refused("Unique", (11, 28), reason="the number of its outputs depends on data")

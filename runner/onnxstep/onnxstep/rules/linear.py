@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from onnxstep.axes import materialized_transpose
+from onnxstep.axes import materialized_transpose, transposed
 from onnxstep.builder import Builder, Value, ascending
 from onnxstep.errors import ModelError
 from onnxstep.registry import Cotangents, Node, gradient
@@ -69,12 +69,6 @@ def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     da = _reduce_if_vector(op.MatMul(dy, transposed(columns)), a)
     db = _right_operand_cotangent(op, rows, columns, dy)
     return da, _reduce_if_vector(db, b)
-
-
-def transposed(value: Value) -> Value:
-    """Swap the last two axes of ``value``."""
-    order = [*range(value.rank - 2), value.rank - 1, value.rank - 2]
-    return value.op.Transpose(value, perm=order)
 
 
 def summed_over_rows(a: Value, b: Value) -> Value:

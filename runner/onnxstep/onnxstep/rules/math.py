@@ -1,4 +1,4 @@
-"""Gradients of elementwise operators: arithmetic, elementary functions, comparisons and choices.
+"""Gradients of elementwise operators: arithmetic, elementary functions and choices.
 
 If an operand was broadcast, the caller sums the operand's gradient to the operand's shape.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
-from onnxstep.registry import Cotangents, Node, gradient, refused, zero
+from onnxstep.registry import Cotangents, Node, gradient, refused
 
 
 @gradient("Add", versions=(7, 13, 14))
@@ -86,8 +86,8 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
     if exponent_array is not None and exponent_array.size == 1:
         return _slope_of_constant_power(op, a, float(exponent_array.item()), y)
     exponent = b.cast(a.elem_type)
-    none = op.scalar(0.0, a.elem_type)
-    return op.Where(op.Equal(exponent, none), none, exponent * op.Pow(a, exponent - 1.0))
+    zero = op.scalar(0.0, a.elem_type)
+    return op.Where(op.Equal(exponent, zero), zero, exponent * op.Pow(a, exponent - 1.0))
 
 
 def _slope_of_constant_power(op: Builder, a: Value, b: float, y: Value) -> Value:
@@ -107,27 +107,15 @@ def _slope_of_exponential(op: Builder, a: Value, b: Value, y: Value) -> Value:
     base = op.array_of(a)
     if base is not None and bool(np.all(base > 0)):
         return slope
-    none = op.scalar(0.0, a.elem_type)
+    zero = op.scalar(0.0, a.elem_type)
     grows = op.Not(op.Less(b, op.scalar(0.0, b.elem_type)))
-    return op.Where(op.And(op.Equal(a, none), grows), none, slope)
-
-
-@gradient("Identity", versions=(1, 13, 14, 16, 19, 21, 23, 24, 25))
-def identity(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Gradient of the identity: dy."""
-    return dy
+    return op.Where(op.And(op.Equal(a, zero), grows), zero, slope)
 
 
 @gradient("Neg", versions=(6, 13))
 def neg(_: Builder, __: Node, dy: Value) -> Cotangents:
     """Gradient from d(-x) = -dx."""
     return -dy
-
-
-@gradient("Abs", versions=(6, 13))
-def abs_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d|x| = sgn(x) dx, which is 0 at x = 0, as in PyTorch."""
-    return dy * op.Sign(node.x)
 
 
 @gradient("Reciprocal", versions=(6, 13))
@@ -156,7 +144,10 @@ def _register_slope(
         return dy * slope(node)
 
 
+_register_slope("Abs", (6, 13), lambda n: n.op.Sign(n.x))  # 0 at x = 0, as in PyTorch
 _register_slope("Exp", (6, 13), lambda n: n.y)
+_register_slope("Sigmoid", (6, 13), lambda n: n.y * (1.0 - n.y))
+_register_slope("Softplus", (1, 22), lambda n: n.op.Sigmoid(n.x))
 _register_slope("Erf", (9, 13), lambda n: n.op.Exp(-(n.x * n.x)) * (2 / math.sqrt(math.pi)))
 _register_slope("Sin", (7, 22), lambda n: n.op.Cos(n.x))
 _register_slope("Cos", (7, 22), lambda n: -n.op.Sin(n.x))
@@ -184,9 +175,9 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 
     Selecting, unlike multiplying by c, keeps NaN of the other branch out of the gradient.
     """
-    chosen, none = node.input(0), op.scalar(0.0, dy.elem_type)
-    da = op.Where(chosen, dy, none) if node.wants(1) else None
-    db = op.Where(chosen, none, dy) if node.wants(2) else None
+    chosen, zero = node.input(0), op.scalar(0.0, dy.elem_type)
+    da = op.Where(chosen, dy, zero) if node.wants(1) else None
+    db = op.Where(chosen, zero, dy) if node.wants(2) else None
     return None, da, db
 
 
@@ -213,28 +204,3 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
     if node.wants(1) or node.wants(2):
         raise ModelError(f"{node.label}: bounds of Clip are not trained; freeze them")
     return dy * indicator(op.Equal(node.x, node.y), dy)
-
-
-for _op_type, _versions in {
-    "Ceil": (6, 13),
-    "Floor": (6, 13),
-    "Round": (11, 22),
-    "Sign": (9, 13),
-    "BitShift": (11, 28),
-    "BitwiseAnd": (18,),
-    "BitwiseNot": (18,),
-    "BitwiseOr": (18,),
-    "BitwiseXor": (18,),
-    "Equal": (7, 11, 13, 19),
-    "Greater": (7, 9, 13),
-    "GreaterOrEqual": (12, 16),
-    "Less": (7, 9, 13),
-    "LessOrEqual": (12, 16),
-    "And": (7,),
-    "Or": (7,),
-    "Xor": (7,),
-    "Not": (1,),
-    "IsInf": (10, 20),
-    "IsNaN": (9, 13, 20),
-}.items():
-    zero(_op_type, _versions)

@@ -1,8 +1,8 @@
-"""Operators without a gradient: generators, control flow, sequences and optionals.
+"""Operators without a gradient: comparisons, rounding, generators, control flow and sequences.
 
-Constants, identity matrices and random numbers have a zero derivative. Random draws count as
-constants of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The other
-operators are refused, and the error names a remedy.
+Comparisons, rounding, shapes and constants have a zero derivative. Random draws count as constants
+of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The other operators
+are refused, and the error names a remedy.
 """
 
 from __future__ import annotations
@@ -20,6 +20,32 @@ for _op_type, _versions in {
     "Bernoulli": (15, 22),
     "Multinomial": (7, 22),
     "MelWeightMatrix": (17,),
+    "Ceil": (6, 13),
+    "Floor": (6, 13),
+    "Round": (11, 22),
+    "Sign": (9, 13),
+    "BitShift": (11, 28),
+    "BitwiseAnd": (18,),
+    "BitwiseNot": (18,),
+    "BitwiseOr": (18,),
+    "BitwiseXor": (18,),
+    "Equal": (7, 11, 13, 19),
+    "Greater": (7, 9, 13),
+    "GreaterOrEqual": (12, 16),
+    "Less": (7, 9, 13),
+    "LessOrEqual": (12, 16),
+    "And": (7,),
+    "Or": (7,),
+    "Xor": (7,),
+    "Not": (1,),
+    "IsInf": (10, 20),
+    "IsNaN": (9, 13, 20),
+    "ArgMax": (1, 11, 12, 13),
+    "ArgMin": (1, 11, 12, 13),
+    "Hardmax": (1, 11, 13),
+    "NonZero": (9, 13),
+    "Shape": (1, 13, 15, 19, 21, 23, 24, 25),
+    "Size": (1, 13, 19, 21, 23, 24, 25),
 }.items():
     zero(_op_type, _versions)
 
@@ -59,7 +85,6 @@ for _op_type, _versions in {
     "LpPool": (11, 18, 22),
     "MaxUnpool": (11, 22),
     "OneHot": (9, 11, 28),
-    "ReduceProd": (1, 11, 13, 18),
     "ReverseSequence": (10, 28),
     "STFT": (17,),
     "TensorScatter": (24,),

@@ -35,6 +35,19 @@ def through(g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool =
     return (inner - unit * mean(g * unit, axes)) * r
 
 
+def add_from_statistics(
+    dx: Value, unit: Value, r: Value, d_mean: Value | None, d_inverse: Value | None
+) -> Value:
+    """Add (dμ - x̂ r² dr) / n to dx, for the gradients of the outputs μ (mean) and r.
+
+    ``unit`` is x̂, with n elements for each element of r.
+    """
+    each = r.size / unit.size
+    if d_inverse is not None:
+        dx = dx - unit * (r * r * d_inverse.cast(dx.elem_type) * each)
+    return dx if d_mean is None else dx + d_mean.cast(dx.elem_type) * each
+
+
 @gradient("LayerNormalization", versions=(17,))
 def layer_normalization(
     op: Builder,
@@ -43,22 +56,14 @@ def layer_normalization(
     d_mean: Value | None = None,
     d_inverse: Value | None = None,
 ) -> Cotangents:
-    """Gradient of the normalization over all axes from ``axis`` on, which have n elements.
-
-    If the loss depends on the outputs μ (mean) and r (inverse deviation), dx also has the term
-    (dμ - x̂ r² dr) / n.
-    """
+    """Gradient of the normalization over all axes from ``axis`` on."""
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
-    each = 1 / math.prod(x.shape[axis] for axis in axes)
     r = node.output(2).cast(x.elem_type)
     unit = (x - node.output(1).cast(x.elem_type)) * r
     g = op.zeros(x.shape, x.elem_type) if dy is None else wide(dy)
     dx = through(g * scale.cast(x.elem_type), unit, r, axes)
-    if d_inverse is not None:
-        dx = dx - unit * (r * r * d_inverse.cast(x.elem_type) * each)
-    if d_mean is not None:
-        dx = dx + d_mean.cast(x.elem_type) * each
+    dx = add_from_statistics(dx, unit, r, d_mean, d_inverse)
     return dx.cast(node.x.elem_type), (g * unit).cast(scale.elem_type), g.cast(scale.elem_type)
 
 

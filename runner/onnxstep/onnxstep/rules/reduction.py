@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxstep.builder import Builder, Value
 from onnxstep.reductions import reduced
-from onnxstep.registry import Cotangents, Node, gradient, zero
+from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.rules.math import indicator
 
 
@@ -69,8 +69,8 @@ def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
 def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(√Σ x²) = Σ x dx / √Σ x²; 0 if the norm is 0, as in PyTorch."""
-    none = op.scalar(0.0, dy.elem_type)
-    ratio = op.Where(op.Equal(node.y, none), none, dy / node.y)
+    zero = op.scalar(0.0, dy.elem_type)
+    ratio = op.Where(op.Equal(node.y, zero), zero, dy / node.y)
     return node.x * _reinsert_reduced_axes(op, node, ratio)
 
 
@@ -93,12 +93,25 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
     return node.x * _reinsert_reduced_axes(op, node, dy * 2.0)
 
 
+@gradient("ReduceProd", versions=(1, 11, 13, 18))
+def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gradient from d(Π x) = Σᵢ Πⱼ xⱼ dxᵢ over j ≠ i.
+
+    Each product of the others is the product of all nonzero elements, divided by xᵢ unless xᵢ is 0,
+    and is 0 if another element is 0.
+    """
+    axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
+    is_zero = op.Equal(node.x, zero)
+    zero_here = indicator(is_zero, dy)
+    zeros = reduced("ReduceSum", zero_here, axes, keepdims=True)
+    factors = op.Where(is_zero, op.scalar(1.0, dy.elem_type), node.x)
+    others = reduced("ReduceProd", factors, axes, keepdims=True) / factors
+    slope = op.Where(op.Equal(zeros, zero_here), others, zero)
+    return slope * _reinsert_reduced_axes(op, node, dy)
+
+
 @gradient("CumSum", versions=(11, 14))
 def cum_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of yⱼ = Σᵢ xᵢ over i ≤ j: dxᵢ = Σⱼ dyⱼ over j ≥ i."""
     exclusive, reverse = node.attribute("exclusive"), int(not node.attribute("reverse"))
     return op.CumSum(dy, node.input(1), exclusive=exclusive, reverse=reverse), None
-
-
-for _op_type in ("ArgMax", "ArgMin"):
-    zero(_op_type, versions=(1, 11, 12, 13))

@@ -13,7 +13,7 @@ from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad, split
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.errors import ModelError
 from onnxstep.reductions import reduced
-from onnxstep.registry import Cotangents, Node, gradient, zero
+from onnxstep.registry import Cotangents, Node, gradient
 
 
 @gradient("Flatten", versions=(1, 9, 11, 13, 21, 23, 24, 25))
@@ -41,8 +41,9 @@ def cast(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("Expand", versions=(8, 13))
-def expand(_: Builder, __: Node, dy: Value) -> Cotangents:
-    """Return the incoming gradient; the caller sums it over the broadcast axes."""
+@gradient("Identity", versions=(1, 13, 14, 16, 19, 21, 23, 24, 25))
+def identity(_: Builder, __: Node, dy: Value) -> Cotangents:
+    """Return the incoming gradient; the caller sums it over the axes that Expand broadcasts."""
     return dy
 
 
@@ -84,13 +85,6 @@ def trilu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Keep the node's triangle of the incoming gradient; all other elements become 0."""
     inputs = [dy, node.optional_input(1)]
     return op.emit("Trilu", inputs, {"upper": node.attribute("upper")})[0]
-
-
-for _op_type, _versions in {
-    "Shape": (1, 13, 15, 19, 21, 23, 24, 25),
-    "Size": (1, 13, 19, 21, 23, 24, 25),
-}.items():
-    zero(_op_type, _versions)
 
 
 @gradient("Concat", versions=(4, 11, 13))

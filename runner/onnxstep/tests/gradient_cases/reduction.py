@@ -18,7 +18,7 @@ FORMS: list[tuple[str, dict[str, Any], dict[str, Array]]] = [
     ("negative_axis", {}, {"axes": ints(-1)}),
     ("axes_kept_off", {"keepdims": 0}, {"axes": ints(-1, 0)}),
 ]
-KINDS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Sum", "SumSquare"]
+KINDS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
 REDUCTIONS = [f"Reduce{kind}" for kind in KINDS]
 
 

@@ -9,7 +9,6 @@ from onnxstep.graphs.precision import (
     WIDE,
     WIDE_IN_TRAINING,
     allowed_inputs,
-    allowed_outputs,
 )
 
 FP16, BF16 = TensorProto.FLOAT16, TensorProto.BFLOAT16
@@ -24,14 +23,6 @@ def test_the_tables_name_operators_of_onnx() -> None:
     """``WIDE_IN_TRAINING`` names operators of ONNX, and ``WIDE`` names some of these operators."""
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
-
-
-def test_the_schema_of_the_opset_decides() -> None:
-    """ONNX's schema allows fp16 but not bf16 for Conv at opset 18, and bf16 at opset 22."""
-    node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
-    assert allowed_inputs(node, schema("Conv", 18), FP16) == [True] * 3
-    assert allowed_inputs(node, schema("Conv", 18), BF16) == [False] * 3
-    assert allowed_outputs(node, schema("Conv", 22), BF16) == [True]
 
 
 def test_the_last_formal_input_stands_for_all_after_it() -> None:

@@ -80,6 +80,7 @@ def test_equations_of_one_ellipsis_an_operand_are_read(equation: str) -> None:
         (f"LayerNormalization <axis = {2**63 - 1}> (x, w)", "an axis of its input, got 9223"),
         ("LayerNormalization <stash_type = 0> (x, w)", "a float type as stash_type"),
         ("Split <num_outputs = 2> (x)", "as many outputs as num_outputs, 2, got 1"),
+        ("com.microsoft.MatMulNBits <K = 3> (x, w, w)", "the attributes K and N"),
     ],
 )
 def test_attributes_that_would_end_the_process_are_refused(node: str, fault: str) -> None:

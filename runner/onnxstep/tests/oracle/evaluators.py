@@ -14,6 +14,7 @@ from onnx.reference.op_run import OpRun
 
 from exact_operators import LRN, Erf, GlobalMaxPool
 from graph_text import session
+from onnxstep.graphs.nodes import copied
 from oracle.pooling import AveragePool
 from oracle.precision import in_type
 from oracle.suite import Array
@@ -71,11 +72,34 @@ def reference(model: onnx.ModelProto, more: Sequence[type[OpRun]] = ()) -> Run:
     return run
 
 
+def with_all_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of the model that returns the outputs of all nodes."""
+    whole = copied(model)
+    names = [name for node in model.graph.node for name in node.output if name]
+    del whole.graph.output[:]
+    whole.graph.output.extend(map(helper.make_empty_tensor_value_info, names))
+    return whole
+
+
 def runtime(elem_type: int) -> Evaluator:
     """An evaluator on ONNX Runtime's CPU provider; it converts all floats to ``elem_type``."""
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
 
     def on_runtime(model: onnx.ModelProto) -> Run:
-        return _session(in_type(model, elem_type), elem_type)
+        try:
+            opened = session(in_type(model, elem_type), silent())
+        except Exception as error:
+            raise CannotRunError(str(error)) from error
+        names = [value.name for value in opened.get_outputs()]
+
+        def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
+            typed = {name: np.asarray(x, dtype) for name, x in feeds.items()}
+            try:
+                return dict(zip(names, opened.run(names, typed), strict=True))
+            except Exception as error:
+                raise CannotRunError(str(error)) from error
+
+        return run
 
     return on_runtime
 
@@ -86,24 +110,6 @@ def silent() -> onnxruntime.SessionOptions:
     options.log_severity_level = _SILENT
     options.intra_op_num_threads = 1
     return options
-
-
-def _session(model: onnx.ModelProto, elem_type: int) -> Run:
-    try:
-        opened = session(model, silent())
-    except Exception as error:
-        raise CannotRunError(str(error)) from error
-    names = [value.name for value in opened.get_outputs()]
-    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-
-    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
-        typed = {name: np.asarray(x, dtype) for name, x in feeds.items()}
-        try:
-            return dict(zip(names, opened.run(names, typed), strict=True))
-        except Exception as error:
-            raise CannotRunError(str(error)) from error
-
-    return run
 
 
 runtime_double = runtime(TensorProto.DOUBLE)

@@ -6,7 +6,6 @@ central difference in float64.
 
 from __future__ import annotations
 
-import copy
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, defs, helper
+from onnx import TensorProto, defs
 
 from onnxstep import registry, vjp_graph
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import live_nodes
+from onnxstep.forward import keep_outputs
 from oracle.evaluators import (
     RUNTIME_OPSET,
     CannotRunError,
@@ -27,6 +26,7 @@ from oracle.evaluators import (
     reference,
     runtime_double,
     runtime_single,
+    with_all_outputs,
 )
 from oracle.posed import (
     NothingToDifferentiateError,
@@ -142,16 +142,10 @@ def _is_large(question: Posed) -> bool:
 
 def forward_of(backward: onnx.ModelProto) -> onnx.ModelProto:
     """A float64 copy of a gradient graph, reduced to nodes that compute the model's outputs."""
-    model = in_type(backward, TensorProto.DOUBLE)
-    gradients = [value for value in model.graph.output if value.name.endswith("_gradient")]
-    cotangents = [value for value in model.graph.input if value.name.endswith("_cotangent")]
-    for value in gradients:
-        model.graph.output.remove(value)
-    for value in cotangents:
+    names = [v.name for v in backward.graph.output if not v.name.endswith("_gradient")]
+    model = keep_outputs(in_type(backward, TensorProto.DOUBLE), names)
+    for value in [v for v in model.graph.input if v.name.endswith("_cotangent")]:
         model.graph.input.remove(value)
-    nodes = live_nodes(model.graph.node, [value.name for value in model.graph.output])
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
     return model
 
 
@@ -200,9 +194,9 @@ def _against(
 ) -> Verdict:
     cotangents = {f"{name}_cotangent": u for name, u in slopes_there.cotangents.items()}
     agreed, absent, faults = [], [], []
-    for name, run in _gradient_runs_by_evaluator(there, backward):
+    for name, (evaluator, graph) in _evaluators_of_gradient(there, backward).items():
         try:
-            got = run({**there.inputs, **cotangents})
+            got = evaluator(graph)({**there.inputs, **cotangents})
             _require_same_outputs(outputs, got)
         except (CannotRunError, DisagreementError) as error:
             absent.append(f"{name}: {' '.join(str(error).split())}")
@@ -224,17 +218,13 @@ def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> boo
 
     In the suite, this happens in a softmax whose elements are all masked.
     """
-    whole = copy.deepcopy(model)
-    values = [name for node in whole.graph.node for name in node.output if name]
-    del whole.graph.output[:]
-    whole.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in values)
-    got = reference(whole)(inputs)
+    got = reference(with_all_outputs(model))(inputs)
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
 
 
-def _gradient_runs_by_evaluator(
+def _evaluators_of_gradient(
     there: Posed, backward: onnx.ModelProto
-) -> Iterator[tuple[str, Run]]:
+) -> Mapping[str, tuple[Evaluator, onnx.ModelProto]]:
     runnable = _graph_for_onnx_runtime(there, backward)
     graphs: dict[str, tuple[Evaluator, onnx.ModelProto]] = {}
     if runnable is None or not _is_large(there):
@@ -242,15 +232,7 @@ def _gradient_runs_by_evaluator(
     if runnable is not None:
         graphs["onnxruntime64"] = (runtime_double, runnable)
         graphs["onnxruntime32"] = (runtime_single, runnable)
-    for name, (evaluator, graph) in graphs.items():
-        yield name, _lazily(evaluator, graph)
-
-
-def _lazily(evaluator: Evaluator, graph: onnx.ModelProto) -> Run:
-    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
-        return evaluator(graph)(feeds)
-
-    return run
+    return graphs
 
 
 def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, defs, helper, numpy_helper
 
+from onnxstep.graphs.nodes import copied
 from onnxstep.graphs.tensors import FLOAT_TYPES
 from oracle.precision import in_type
 from oracle.suite import Array, SuiteCase
@@ -112,8 +113,7 @@ def _with_constants(model: onnx.ModelProto, case: SuiteCase, moving: list[str]) 
 
 def _tensor(value: object, name: str) -> onnx.TensorProto:
     if isinstance(value, TensorProto):
-        tensor = TensorProto()
-        tensor.CopyFrom(value)
+        tensor = copied(value)
         tensor.name = name
         return tensor
     return numpy_helper.from_array(np.asarray(value), name)
@@ -129,8 +129,7 @@ def _copy_at_recent_opset(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def stamped(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """Copy of the model that declares the opset ``opset``, without converting or checking it."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     for entry in copy.opset_import:
         entry.version = entry.version if entry.domain else opset
     return copy

@@ -74,12 +74,13 @@ def slopes(
 
         near, far = terms(1), terms(2)
         scale = float(np.linalg.norm(near))
-        noise = _ROUNDING / step * (size + scale * _growth_of_rounding_errors(inputs[name], v))
+        growth = _size(inputs[name]) / (_size(v) or 1.0)
+        noise = _ROUNDING / step * (size + scale * growth)
         if not abs(float(np.sum(near - far))) <= _ROUGH * scale + 10 * noise:
             raise NotSmoothError(f"input {name!r} has a kink within the step")
         return Slope(v, float(np.sum(4 * near - far)) / 3, scale, 10 * noise, size)
 
-    moves = {name: _noise(x, rng) * _direction_length(x) for name, x in inputs.items()}
+    moves = {name: _noise(x, rng) * (min(_size(x), 1.0) or 1.0) for name, x in inputs.items()}
     return Slopes({name: slope(name, v) for name, v in moves.items()}, cotangents)
 
 
@@ -91,14 +92,6 @@ def _masked_product(u: Array, y: Array) -> Array:
     """The elementwise product of u and y, but 0 where u is 0, even if y is infinite or NaN."""
     with np.errstate(all="ignore"):
         return np.where(u == 0, 0.0, u * y)
-
-
-def _direction_length(x: Array) -> float:
-    return min(_size(x), 1.0) or 1.0
-
-
-def _growth_of_rounding_errors(x: Array, direction: Array) -> float:
-    return _size(x) / (_size(direction) or 1.0)
 
 
 def _size(x: Array) -> float:
