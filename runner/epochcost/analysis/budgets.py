@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.machines import hardware_option
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import Offer, Row, accuracies, better_known, offers, price_rows
 from epochcost.analysis.times import times_of
@@ -22,7 +23,7 @@ from epochcost.cost import Candidate, Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import display_path, key_position
-from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
+from epochcost.specs.study import AT_HAND, BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain, significant_places
 
 State = Literal["kept", "exceeded", "unknown"]
@@ -153,4 +154,5 @@ def _reason_why_unknown(
     if timed:
         return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    return f"neither measured nor predicted{there}: `epochcost run --model {limit.model}`"
+    place = hardware_option(limit.hardware or AT_HAND)
+    return f"neither measured nor predicted{there}: `epochcost run --model {limit.model}{place}`"
