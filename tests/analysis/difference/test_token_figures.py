@@ -40,9 +40,11 @@ def test_a_price_changes_the_costs_of_tokens_there(inputs: Inputs) -> None:
     )
     assert {cost.figure.job.hardware for cost in difference.costs} == {CARD}
     assert all((cost.relative or 0) > 0.5 for cost in difference.costs)
-    job, machine, plan, _, _, change, why = cells(difference.costs[0])
+    job, machine, plan, cost_before, cost_after, change, why = cells(difference.costs[0])
     assert job.startswith("llama-3.2-1b, a million tokens, 1 request/s of 1,000 tokens read and ")
     assert (machine, plan) == (f"{CARD}, cuda", f"assumed-{CARD} (assumed)")
+    # One machine at any predicted time: the cost has no range.
+    assert " (" not in cost_before + cost_after
     assert change.startswith("+$")
     assert why == "price: owned.purchase 8000 → 16000"
     assert not difference.prices
