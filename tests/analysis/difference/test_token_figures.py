@@ -61,3 +61,16 @@ def test_a_new_machine_adds_predictions_of_tokens(inputs: Inputs) -> None:
     (sentence,) = prediction_words(difference)
     assert "added: " in sentence
     assert sentence.endswith(("for llama-3.2-1b", f"for {CARD}"))
+
+
+def test_a_predicted_time_with_the_same_bill_is_no_change(inputs: Inputs) -> None:
+    """The bandwidth of a machine changes; its tokens still cost a whole machine's price."""
+    before = inputs.catalogue
+    spec = before.hardware[CARD]
+    (card,) = spec.accelerators
+    slower = card.model_copy(update={"memory_gb_per_second": Decimal(700)})
+    machines = {**before.hardware, CARD: spec.model_copy(update={"accelerators": (slower,)})}
+    difference = compare_revisions(
+        revision("a", inputs, before), revision("b", inputs, replace(before, hardware=machines))
+    )
+    assert not difference.costs
