@@ -115,7 +115,8 @@
   function sureness({ wins, regret, kept, misses }) {
     if (wins === undefined || misses) { return ""; }
     const among = Object.keys(kept).length ? "machines within the limits" : "machines";
-    const lost = regret > 0.005 * (1 - wins) ? `; in the others, it costs ${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than the cheapest` : "";
+    const more = regret >= 0.005 * (1 - wins) ? `${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than` : "about as much as";
+    const lost = wins < 1 ? `; in the others, it costs ${more} the cheapest` : "";
     return `It costs least of all ${among} with this kind of software in ${scenarios(wins)} scenarios${lost}. `;
   }
 

@@ -72,7 +72,11 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
             "unknown",
             "neither measured nor predicted: ",
         ),
-        (TRAINING + '1, hardware = "other"', "unknown", "nor predicted on other"),
+        (
+            TRAINING + '1, hardware = "other"',
+            "unknown",
+            "other: `epochcost run --model net --hardware other`",
+        ),
         (TRAINING + '1, currency = "EUR"', "unknown", "no price in EUR is known for local"),
         (TRAINING + '1, price = "local-2025"', "kept", "local-2025"),
         (TRAINING + "1, accuracy_percent = 91", "unknown", "no source states 91 %"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochcost.analysis.machines import cpu_name, measured_machine
+from epochcost.analysis.machines import cpu_name, hardware_option, measured_machine
 from epochcost.results.environment import Environment, Gpu
 from epochcost.specs.hardware import Accelerator, Hardware
 from report_project import make_result
@@ -47,3 +47,8 @@ def test_cpu_names_lose_marks_and_clock(reported: str | None, expected: str) -> 
     """Trade marks, the clock and the number of cores are removed from a CPU's name."""
     environment: Environment = WITH_GPU.model_copy(update={"cpu": reported})
     assert cpu_name(environment) == expected
+
+
+def test_a_command_names_every_machine_but_local() -> None:
+    """A run without ``--hardware`` is for `local`."""
+    assert (hardware_option("box"), hardware_option("local")) == (" --hardware box", "")

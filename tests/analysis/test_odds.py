@@ -133,8 +133,12 @@ def test_a_low_end_near_zero_is_no_bound() -> None:
 
 
 def test_a_tie_is_no_loss() -> None:
-    """If two ways cost the same, the sentence names no extra cost of 0 %."""
+    """If two ways cost the same, the sentence says so, and names no extra cost of 0 %."""
     tied = Odds("a", {"a": 0.5, "b": 0.5}, {}, {}, 0.001)
     dearer = Odds("a", {"a": 0.5, "b": 0.5}, {}, {}, 0.1)
-    assert odds_sentence(tied) == "It costs least of 2 machines in 50 of 100 scenarios."
+    assert odds_sentence(tied) == (
+        "It costs least of 2 machines in 50 of 100 scenarios; in the others, it costs about as "
+        "much as the cheapest."
+    )
+    assert "others, it takes about as long as the fastest" in odds_sentence(tied, "time")
     assert "it costs 20 % more than the cheapest" in odds_sentence(dearer)

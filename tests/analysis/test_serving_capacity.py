@@ -15,6 +15,7 @@ from epochcost.analysis.decoder_places import Place
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.serving_capacity import (
     ENGINES,
+    Engine,
     ServedModel,
     fitting,
     layouts_of,
@@ -211,6 +212,19 @@ def test_a_cached_prompt_never_costs_more(
         for share in sorted(shares)
     ]
     assert seconds[1] <= seconds[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: str(engine.name))
+def test_the_last_token_of_a_prompt_is_never_cached(engine: Engine) -> None:
+    """A prompt that is wholly in the cache takes as long as one that lacks only its last token."""
+    whole = replace(REQUESTS, prompt=500, cached_share=Decimal(1))
+    layouts = [*layouts_of(model(), place(), engine)]
+    first, almost = (
+        predicted_capacities(REAL, model(), layouts, requests)[0][0][1].first
+        for requests in (whole, replace(whole, cached_share=Decimal("0.998")))
+    )
+    assert first == almost
+    assert first.mean > 0
 
 
 @given(

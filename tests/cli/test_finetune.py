@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,21 @@ def test_a_budget_lists_the_fastest_first() -> None:
     assert chosen
     assert float(chosen[2]) <= 2
     assert f"> {chosen[1]}" in out.splitlines()[3]
+
+
+def test_plans_that_are_listed_last_have_a_reason() -> None:
+    """Commitments, assumed prices and spot plans follow the others, each with the reason."""
+    out = run(f"{LORA} --all --wide")
+    rows = [row for row in out.split("\n\n")[1].splitlines() if "  predicted" in row]
+    reasons = [re.search(r"  predicted(?:[,;] )?(.*?)(?:  |$)", row) for row in rows]
+    texts = [reason[1] for reason in reasons if reason]
+    counts = re.search(r"\nNot compared: ([0-9]+) \((.*)\); --all lists them last\n", out)
+    assert counts
+    assert set(texts[: -int(counts[1])]) == {""}
+    assert Counter(texts[-int(counts[1]) :]) == {
+        reason.replace("not a market price", "price assumed"): int(number)
+        for number, reason in re.findall(r"([0-9]+): ([^;]+)", counts[2])
+    }
 
 
 @pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])

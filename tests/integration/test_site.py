@@ -109,13 +109,13 @@ def test_downloads_hold_the_data(built: Path) -> None:
 
 
 def test_a_damaged_result_is_a_warning_that_names_it(tmp_path: Path, shared: SharedBuilds) -> None:
-    """The site is built without the result."""
+    """The site is built without the result; the only warning says what is wrong with it."""
     folder = shared.into(write_project(tmp_path))
     damaged = folder / "docs/data/results/local/damaged.json"
     damaged.write_bytes(b'{"format_version": 1, "tri')
     process = epochcost(folder, "build")
     assert process.returncode == 0
-    assert "damaged.json" in process.stderr
+    assert process.stderr.count("damaged.json") == 1
     assert (folder / "site/index.html").is_file()
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.machines import Machine
+from epochcost.analysis.machines import Machine, hardware_option
 from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.analysis.predicted import NoTime
@@ -36,6 +36,7 @@ from epochcost.predict.process import Vector
 from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
+from epochcost.specs.study import AT_HAND
 from epochcost.statistics import first_by
 from epochcost.units import plain
 
@@ -282,7 +283,7 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
     return tuple(gap for gap in times.without if gap.mode in ("", mode))
 
 
-def remedy(model: Model | None, goal: Goal) -> str:
+def remedy(model: Model | None, goal: Goal, hardware: str = AT_HAND) -> str:
     """Say what to do about a missing time of a model, after a colon; empty if nothing helps."""
     if model is None:
         return ""
@@ -292,7 +293,7 @@ def remedy(model: Model | None, goal: Goal) -> str:
         return ""
     if goal != "million" and not model.training:
         return ": its spec has no table [training]; choose --mode inference"
-    return f": measure it with `epochcost run --model {model.id}`"
+    return f": measure it with `epochcost run --model {model.id}{hardware_option(hardware)}`"
 
 
 def _choice(demand: Demand, offered: Offers) -> Candidate[Offer]:

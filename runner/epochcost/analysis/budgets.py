@@ -31,7 +31,7 @@ from epochcost.cost import Candidate, Estimate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import display_path, key_position
-from epochcost.specs.study import BudgetGoal, BudgetLimit, Study
+from epochcost.specs.study import AT_HAND, BudgetGoal, BudgetLimit, Study
 from epochcost.units import money, plain, significant_places
 
 State = Literal["kept", "exceeded", "unknown"]
@@ -162,5 +162,7 @@ def _reason_why_unknown(
     if timed:
         return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    what_to_do = remedy(catalogue.models[limit.model], _GOALS[limit.goal])
+    what_to_do = remedy(
+        catalogue.models[limit.model], _GOALS[limit.goal], limit.hardware or AT_HAND
+    )
     return f"neither measured nor predicted{there}{what_to_do}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from epochcost.results.environment import Environment
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.study import AT_HAND
 
 _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re.IGNORECASE)
 
@@ -23,6 +24,11 @@ class Machine:
     name: str
     device: str
     vcpus: int | None
+
+
+def hardware_option(hardware: str) -> str:
+    """The text that selects a machine in a command `epochcost run`; empty for `local`."""
+    return "" if hardware == AT_HAND else f" --hardware {hardware}"
 
 
 def published_machine(hardware: Hardware) -> Machine:

@@ -35,8 +35,8 @@ _LEAST_COST = 1e-12
 _LEAST_REGRET = 0.005
 _LEADS = MappingProxyType(
     {
-        "cost": ("costs least", "costs {} more than the cheapest"),
-        "time": ("is the fastest", "takes {} longer than the fastest"),
+        "cost": ("costs least", "costs {} the cheapest", "more than", "about as much as"),
+        "time": ("is the fastest", "takes {} the fastest", "longer than", "about as long as"),
     }
 )
 
@@ -63,7 +63,7 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean ``regret`` over only those draws in which another way is cheaper than the choice."""
+        """Mean ``regret`` over those draws that the choice loses, or shares with an equal way."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
@@ -112,11 +112,12 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
     """
     if len(chances.shares) == 1:
         return ""
-    leads, loses = _LEADS[quantity]
+    leads, loses, more, equal = _LEADS[quantity]
     wins = f"It {leads} of {len(chances.shares)} {among} in {scenarios(chances.wins)} scenarios"
-    if chances.regret_if_lost < _LEAST_REGRET:
+    if chances.wins == 1:
         return f"{wins}."
-    lost = f"{rounded(100 * chances.regret_if_lost, 2)} %"
+    regret = chances.regret_if_lost
+    lost = f"{rounded(100 * regret, 2)} % {more}" if regret >= _LEAST_REGRET else equal
     return f"{wins}; in the others, it {loses.format(lost)}."
 
 

@@ -144,10 +144,11 @@ class Layout:
 
         This is the share ``requests.cached_share`` of the prompt, if the cache is large enough. The
         cache first holds the requests that are being served, ``sequences`` at once. Only the space
-        that is left keeps the prompts of earlier requests, and each sequence has an equal part.
+        that is left keeps the prompts of earlier requests, and each sequence has an equal part. The
+        last token of a prompt is always computed, because the answer's first token follows from it.
         """
         spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
-        return min(float(requests.cached_share) * requests.prompt, spare)
+        return min(float(requests.cached_share) * requests.prompt, requests.prompt - 1.0, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:

@@ -19,6 +19,7 @@ from epochcost.analysis.answers import (
     name_of,
     place_of,
 )
+from epochcost.analysis.machines import hardware_option
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
 from epochcost.analysis.representatives import DIFFERS
@@ -238,7 +239,8 @@ def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
     if choice.cost.between and not choice.key.job.work.time.bounded:
         yield (
             "too few samples for a lower bound: measure longer there, with `epochcost run "
-            f"--model {answer.demand.model} --batch-size {observed.batch_size} --rounds 3`"
+            f"--model {answer.demand.model}{hardware_option(observed.machine.hardware)} "
+            f"--batch-size {observed.batch_size} --rounds 3`"
         )
     if price.interruptions_unknown:
         yield "it can be interrupted; no source says how often, so its cost leaves that out"

@@ -12,6 +12,7 @@ import typer
 
 from epochcost.cli.bundled import own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
+from epochcost.cost.estimate import Time
 from epochcost.errors import Fault, InputError, ModelError, SpecError, UsageError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.plan.binding import file_misfits, step_misfits
@@ -164,9 +165,10 @@ def _show_results(checked: ResultsCheck, *, with_summaries: bool) -> None:
         if summary is None:
             figures = f"{title}, under LoadGen"
         else:
-            ends = (summary.interval.low, summary.mean, summary.interval.high)
-            low, mean, high = map(seconds, ends)
-            figures = f"{title}: a step takes {mean} ({low} to {high}), {summary.count} samples"
+            step = Time.from_floats(summary.interval.low, summary.mean, summary.interval.high)
+            low, mean, high = (seconds(float(end)) for end in (step.low, step.mean, step.high))
+            between = f"{low} to {high}" if step.bounded else f"at most {high}"
+            figures = f"{title}: a step takes {mean} ({between}), {summary.count} samples"
         typer.echo(f"{display_path(submission.path)}: {figures}")
     remarks = checked.files_by_remark()
     if remarks:

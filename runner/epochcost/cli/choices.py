@@ -13,6 +13,7 @@ from epochcost.analysis.decoder_places import Refusal
 from epochcost.cli.terminal import print_table, say
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
+from epochcost.specs.price import Price
 from epochcost.statistics import group_by
 from epochcost.units import parse_decimal, parse_duration_seconds
 
@@ -68,6 +69,13 @@ def print_choices(
     if left_out:
         more.append(f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide")
     say(f"  … {'; '.join(more)}\n" if more else "")
+
+
+def how_known(mark: str, price: Price) -> str:
+    """Join ``mark`` with the reason why other prices rank before ``price``, if it has one."""
+    # The mark of an assumed price says already that the price is assumed.
+    reason = "" if price.assumed else price.reservation
+    return f"{mark}; {reason}" if reason else mark
 
 
 def left_out_lines(refused: Sequence[Refusal], *, show_all: bool) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -24,6 +25,7 @@ from epochcost.cli.choices import (
     Budget,
     Deadline,
     ShowAll,
+    how_known,
     left_out_lines,
     limits_of,
     print_choices,
@@ -132,7 +134,7 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     hidden = len(offers) - len(listed)
     print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
-    say("\n".join(left_out_lines(answer.refused, show_all=show_all)))
+    say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
 
 
 def _fastest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal]:
@@ -151,7 +153,7 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
         cost.between or "—",
         memory(offer.way.needed_bytes),
         ", ".join(filter(None, [str(setting.sequences), *fitted])),
-        offer.mark,
+        how_known(offer.mark, offer.price),
         offer.price.region or "",
         offer.price.as_of.isoformat(),
     )
@@ -184,6 +186,13 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     if setting.network:
         yield f"Assumed: a network of {setting.network * 8e-9:,.0f} Gbit/s for each machine."
     yield from _published_training_lines(answer, way)
+
+
+def _not_compared(answer: FinetuneAnswer) -> Iterator[str]:
+    reasons = Counter(filter(None, (offer.key.price.reservation for offer in answer.offers)))
+    if reasons and not answer.choice.key.price.reservation:
+        why = "; ".join(f"{number}: {reason}" for reason, number in reasons.most_common())
+        yield f"Not compared: {reasons.total()} ({why}); --all lists them last"
 
 
 def _published_training_lines(answer: FinetuneAnswer, way: Way) -> Iterator[str]:

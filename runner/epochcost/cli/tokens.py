@@ -23,7 +23,7 @@ from epochcost.analysis.token_answers import (
 )
 from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
-from epochcost.cli.choices import ShowAll, left_out_lines, print_choices
+from epochcost.cli.choices import ShowAll, how_known, left_out_lines, print_choices
 from epochcost.cli.outcomes import token_bound_words
 from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
@@ -296,7 +296,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
         str(way.machines),
         share(way.busy),
         _software(way),
-        way.mark,
+        how_known(way.mark, way.price),
         way.price.plan_words,
         cost_words(way.full),
         " to ".join(f"{rounded(1 / end)}" for end in (request.high, request.low)) + "/s",

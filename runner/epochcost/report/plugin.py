@@ -43,6 +43,7 @@ from epochcost.report.publishing import (
     write_policy,
 )
 from epochcost.report.site import Site, build, navigation
+from epochcost.specs.document import display_path
 from epochcost.specs.loader import BUNDLED, load_catalogue
 
 NAME = "epochcost"
@@ -162,12 +163,14 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             results=[folder.resolve() for folder in inputs.folders],
             read={path.resolve() for path in inputs.files},
         )
+        warned = {Path(problem.partition(":")[0]).resolve() for problem in inputs.problems}
+        warned |= self._links
         for file in [entry for entry in files if entry.src_dir == config.docs_dir]:
             path = docs / file.src_uri
             if refusal := rule.refusal(path):
                 files.remove(file)
-                if path not in self._links and not _excluded(file):
-                    log.warning(f"{path}: {refusal} (left out of the site)")
+                if path not in warned and not _excluded(file):
+                    log.warning(f"{display_path(path)}: {refusal} (left out of the site)")
 
     def _generated(self, config: MkDocsConfig) -> Iterator[File]:
         site = self._site

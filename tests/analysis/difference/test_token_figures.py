@@ -40,9 +40,11 @@ def test_a_price_changes_the_costs_of_tokens_there(inputs: Inputs) -> None:
     )
     assert {cost.figure.job.hardware for cost in difference.costs} == {CARD}
     assert all((cost.relative or 0) > 0.5 for cost in difference.costs)
-    job, machine, plan, _, _, change, why = cells(difference.costs[0])
+    job, machine, plan, cost_before, cost_after, change, why = cells(difference.costs[0])
     assert job.startswith("llama-3.2-1b, a million tokens, 1 request/s of 1,000 tokens read and ")
     assert (machine, plan) == (f"{CARD}, cuda", f"assumed-{CARD} (assumed)")
+    # One machine at any predicted time: the cost has no range.
+    assert " (" not in cost_before + cost_after
     assert change.startswith("+$")
     assert why == "price: owned.purchase 8000 → 16000"
     assert not difference.prices
@@ -59,3 +61,16 @@ def test_a_new_machine_adds_predictions_of_tokens(inputs: Inputs) -> None:
     (sentence,) = prediction_words(difference)
     assert "added: " in sentence
     assert sentence.endswith(("for llama-3.2-1b", f"for {CARD}"))
+
+
+def test_a_predicted_time_with_the_same_bill_is_no_change(inputs: Inputs) -> None:
+    """The bandwidth of a machine changes; its tokens still cost a whole machine's price."""
+    before = inputs.catalogue
+    spec = before.hardware[CARD]
+    (card,) = spec.accelerators
+    slower = card.model_copy(update={"memory_gb_per_second": Decimal(700)})
+    machines = {**before.hardware, CARD: spec.model_copy(update={"accelerators": (slower,)})}
+    difference = compare_revisions(
+        revision("a", inputs, before), revision("b", inputs, replace(before, hardware=machines))
+    )
+    assert not difference.costs

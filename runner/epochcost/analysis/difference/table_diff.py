@@ -218,5 +218,7 @@ def _is_current(figure: Figure) -> bool:
 def _differs(before: Figure | None, after: Figure | None) -> bool:
     if before is None or after is None:
         return True
-    old, new = ((side.cost, side.currency, side.time) for side in (before, after))
-    return old != new
+    if (before.cost, before.currency) != (after.cost, after.currency):
+        return True
+    # Another predicted time with the same bill is no news.
+    return before.time != after.time and (before.job.kind != "predicted" or before.cost is None)

@@ -178,8 +178,9 @@ def _cost_words(figure: Figure | None) -> str:
     if figure.cost is None or figure.ends is None:
         return "unknown"
     if figure.job.kind in {"predicted", "estimated"}:
+        mean = money_about(figure.cost, figure.currency)
         ends = money_range(*figure.ends, figure.currency)
-        return f"{money_about(figure.cost, figure.currency)} ({ends})"
+        return mean if ends == mean else f"{mean} ({ends})"
     return money(figure.cost, figure.currency)
 
 
