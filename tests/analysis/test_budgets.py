@@ -75,7 +75,7 @@ TRAINING = 'model = "net", goal = "full-training", at_most = '
         (
             TRAINING + '1, hardware = "other"',
             "unknown",
-            "other: `epochcost run --model net --hardware other`",
+            "other: measure it with `epochcost run --model net --hardware other`",
         ),
         (TRAINING + '1, currency = "EUR"', "unknown", "no price in EUR is known for local"),
         (TRAINING + '1, price = "local-2025"', "kept", "local-2025"),
