@@ -267,7 +267,7 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of {work}, found none in the results and none in "
-        f"specs/published{unpredicted}{_remedy(model, demand.mode)}"
+        f"specs/published{unpredicted}{_remedy(catalogue, demand)}"
     )
 
 
@@ -276,14 +276,17 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
     return tuple(gap for gap in times.without if gap.mode in ("", mode))
 
 
-def _remedy(model: Model | None, mode: Mode) -> str:
+def _remedy(catalogue: Catalogue, demand: Demand) -> str:
+    model = catalogue.models.get(demand.model)
     if model is None:
-        return ""
+        table = catalogue.published.get(demand.model)
+        of_model = table and table.model
+        return f": its table is of {of_model}; choose --model {of_model}" if of_model else ""
     if model.decoder is not None:
         return ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
     if model.graph is None:
         return ""
-    if mode != "inference" and not model.training:
+    if demand.mode != "inference" and not model.training:
         return ": its spec has no table [training]; choose --mode inference"
     return f": measure it with `epochcost run --model {model.id}`"
 
