@@ -61,12 +61,17 @@ def test_other_software_keeps_to_the_limits(cheapest: Callable[..., CheapestAnsw
         assert other.seconds < usual.seconds
 
 
-def test_without_a_time_a_language_model_has_other_commands(own_inputs: Inputs) -> None:
-    """A decoder gets the commands that price its tokens, a model with a graph the runner."""
+def test_without_a_time_a_message_says_what_to_do(own_inputs: Inputs) -> None:
+    """A decoder gets the commands that price its tokens, a model with a graph the runner.
+
+    A published table gets its model, under which its times are listed.
+    """
     remedies = {
         "llama-3.1-8b": "`epochcost tokens`",
         "mnist-mlp": "measure it with",
         "gpt-3": "published$",
+        "woolf-2017-mnist-mlp": "choose --model mnist-mlp$",
+        "ai21-2020": "published$",
     }
     for model, remedy in remedies.items():
         demand = Demand(model, "training")

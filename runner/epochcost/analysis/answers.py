@@ -267,14 +267,14 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     if any(row.time(goal) for row in rows):
         raise InputError(
             f"{demand.model}: expected a time of {work}, found only times at batch sizes above the "
-            f"source's, or at superseded prices{remedy(model, goal)}"
+            f"source's, or at superseded prices{remedy(catalogue, demand.model, goal)}"
         )
     without = _without_time(times, demand)
     reasons = dict.fromkeys(each.words for each in without if each.id == demand.model)
     unpredicted = f", and none is predicted ({'; '.join(reasons)})" if reasons else ""
     raise InputError(
         f"{demand.model}: expected a time of {work}, found none in the results and none in "
-        f"specs/published{unpredicted}{remedy(model, goal)}"
+        f"specs/published{unpredicted}{remedy(catalogue, demand.model, goal)}"
     )
 
 
@@ -283,10 +283,13 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
     return tuple(gap for gap in times.without if gap.mode in ("", mode))
 
 
-def remedy(model: Model | None, goal: Goal, hardware: str = AT_HAND) -> str:
-    """Say what to do about a missing time of a model, after a colon; empty if nothing helps."""
+def remedy(catalogue: Catalogue, name: str, goal: Goal, hardware: str = AT_HAND) -> str:
+    """Say what to do about a missing time of a workload, after a colon; empty if nothing helps."""
+    model = catalogue.models.get(name)
     if model is None:
-        return ""
+        table = catalogue.published.get(name)
+        of_model = table and table.model
+        return f": its table is of {of_model}; choose --model {of_model}" if of_model else ""
     if model.decoder is not None:
         return ": `epochcost tokens` prices its tokens, and `epochcost finetune` its training"
     if model.graph is None:

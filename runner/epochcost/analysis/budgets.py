@@ -162,7 +162,5 @@ def _reason_why_unknown(
     if timed:
         return f"no price in {limit.currency} is known for {timed[0].observed.machine.hardware}"
     there = f" on {limit.hardware}" if limit.hardware else ""
-    what_to_do = remedy(
-        catalogue.models[limit.model], _GOALS[limit.goal], limit.hardware or AT_HAND
-    )
+    what_to_do = remedy(catalogue, limit.model, _GOALS[limit.goal], limit.hardware or AT_HAND)
     return f"neither measured nor predicted{there}{what_to_do}"
