@@ -82,9 +82,10 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (project / "vms.csv").write_text(LISTED)
     write_export(project, VLLM, "serve.json")
     _copy(project, "specs/api-tables/models-dev.toml")
-    # Only its header: the rows name models that this project lacks.
-    header, *_ = (ROOT / "specs/api-tables/models-dev.csv").read_text().splitlines(keepends=True)
-    (project / "specs/api-tables/models-dev.csv").write_text(header)
+    # Without the rows of models that this project lacks.
+    header, *rows = (ROOT / "specs/api-tables/models-dev.csv").read_text().splitlines(keepends=True)
+    kept = [header, *(row for row in rows if row.split(",")[2] in MODELS)]
+    (project / "specs/api-tables/models-dev.csv").write_text("".join(kept))
     (project / "models.dev/providers").mkdir(parents=True)
     shutil.copyfile(_digits(), project / "digits.csv.gz")
     shutil.copyfile(ROOT / "specs/replays/made-three-zones.csv", project / "prices.csv")
