@@ -224,7 +224,7 @@ class TokenMarket:
 
     @cached_property
     def places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
-        """Machines whose devices or processors are known, and refusals of all others."""
+        """Machines with a spec of their accelerator or CPU, and the reasons against all others."""
         return decoder_places(self.inputs.catalogue)
 
     @cached_property

@@ -313,8 +313,8 @@ def rents_named(
 ) -> list[Rent]:
     """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
 
-    Raises InputError if there is no plan. The error suggests plans with other numbers of the same
-    accelerators, the nearest number first.
+    Raises InputError if none is found. The error suggests plans of machines with more or fewer of
+    the same accelerators, the nearest number first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))

@@ -42,7 +42,7 @@ def script_hashes(page: str) -> set[str]:
 
 
 def write_policy(folder: Path, hashes: Iterable[str]) -> None:
-    """Put the hashes of all inline scripts into the policy of every page in a folder."""
+    """Allow inline scripts by hash in the Content-Security-Policy of every page in a folder."""
     # One policy for all pages: during instant navigation, the first page's policy stays in force.
     sources = " ".join(sorted(hashes)).encode()
     for path in folder.rglob("*.html"):

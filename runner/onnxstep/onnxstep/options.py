@@ -26,8 +26,9 @@ class StepOptions:
     ``output`` names the model output for a single ``loss``; None means the only float output.
 
     ``freeze``, ``wrt`` and ``no_weight_decay`` list tensors, as names or shell patterns. A step
-    does not change tensors in ``freeze``; a BatchNormalization normalizes by frozen running
-    statistics. If ``wrt`` has items, only these are trained; they may be constants or buffers.
+    does not change tensors in ``freeze``; a BatchNormalization whose running statistics are frozen
+    uses them instead of the batch's. If ``wrt`` has items, only these are trained; they may be
+    constants or buffers.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
     ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. The gradients of

@@ -33,7 +33,7 @@ class LearningCurve(Figure):
     """Chart a line for each training, with a band for its repeats, on a log axis of time."""
 
     def layers(self, alt: Any) -> list[Any]:
-        """Bands from the lowest to the highest repeat, lines of the means, and points."""
+        """Bands from the lowest to the highest repeat; lines and points of the repeats' mean."""
         base = self.marks(alt).encode(
             x=axes.log_axis(alt.X, self.data, "time", "time of steps"),
             color=theme.colour_by(alt, self.data, "training"),
