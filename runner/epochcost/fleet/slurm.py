@@ -42,6 +42,8 @@ class SlurmEngine(Engine):
     tools = ("sbatch", "squeue", "scancel", "timeout")
     job_script, submit_script, state_script, cancel_script = _JOB, _SUBMIT, _STATE, _CANCEL
     run_options = '--results "$results"'
+    # The end of its job gives a node back.
+    tear_down = Engine.cancel
 
     def check(self) -> None:
         """Raise `EngineError` if Slurm is missing, does not answer, or would refuse a job."""
@@ -54,10 +56,6 @@ class SlurmEngine(Engine):
         if not state.reason.startswith(_HOPELESS):
             return state
         return JobState("failed", f"Slurm cannot start it ({state.reason}): correct the options")
-
-    def tear_down(self, job: str) -> None:
-        """End a job and wait until its node is free."""
-        self.cancel(job)
 
     @property
     def options(self) -> str:
