@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, Observation, observe
@@ -142,39 +141,35 @@ def steps(
     sets = [*dict.fromkeys((*singles, *doubles))]
     while sets := [each for each in sets if len(each) <= most]:
         gap_errors = covariance[:, rivals] - covariance[:, cheapest]
-        parts = (
-            _revealed_parts(np.array(same), covariance, gap_errors, noise)
-            for same in group_by(sets, len).values()
-        )
-        revealed = np.vstack([(each**2).sum(axis=1) for each in parts]).T
+        parts = (_revealed_parts(covariance, gap_errors, times, noise) for times in sets)
+        revealed = np.column_stack([(each**2).sum(axis=0) for each in parts])
         before, after = (
             np.maximum.reduceat(_saved_regret(gaps[:, None], variances), first_pairs, axis=0)
             for variances in (known, known + revealed)
         )
         saved = after - before
-        prices = [max(sum(dollars[time] for time in each), _LEAST_DOLLARS) for each in sets]
+        prices = [max(sum(dollars[time] for time in times), _LEAST_DOLLARS) for times in sets]
         best = int(np.argmax(saved.sum(axis=0) / prices))
         if saved[:, best].sum() < _LEAST_SAVED:
             return
-        times = sets[best]
-        yield Step(times, saved[:, best])
+        chosen = sets[best]
+        yield Step(chosen, saved[:, best])
         known = known + revealed[:, [best]]
-        (errors,) = _revealed_parts(np.array([times]), covariance, covariance, noise)
+        errors = _revealed_parts(covariance, covariance, chosen, noise)
         covariance = covariance - errors.T @ errors
-        most -= len(times)
-        sets = [each for each in sets if not {*times} & {*each}]
+        most -= len(chosen)
+        sets = [times for times in sets if not {*times} & {*chosen}]
 
 
 def _revealed_parts(
-    times: Labels, covariance: Matrix, errors: Matrix, noise: float
-) -> NDArray[np.float64]:
-    """The independent parts [m, k, r] of r errors that measuring k times reveals.
+    covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
+) -> Matrix:
+    """The k independent parts [k, r] of r errors that measuring k ``times`` reveals.
 
-    ``times`` [m, k] has the indices of the times, for each of m alternatives. ``errors`` [t, r] has
-    the covariances of the t times' errors with the r errors.
+    ``errors`` [t, r] has the covariances of the r errors with the errors of all t times.
     """
-    measured = covariance[times[:, :, None], times[:, None]] + noise * np.eye(times.shape[1])
-    parts: NDArray[np.float64] = np.linalg.solve(np.linalg.cholesky(measured), errors[times])
+    measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
+    parts: Matrix = np.linalg.solve(np.linalg.cholesky(measured), errors[[*times]])
     return parts
 
 
@@ -198,7 +193,6 @@ def order_by_value(
             np.array([indices[row.observed] for row in ranked]), np.array([*map(_log_cost, ranked)])
         )
         for ranked in answers
-        if ranked
     ]
     cheapest = _best_cell_by_time(inputs.catalogue, cells, prices, indices)
     dollars = {time: float(prices[cell.kind]) for time, cell in cheapest.items()}

@@ -69,12 +69,9 @@ class Intake:
         }
         faults = check_results(self.catalogue, staged, tuple(new)).faults if new else ()
         messages = {fault.path: f"{fault.path.name}: {fault.message}" for fault in faults}
-        first = ""
         for path, place in new.items():
-            if message := messages.get(display_path(path)):
-                first = first or message
-            else:
+            if display_path(path) not in messages:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(place, path.read_bytes())
                 self._note([place])
-        return first
+        return next(iter(messages.values()), "")

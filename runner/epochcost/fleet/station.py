@@ -58,14 +58,11 @@ class Launch:
     losses: Counter[str] = field(default_factory=Counter)
     _taking: threading.Lock = field(default_factory=threading.Lock)
 
-    def first_waiting(self, target: Target) -> Cell | None:
-        """The first waiting cell for a target's kind of machine; None if none waits."""
-        return next((cell for cell in self.waiting if cell.kind == target.kind), None)
-
     def take(self, target: Target) -> Cell | None:
-        """Remove and return the first waiting cell for a target's kind of machine."""
+        """Remove and return the first waiting cell for a target's kind of machine, else None."""
         with self._taking:
-            if cell := self.first_waiting(target):
+            cell = next((cell for cell in self.waiting if cell.kind == target.kind), None)
+            if cell:
                 self.waiting.remove(cell)
             return cell
 
@@ -94,17 +91,17 @@ class Station:
         """
         launch = self.launch
         with self._give_back_afterwards():
-            if not self.engine.held:
-                self._install_on_cluster()
             while not self.problem and (cell := launch.take(self.engine.target)):
+                if not (self.engine.held or self.engine.is_up):
+                    self._install_on_cluster(cell)
                 no_more = launch.ledger.is_idle(launch.clock())
                 job = f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}"
-                if self._reserve_money(cell, job):
+                if not self.problem and self._reserve_money(cell, job):
                     yield from self._measure_cell(cell, job)
                     continue
                 launch.waiting.insert(0, cell)
-                if no_more:
-                    self.problem = "the cap does not allow another trial"
+                if no_more or self.problem:
+                    self.problem = self.problem or "the cap does not allow another trial"
                 else:  # other stations have reserved too much money
                     self._give_back_machine()
                     yield POLL_SECONDS
@@ -129,12 +126,10 @@ class Station:
         finally:
             self._give_back_machine()
 
-    def _install_on_cluster(self) -> None:
-        cell = self.launch.first_waiting(self.engine.target)
-        if cell and not self.problem:
-            # No money is reserved, because only jobs are billed.
-            self._say(cell, "starting")
-            self.problem = self._error_after_tries(self._start_target_once)
+    def _install_on_cluster(self, cell: Cell) -> None:
+        # No money is reserved, because only jobs are billed.
+        self._say(cell, "starting")
+        self.problem = self._error_after_tries(self._start_target_once)
 
     def _start_target_once(self) -> None:
         with self.engine.starting:
