@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcost.analysis.measuring_value import Ways, steps
+from epochcost.analysis.measuring_value import steps
 from epochcost.predict.design import Devices, Placed, group_of
 from epochcost.predict.forecast import Forecaster
 from epochcost.predict.learnt import learnt_rates, placed_table
@@ -128,7 +128,7 @@ class Study:
         costs = self.price + table.predicted[rows]
         cheapest_first = np.argsort(costs, kind="stable")
         jobs = [
-            Ways(times, costs[times])
+            list(zip(times.tolist(), costs[times].tolist(), strict=True))
             for work in np.unique(table.work[rows])
             for times in [cheapest_first[table.work[rows][cheapest_first] == work]]
         ]

@@ -315,7 +315,8 @@ def simulated_cells(hardware: str, count: int) -> list[Cell]:
         minimum_samples=10,
         budget_seconds=Decimal(1),
     )
-    return [Cell(hardware, f"{_digest(hardware)}{number:08x}", trial, 1) for number in range(count)]
+    kind = hardware, "cpu", ""
+    return [Cell(kind, f"{_digest(hardware)}{number:08x}", trial, 1) for number in range(count)]
 
 
 def simulated_launch(

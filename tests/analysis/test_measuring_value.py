@@ -32,7 +32,7 @@ _NO_NOISE = 1e-9
 def _jobs(*costs: list[float]) -> list[Ways]:
     """Jobs with a cost for each way; times are numbered through all jobs."""
     numbers = itertools.count()
-    return [Ways(np.array([next(numbers) for _ in job]), np.array(job)) for job in costs]
+    return [[(next(numbers), cost) for cost in job] for job in costs]
 
 
 def test_a_measurement_that_reveals_the_only_unknown_saves_all_regret() -> None:
@@ -96,7 +96,7 @@ def cells(inputs: Inputs) -> list[Cell]:
 
 
 def _cell(machine: str, trial: Trial) -> Cell:
-    return Cell(machine, trial.id, trial, 1)
+    return Cell((machine, trial.provider, ""), trial.id, trial, 1)
 
 
 def _order(inputs: Inputs, cells: Sequence[Cell], most: int) -> tuple[CellsValue, ...]:
@@ -142,13 +142,13 @@ def test_cells_are_ordered_and_each_saves_regret(values: tuple[CellsValue, ...])
 
 def test_a_sentence_says_what_a_dollar_buys(values: tuple[CellsValue, ...]) -> None:
     """The sentence names the work, the machines, the money in its currency and the regret."""
-    cell = replace(values[0].cells[0], hardware="a")
-    prices = {(name, cell.trial.provider): Decimal(1) for name in ("a", "b")}
+    cell, other = (replace(values[0].cells[0], kind=(name, "cuda", "")) for name in ("a", "b"))
+    prices = {each.kind: Decimal(1) for each in (cell, other)}
     assert CellsValue((cell,), 3, 0.071).sentence(prices, "USD") == (
         "measuring resnet50 inference on a costs at most $1.00 and is expected to cut the "
         "regret of 3 answers by 7.1 %"
     )
-    paired = CellsValue((cell, replace(cell, hardware="b")), 1, 0.2).sentence(prices, "EUR")
+    paired = CellsValue((cell, other), 1, 0.2).sentence(prices, "EUR")
     assert paired.startswith(
         "measuring resnet50 inference on a and resnet50 inference on b costs at most €2.00"
     )
@@ -165,8 +165,12 @@ def test_fewer_cells_are_the_first_of_more(
 def test_cells_without_a_prediction_have_no_value(inputs: Inputs, cells: list[Cell]) -> None:
     """The CPUs of a machine with a GPU, unknown models and machines are left out."""
     others = [
-        *(replace(cell, trial=_trial(1, "cpu")) for cell in cells if cell.trial.provider == "cuda"),
-        replace(cells[0], trial=_trial(1, "cuda", "unknown")),
-        replace(cells[0], hardware="unknown"),
+        *(
+            _cell(cell.hardware, _trial(1, "cpu"))
+            for cell in cells
+            if cell.trial.provider == "cuda"
+        ),
+        _cell(cells[0].hardware, _trial(1, "cuda", "unknown")),
+        _cell("unknown", cells[0].trial),
     ]
     assert _order(inputs, others, 5) == ()

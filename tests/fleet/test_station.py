@@ -6,7 +6,6 @@ import datetime as dt
 import gc
 import math
 import random
-import re
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -242,7 +241,7 @@ def test_a_copy_without_hope_is_tried_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(SimulatedEngine, "collect", refused(tries, passing=False))
     cells = simulated_cells("box-0", 2)
     _, (station,) = simulated_launch(World(random.Random(1)), catalogue, cells, Decimal(10_000))
-    assert [reason for _, reason in station.failed] == ["no room there"] * 2
+    assert [reason.partition(": ")[2] for reason in station.failed] == ["no room there"] * 2
     assert len(tries) == 2
 
 
@@ -304,7 +303,7 @@ def test_failing_cells_stop_their_target(tmp_path: Path) -> None:
     cells = simulated_cells("box-0", 9)
     _, (station,) = simulated_launch(world, catalogue, cells, Decimal(10_000))
     assert len(station.failed) == 3
-    assert all(re.match("exit code 1: the last line of", reason) for _, reason in station.failed)
+    assert all(": exit code 1: the last line of" in reason for reason in station.failed)
     assert station.problem.startswith("3 trials in a row failed, the last: exit code 1: the last")
     assert not world.machines
 

@@ -26,6 +26,7 @@ from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
+from epochcost.specs.target import Kind
 from epochcost.statistics import group_by
 from epochcost.units import count_words, money, rounded
 
@@ -38,8 +39,12 @@ _LEAST_SAVED = 1e-4
 _GOALS: Mapping[Mode, Goal] = MappingProxyType({"training": "full", "inference": "million"})
 # Of the ways of a job, the cheapest is compared with this number of likely rivals.
 _RIVALS = 9
+# The ways to do a job, the cheapest first; a way is a machine under a price plan. Each way has the
+# index of its time, and the logarithm of its cost, which is proportional to the time. Several ways
+# may share a time.
+Ways = Sequence[tuple[int, float]]
 # The highest price of measuring a cell, by the cell's kind.
-Prices = Mapping[tuple[str, str], Decimal]
+Prices = Mapping[Kind, Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +72,6 @@ class CellsValue:
         )
 
 
-class Ways(NamedTuple):
-    """The n ways to do a job, the cheapest first; a way is a machine under a price plan.
-
-    ``times`` [n] has the index of each way's time, which several ways may share. ``costs`` [n] has
-    the logarithm of each way's cost, which is proportional to the way's time.
-    """
-
-    times: Labels
-    costs: Vector
-
-
 class Step(NamedTuple):
     """Indices of the one or two times to measure next, and the regret ``saved`` for each job."""
 
@@ -103,7 +97,8 @@ def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Vect
     Returns the times of the cheapest way, the times of the rivals, and gaps: the logarithms of each
     rival's cost divided by the cheapest cost. Each gap has an error, because times are uncertain.
     """
-    best, rivals, gaps = ways.times[0], ways.times[1:], ways.costs[1:] - ways.costs[0]
+    times, costs = map(np.array, zip(*ways, strict=True))
+    best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
     variances = np.diag(covariance)
     errors = variances[best] + variances[rivals] - 2 * covariance[best, rivals]
     likely = np.argsort(-_saved_regret(gaps, errors), kind="stable")[:_RIVALS]
@@ -126,7 +121,7 @@ def steps(
     each possible measurement, by index. ``noise`` is the variance of a measured time's relative
     error.
     """
-    pairs = [_likely_rivals(ways, covariance) for ways in jobs if len(ways.times) > 1]
+    pairs = [_likely_rivals(ways, covariance) for ways in jobs if len(ways) > 1]
     if not pairs:
         return
     cheapest, rivals, gaps = (np.concatenate(each) for each in zip(*pairs, strict=True))
@@ -188,12 +183,7 @@ def order_by_value(
     rows = group_by(priced, lambda row: (row.observed.workload.id, row.mode))
     answers = [contenders(rows[work], _GOALS[work[1]]) for work in sorted(works & rows.keys())]
     indices = {row.observed: times.rows[row.observed] for ranked in answers for row in ranked}
-    jobs = [
-        Ways(
-            np.array([indices[row.observed] for row in ranked]), np.array([*map(_log_cost, ranked)])
-        )
-        for ranked in answers
-    ]
+    jobs = [[(indices[row.observed], _log_cost(row)) for row in ranked] for ranked in answers]
     cheapest = _best_cell_by_time(inputs.catalogue, cells, prices, indices)
     dollars = {time: float(prices[cell.kind]) for time, cell in cheapest.items()}
     values = []
@@ -236,9 +226,8 @@ def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> Jo
     predicted = Predictions(tuple(joint.rows), ()).missing_from(measured)
     rows = {observed: joint.rows[observed] for observed in predicted}
     rows |= {observed: len(joint.covariance) + at for at, observed in enumerate(measured)}
-    errors = [
-        deviations(observed.work(_GOALS[observed.mode]).time)[1] ** 2 for observed in measured
-    ]
+    times = (observed.work(_GOALS[observed.mode]).time for observed in measured)
+    errors = [deviations(time)[1] ** 2 for time in times]
     return JointTimes(rows, block_diagonal(joint.covariance, np.diag(errors)))
 
 

@@ -121,34 +121,26 @@ def launch(
             f"missing: --cap AMOUNT, such as 5{currency}, the most that this launch may cost: "
             f"{', '.join(rented)} costs money; --dry-run shows how much"
         )
-    options = ("run", *(f"--study={name}" for name in study or ()), "--resume")
+    options = ("run", "--resume", *(f"--study={name}" for name in request.studies))
+    options += ("--quick",) if quick else ()
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
-        parts = Launch(
-            folder=catalogue.root / FOLDER,
-            intake=intake,
-            options=(*options, "--quick") if quick else options,
-            waiting=waiting,
-            ledger=ledger,
-            reach=reach,
-            log=log,
-        )
+        folder = catalogue.root / FOLDER
+        parts = Launch(folder, intake, options, waiting, ledger, reach, log)
         raise typer.Exit(_measure_cells(parts, engines, interrupted))
 
 
-def _chosen_targets(
-    catalogue: Catalogue, names: Iterable[str], accelerator: str | None
-) -> list[Target]:
-    if accelerator is None:
+def _chosen_targets(catalogue: Catalogue, names: Iterable[str], chip: str | None) -> list[Target]:
+    if chip is None:
         if targets := [catalogue.target(name) for name in names]:
             return targets
         raise InputError(
             "specs/targets: expected a target, got none: `epochcost launch` measures on machines "
             "that a file there describes, see docs/how-to/measure-on-your-machines.md"
         )
-    target = cheapest_target(catalogue, accelerator)
+    target = cheapest_target(catalogue, chip)
     form = form_of(catalogue, target)
-    if form.casefold() != accelerator.casefold():
-        say(f"--accelerator {accelerator}: takes {form}, which costs least", err=True)
+    if form.casefold() != chip.casefold():
+        say(f"--accelerator {chip}: takes {form}, which costs least", err=True)
     return [target]
 
 
@@ -163,9 +155,7 @@ def _parse_cap(cap: str | None, prices: Sequence[Price]) -> tuple[str, Decimal |
             "--target: expected targets with prices in the same currency, got "
             f"{', '.join((currency, *others))}: launch them one after the other"
         )
-    if cap is None:
-        return currency, None
-    amount, stated = parse_money(cap, "--cap")
+    amount, stated = parse_money(cap, "--cap") if cap is not None else (None, None)
     if stated not in (None, currency):
         price = f"{currency}, the currency of {prices[0].id}"
         raise InputError(f"--cap: expected an amount in {price}, got {cap!r}: {CONVERT}")
@@ -203,7 +193,7 @@ def _cells_to_measure(
     for target in {target.kind: target for target in targets}.values():
         here = replace(request, providers=(target.provider,), hardware=target.hardware)
         plan = plan_elsewhere(catalogue, here, target.runtime)
-        cells += cells_of(plan, target.hardware)
+        cells += cells_of(plan, target.kind)
         reasons += (f"\n  {target.hardware}: {each}" for each in why_left_out(plan.left_out))
     if not cells:
         raise InputError(f"expected at least one trial to measure, found none{''.join(reasons)}")
@@ -271,8 +261,7 @@ def _show_outcome(parts: Launch, stations: Sequence[Station]) -> None:
     if any(station.done for station in stations):
         say(f"results are in {parts.intake.results}; `epochcost check --results` lists doubts")
     for station in stations:
-        reasons = [f"{title}: {reason}" for title, reason in station.failed]
-        for reason in filter(None, (*reasons, station.problem)):
+        for reason in filter(None, (*station.failed, station.problem)):
             say(f"{station.name}: {reason}", err=True)
 
 

@@ -6,6 +6,7 @@ A station measures trials on a machine. An interruption ends all stations.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
@@ -76,11 +77,10 @@ def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
     threads = [threading.Thread(target=_do, args=(work, stop), daemon=True) for work in works]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(_LOOK_SECONDS)
-            if interrupted():
-                stop.set()
+    while any(map(threading.Thread.is_alive, threads)):
+        time.sleep(_LOOK_SECONDS)
+        if interrupted():
+            stop.set()
 
 
 def _do(work: Waits, stop: threading.Event) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 
-from epochcost.fleet.engine import GRACE_SECONDS, Engine, JobState
+from epochcost.fleet.engine import GRACE_SECONDS, Engine
 from epochcost.specs.target import Slurm
 
 # The run needs a disk with locks, which shared file systems may lack: the node's own.
@@ -31,8 +31,6 @@ for second in {{1..{patience}}}; do
   sleep 1
 done
 """
-# Reasons of a queued job that no waiting removes.
-_HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "launch failed")
 
 
 class SlurmEngine(Engine):
@@ -49,13 +47,6 @@ class SlurmEngine(Engine):
         """Raise `EngineError` if Slurm is missing, does not answer, or would refuse a job."""
         super().check()
         self.shell.run(f"sbatch --test-only {self.options} <<<'#!/bin/sh'")
-
-    def poll(self, job: str) -> JobState:
-        """The state of a job; a job that would wait for ever counts as failed."""
-        state = super().poll(job)
-        if not state.reason.startswith(_HOPELESS):
-            return state
-        return JobState("failed", f"Slurm cannot start it ({state.reason}): correct the options")
 
     @property
     def options(self) -> str:

@@ -78,7 +78,7 @@ class Station:
     launch: Launch
     engine: Engine
     done: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     problem: str = ""
     startup_seconds: list[float] = field(default_factory=list)
     _lease: Lease | None = None
@@ -148,10 +148,9 @@ class Station:
             until=now + target.attempt_seconds,
             reserved=self.engine.tariff.most(self.launch.losses[cell.id], now - since),
         )
-        if not self.launch.ledger.reserve(self.name, lease):
-            return False
-        self._lease = lease
-        return True
+        if allowed := self.launch.ledger.reserve(self.name, lease):
+            self._lease = lease
+        return allowed
 
     def _measure_cell(self, cell: Cell, job: str) -> Waits:
         state: JobState | None = None
@@ -256,7 +255,7 @@ class Station:
 
     def _fail(self, cell: Cell, reason: str) -> None:
         self._say(cell, "failed", reason)
-        self.failed.append((cell.title, reason))
+        self.failed.append(f"{cell.title}: {reason}")
         self._failures += 1
         if self._failures == _MOST_FAILURES:
             self.problem = f"{_MOST_FAILURES} trials in a row failed, the last: {reason}"
