@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcost.analysis.measuring_value import Ways, steps
+from epochcost.analysis.measuring_value import steps
 from epochcost.predict.design import Devices, Placed, group_of
 from epochcost.predict.forecast import Forecaster
 from epochcost.predict.learnt import learnt_rates, placed_table
@@ -125,18 +125,19 @@ class Study:
     def plan(self) -> tuple[list[int], float]:
         """The rows that the plan measures first, and the regret that it expects to save."""
         table, rows = self.table, self.rows
-        ways = Ways(
-            jobs=table.work[rows],
-            times=np.arange(len(rows)),
-            costs=self.price + table.predicted[rows],
-            covariance=table.covariance[np.ix_(rows, rows)],
-        )
+        costs = self.price + table.predicted[rows]
+        cheapest_first = np.argsort(costs, kind="stable")
+        jobs = [
+            list(zip(times.tolist(), costs[times].tolist(), strict=True))
+            for work in np.unique(table.work[rows])
+            for times in [cheapest_first[table.work[rows][cheapest_first] == work]]
+        ]
         dollars = np.exp(self.price - self.price.min())
         prices = dict(enumerate(dollars.tolist()))
-        order = list(steps(ways, prices, _MEASUREMENTS, _NOISE))
-        works = len(np.unique(table.work[rows]))
+        covariance = table.covariance[np.ix_(rows, rows)]
+        order = list(steps(jobs, covariance, prices, _MEASUREMENTS, _NOISE))
         times = [time for step in order for time in step.times]
-        return times, sum(step.saved.sum() for step in order) / works
+        return times, sum(step.saved.sum() for step in order) / len(jobs)
 
 
 def compared(table: LeftOut, draws: int, works: int, spread: float) -> np.ndarray:

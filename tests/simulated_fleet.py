@@ -315,7 +315,8 @@ def simulated_cells(hardware: str, count: int) -> list[Cell]:
         minimum_samples=10,
         budget_seconds=Decimal(1),
     )
-    return [Cell(hardware, f"{_digest(hardware)}{number:08x}", trial, 1) for number in range(count)]
+    kind = hardware, "cpu", ""
+    return [Cell(kind, f"{_digest(hardware)}{number:08x}", trial, 1) for number in range(count)]
 
 
 def simulated_launch(
@@ -324,7 +325,7 @@ def simulated_launch(
     cells: Iterable[Cell],
     cap: Decimal | None,
     entries: Entries | None = None,
-    on_event: Callable[[str, str, str, str], None] = lambda *_: None,
+    log: Callable[[str], None] = lambda _: None,
     run: Callable[[Sequence[Waits]], None] | None = None,
 ) -> tuple[Entries, tuple[Station, ...]]:
     """Launch cells on all targets of a catalogue; returns the ledger and the stations.
@@ -349,13 +350,14 @@ def simulated_launch(
         options=("run",),
         waiting=[cell for cell in cells if cell.id not in world.taken_in],
         ledger=ledger,
-        on_event=on_event,
+        reach=reach,
+        log=log,
         clock=lambda: world.now,
         pause=pause,
     )
     engines = [reach(target) for target in catalogue.targets.values()]
     try:
-        stations = measure_all(launch, engines, reach, run or partial(_take_turns, world))
+        stations = measure_all(launch, engines, run or partial(_take_turns, world))
     except Killed:
         return ledger.entries, ()
     return ledger.entries, stations

@@ -112,6 +112,18 @@ def test_only_named_models_are_planned(capsys: pytest.CaptureFixture[str]) -> No
     assert 'unknown model "tinny"; did you mean "tiny"?' in capsys.readouterr().err
 
 
+def test_targets_with_different_runtimes_measure_different_trials(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each target gets the trials of the ONNX Runtime that it installs."""
+    desk = TARGET.format(name="old", price="own")
+    write(project, "targets/old", f'runtime = "onnxruntime==1.30.0"\n{desk}')
+    assert launch("--target", "desk", "--target", "old", "--dry-run") == 0
+    text = capsys.readouterr().out
+    assert [re.split(" +", line)[2] for line in text.splitlines()[1:3]] == ["3", "3"]
+    assert "6 trials to measure" in text
+
+
 @pytest.mark.usefixtures("project")
 def test_nothing_is_planned_by_value_without_predictions(
     capsys: pytest.CaptureFixture[str],

@@ -20,7 +20,6 @@ from epochcost.specs.loader import load_catalogue
 from epochcost.specs.target import Sky, Target
 
 ROOT = Path(__file__).parents[2]
-DAY = dt.date(2026, 11, 26)
 L4 = "g6.xlarge-on-demand-2026-07"
 
 
@@ -86,14 +85,21 @@ def _station(catalogue: Catalogue, quote: Decimal | None, *starts: float) -> Sta
     return Station("l4", None, engine, startup_seconds=list(starts))  # type: ignore[arg-type]
 
 
-def test_price_paid_and_start_become_a_price_spec(catalogue: Catalogue) -> None:
+def test_price_paid_and_start_become_a_price_spec(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The proposal is the price's spec with today's amount, and the median start."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795651200")
     station = _station(catalogue, Decimal("0.91"), 100, 140.4, 300)
-    proposed = proposed_price(catalogue, station, DAY)
+    proposed = proposed_price(catalogue, station)
     assert proposed is not None
     identifier, text = proposed
     spec = tomli.loads(text, parse_float=Decimal)
-    assert (spec["id"], spec["amount"], spec["as_of"]) == (identifier, Decimal("0.91"), DAY)
+    assert (spec["id"], spec["amount"], spec["as_of"]) == (
+        identifier,
+        Decimal("0.91"),
+        dt.date(2026, 11, 26),
+    )
     assert spec["start"] == {"seconds": 140}
     assert spec["source"] == "paid by a launch on 2026-11-26 through sky"
     assert spec["hardware"] == "g6.xlarge"
@@ -102,8 +108,8 @@ def test_price_paid_and_start_become_a_price_spec(catalogue: Catalogue) -> None:
 def test_a_price_that_is_as_declared_is_not_proposed(catalogue: Catalogue) -> None:
     """Without another amount and without a measured start, nothing is new."""
     amount = catalogue.price(L4).amount
-    assert proposed_price(catalogue, _station(catalogue, amount), DAY) is None
-    assert proposed_price(catalogue, _station(catalogue, None), DAY) is None
+    assert proposed_price(catalogue, _station(catalogue, amount)) is None
+    assert proposed_price(catalogue, _station(catalogue, None)) is None
 
 
 def test_a_quote_above_the_spec_is_reserved(catalogue: Catalogue) -> None:

@@ -151,7 +151,9 @@ def test_check_names_what_is_missing(cloud: _Cloud, monkeypatch: pytest.MonkeyPa
     engine = _engine()
     engine.check()
     assert not engine.tariff.is_quoted
-    cloud.change(clouds=["gcp"])
+    cloud.change(faults={"gpus": "ignored"})
+    assert _engine(accelerators="L4:1").hourly_price() is None
+    cloud.change(faults={}, clouds=["gcp"])
     with pytest.raises(EngineError, match=r"l4.spot: SkyPilot has no access to aws: `sky check"):
         _engine().check()
     monkeypatch.setenv("PATH", "")

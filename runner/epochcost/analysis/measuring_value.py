@@ -7,9 +7,10 @@ a machine) is chosen as if the cells before it had been measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
+from epochcost.specs.target import Kind
 from epochcost.statistics import group_by
 from epochcost.units import count_words, money, rounded
 
@@ -37,8 +39,12 @@ _LEAST_SAVED = 1e-4
 _GOALS: Mapping[Mode, Goal] = MappingProxyType({"training": "full", "inference": "million"})
 # Of the ways of a job, the cheapest is compared with this number of likely rivals.
 _RIVALS = 9
+# The ways to do a job, the cheapest first; a way is a machine under a price plan. Each way has the
+# index of its time, and the logarithm of its cost, which is proportional to the time. Several ways
+# may share a time.
+Ways = Sequence[tuple[int, float]]
 # The highest price of measuring a cell, by the cell's kind.
-Prices = Mapping[tuple[str, str], Decimal]
+Prices = Mapping[Kind, Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,77 +72,11 @@ class CellsValue:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ways:
-    """Ways to do jobs, as arrays of n ways; a way is a machine under a price plan.
-
-    ``jobs`` [n] has the index of each way's job. ``costs`` [n] has the logarithm of each way's
-    cost, which is proportional to the way's time. Several ways may share one of the t times.
-    ``times`` [n] has the index of each way's time. ``covariance`` [t, t] is the covariance of the
-    errors in the logarithms of the times.
-    """
-
-    jobs: Labels
-    times: Labels
-    costs: Vector
-    covariance: Matrix
-
-
 class Step(NamedTuple):
     """Indices of the one or two times to measure next, and the regret ``saved`` for each job."""
 
     times: tuple[int, ...]
     saved: Vector
-
-
-class _RivalPairs:
-    """Pairs of a job's cheapest way and a likely rival, as arrays of r pairs.
-
-    ``gaps`` [r] has the logarithm of each rival's cost divided by the cheapest cost. Each gap
-    has an error, because times are uncertain. ``first_pairs`` has the index of each job's first
-    pair.
-    """
-
-    def __init__(self, ways: Ways) -> None:
-        variances, pairs = np.diag(ways.covariance), list[tuple[int, int]]()
-        self.first_pairs: list[int] = []
-        for job in np.unique(ways.jobs):
-            rows = np.flatnonzero(ways.jobs == job)
-            best = rows[ways.costs[rows].argmin()]
-            rivals = rows[rows != best]
-            time, times = ways.times[best], ways.times[rivals]
-            errors = variances[time] + variances[times] - 2 * ways.covariance[time, times]
-            values = _saved_regret(ways.costs[rivals] - ways.costs[best], errors)
-            likely = rivals[np.argsort(-values, kind="stable")[:_RIVALS]]
-            self.first_pairs += [len(pairs)] if len(likely) else []
-            pairs += [(best, rival) for rival in likely]
-        cheapest, others = np.array(pairs, int).reshape(-1, 2).T
-        self.cheapest_times, self.rival_times = ways.times[cheapest], ways.times[others]
-        self.gaps = ways.costs[others] - ways.costs[cheapest]
-
-    def measurable_pairs(self, measurable: Set[int]) -> list[tuple[int, ...]]:
-        """Pairs of ``measurable`` times, as indices: of a job's cheapest way and of a rival.
-
-        If both share a time, its index is alone.
-        """
-        pairs = zip(self.cheapest_times.tolist(), self.rival_times.tolist(), strict=True)
-        return [tuple(dict.fromkeys(pair)) for pair in pairs if {*pair} <= measurable]
-
-    def variances(self, errors: Matrix) -> Vector:
-        """The variance [r] of each gap's error, from independent parts [t, k] of times' errors."""
-        of_gaps = errors[self.rival_times] - errors[self.cheapest_times]
-        variances: Vector = (of_gaps**2).sum(axis=1)
-        return variances
-
-    def saved_regret(self, variances: Matrix) -> Matrix:
-        """Regret [jobs, k] that each of k measurements is expected to save.
-
-        Column j of ``variances`` [r, k] has the variances of the corrections of the gaps by
-        measurement j.
-        """
-        saving = _saved_regret(self.gaps[:, None], variances)
-        values: Matrix = np.maximum.reduceat(saving, self.first_pairs, axis=0)
-        return values
 
 
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
@@ -151,44 +91,81 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
     return saving
 
 
+def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Vector]:
+    """Pairs of a job's cheapest way and the rivals that measurements may show to be cheaper.
+
+    Returns the times of the cheapest way, the times of the rivals, and gaps: the logarithms of each
+    rival's cost divided by the cheapest cost. Each gap has an error, because times are uncertain.
+    """
+    times, costs = map(np.array, zip(*ways, strict=True))
+    best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
+    variances = np.diag(covariance)
+    errors = variances[best] + variances[rivals] - 2 * covariance[best, rivals]
+    likely = np.argsort(-_saved_regret(gaps, errors), kind="stable")[:_RIVALS]
+    return np.full(len(likely), best), rivals[likely], gaps[likely]
+
+
 def steps(
-    ways: Ways, dollars: Mapping[int, float], most: int, noise: float = _NOISE**2
+    jobs: Iterable[Ways],
+    covariance: Matrix,
+    dollars: Mapping[int, float],
+    most: int,
+    noise: float = _NOISE**2,
 ) -> Iterator[Step]:
     """Choose which times to measure, those that save most regret per dollar first.
 
     Regret is the extra cost of the machine that the current times suggest, compared with the truly
-    cheapest machine. Each step has the indices of one or two times in ``ways``. All steps together
-    have at most ``most`` times. The steps end when no measurement saves noticeable regret.
-    ``dollars`` has the price of each possible measurement, by index. ``noise`` is the variance of a
-    measured time's relative error.
+    cheapest machine. ``covariance`` [t, t] is the covariance of the errors in the logarithms of the
+    times. Each step has the indices of one or two times. All steps together have at most ``most``
+    times. The steps end when no measurement saves noticeable regret. ``dollars`` has the price of
+    each possible measurement, by index. ``noise`` is the variance of a measured time's relative
+    error.
     """
-    rivals, covariance = _RivalPairs(ways), ways.covariance
+    pairs = [_likely_rivals(ways, covariance) for ways in jobs if len(ways) > 1]
+    if not pairs:
+        return
+    cheapest, rivals, gaps = (np.concatenate(each) for each in zip(*pairs, strict=True))
+    first_pairs = np.cumsum([0, *(len(each) for each, *_ in pairs[:-1])])
     # By how much the measurements chosen so far reduce the variance of each gap's error.
-    known = np.zeros((len(rivals.gaps), 1))
+    known = np.zeros((len(gaps), 1))
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
     # which machine is cheaper.
     singles = ((time,) for time in dollars)
-    sets = [*dict.fromkeys((*singles, *rivals.measurable_pairs(dollars.keys())))]
-    while rivals.first_pairs and (sets := [each for each in sets if len(each) <= most]):
-        prices = [max(sum(dollars[time] for time in each), _LEAST_DOLLARS) for each in sets]
-        errors = [_revealed_errors(covariance, each, noise) for each in sets]
-        revealed = np.column_stack([rivals.variances(each) for each in errors])
-        saved = rivals.saved_regret(known + revealed) - rivals.saved_regret(known)
+    both = zip(cheapest.tolist(), rivals.tolist(), strict=True)
+    doubles = (tuple(dict.fromkeys(pair)) for pair in both if {*pair} <= dollars.keys())
+    sets = [*dict.fromkeys((*singles, *doubles))]
+    while sets := [each for each in sets if len(each) <= most]:
+        gap_errors = covariance[:, rivals] - covariance[:, cheapest]
+        parts = (_revealed_parts(covariance, gap_errors, times, noise) for times in sets)
+        revealed = np.column_stack([(each**2).sum(axis=0) for each in parts])
+        before, after = (
+            np.maximum.reduceat(_saved_regret(gaps[:, None], variances), first_pairs, axis=0)
+            for variances in (known, known + revealed)
+        )
+        saved = after - before
+        prices = [max(sum(dollars[time] for time in times), _LEAST_DOLLARS) for times in sets]
         best = int(np.argmax(saved.sum(axis=0) / prices))
         if saved[:, best].sum() < _LEAST_SAVED:
             return
-        times = sets[best]
-        yield Step(times, saved[:, best])
+        chosen = sets[best]
+        yield Step(chosen, saved[:, best])
         known = known + revealed[:, [best]]
-        covariance = covariance - errors[best] @ errors[best].T
-        most -= len(times)
-        sets = [each for each in sets if not {*times} & {*each}]
+        errors = _revealed_parts(covariance, covariance, chosen, noise)
+        covariance = covariance - errors.T @ errors
+        most -= len(chosen)
+        sets = [times for times in sets if not {*times} & {*chosen}]
 
 
-def _revealed_errors(covariance: Matrix, times: Sequence[int], noise: float) -> Matrix:
-    """The part of all times' errors that measuring k ``times`` reveals, as k independent parts."""
+def _revealed_parts(
+    covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
+) -> Matrix:
+    """The k independent parts [k, r] of r errors that measuring k ``times`` reveals.
+
+    ``errors`` [t, r] has the covariances of the r errors with the errors of all t times.
+    """
     measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
-    return np.linalg.solve(np.linalg.cholesky(measured), covariance[[*times]]).T
+    parts: Matrix = np.linalg.solve(np.linalg.cholesky(measured), errors[[*times]])
+    return parts
 
 
 def order_by_value(
@@ -203,22 +180,14 @@ def order_by_value(
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))
     priced = price_rows(inputs.catalogue, times.rows)
-    jobs = group_by(priced, lambda row: (row.observed.workload.id, row.mode))
-    answers = [contenders(jobs[work], _GOALS[work[1]]) for work in sorted(works & jobs.keys())]
-    rows = [(job, row) for job, ranked in enumerate(answers) for row in ranked]
-    if not rows:
-        return ()
-    ways = Ways(
-        jobs=np.array([job for job, _ in rows]),
-        times=np.array([times.rows[row.observed] for _, row in rows]),
-        costs=np.array([_log_cost(row) for _, row in rows]),
-        covariance=times.covariance,
-    )
-    indices = {row.observed: times.rows[row.observed] for _, row in rows}
+    rows = group_by(priced, lambda row: (row.observed.workload.id, row.mode))
+    answers = [contenders(rows[work], _GOALS[work[1]]) for work in sorted(works & rows.keys())]
+    indices = {row.observed: times.rows[row.observed] for ranked in answers for row in ranked}
+    jobs = [[(indices[row.observed], _log_cost(row)) for row in ranked] for ranked in answers]
     cheapest = _best_cell_by_time(inputs.catalogue, cells, prices, indices)
     dollars = {time: float(prices[cell.kind]) for time, cell in cheapest.items()}
     values = []
-    for step in steps(ways, dollars, most):
+    for step in steps(jobs, times.covariance, dollars, most):
         # The answers that the measurement improves by at least a tenth of the best improvement.
         improved = step.saved[step.saved >= step.saved.max() / 10]
         chosen = tuple(cheapest[time] for time in step.times)
@@ -234,24 +203,19 @@ def _best_cell_by_time(
     Trials in the prediction's precision come first, then low prices, then large batches.
     """
     predicted = {
-        (observed.machine.hardware, observed.workload.id, observed.mode): observed
-        for observed in times
+        (observed.machine.hardware, observed.workload.id, observed.mode): (observed, time)
+        for observed, time in times.items()
         if observed.kind == "predicted"
     }
-    measuring = [
-        (cell, observed)
-        for cell in cells
-        if (observed := predicted.get((cell.hardware, cell.trial.model, cell.trial.mode)))
-        if catalogue.hardware[cell.hardware].device == cell.trial.provider
-    ]
-
-    def rank(pair: tuple[Cell, Observation]) -> tuple[bool, Decimal, int]:
-        cell, observed = pair
-        other = precision_of(cell.trial.precision) != observed.precision
-        return other, prices[cell.kind], -cell.trial.batch_size
-
-    by_time = group_by(measuring, lambda pair: times[pair[1]])
-    return {time: min(pairs, key=rank)[0] for time, pairs in by_time.items()}
+    choices = []
+    for cell in cells:
+        trial, machine = cell.trial, cell.hardware
+        found = predicted.get((machine, trial.model, trial.mode))
+        if found and catalogue.hardware[machine].device == trial.provider:
+            other = precision_of(trial.precision) != found[0].precision
+            choices.append((found[1], (other, prices[cell.kind], -trial.batch_size), cell))
+    by_time = group_by(choices, itemgetter(0))
+    return {time: min(group, key=itemgetter(1))[2] for time, group in by_time.items()}
 
 
 def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> JointTimes:
@@ -262,9 +226,8 @@ def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> Jo
     predicted = Predictions(tuple(joint.rows), ()).missing_from(measured)
     rows = {observed: joint.rows[observed] for observed in predicted}
     rows |= {observed: len(joint.covariance) + at for at, observed in enumerate(measured)}
-    errors = [
-        deviations(observed.work(_GOALS[observed.mode]).time)[1] ** 2 for observed in measured
-    ]
+    times = (observed.work(_GOALS[observed.mode]).time for observed in measured)
+    errors = [deviations(time)[1] ** 2 for time in times]
     return JointTimes(rows, block_diagonal(joint.covariance, np.diag(errors)))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
@@ -15,7 +14,7 @@ from typing import Annotated
 import typer
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.measuring_value import order_by_value
+from epochcost.analysis.measuring_value import Prices, order_by_value
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.choices import parse_money
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
@@ -34,8 +33,8 @@ from epochcost.errors import InputError, UsageError
 from epochcost.execute.planning import plan_elsewhere
 from epochcost.fleet.engine import Engine
 from epochcost.fleet.intake import Intake
-from epochcost.fleet.launch import ENGINES, measure_all, run_all
-from epochcost.fleet.ledger import FOLDER, Tariff, open_ledger
+from epochcost.fleet.launch import engine_of, measure_all, run_all
+from epochcost.fleet.ledger import FOLDER, open_ledger
 from epochcost.fleet.offers import cheapest_target, form_of, proposed_price
 from epochcost.fleet.payload import build_payload
 from epochcost.fleet.shell import EngineError
@@ -44,14 +43,10 @@ from epochcost.plan.cell import Cell, cells_of
 from epochcost.plan.make import RunRequest, why_left_out
 from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.price import Price
 from epochcost.specs.target import Target
 from epochcost.statistics import group_by
 from epochcost.units import CONVERT, count_words, money, seconds
-
-_NO_TARGET = (
-    "specs/targets: expected a target, got none: `epochcost launch` measures on machines that a "
-    "file there describes, see docs/how-to/measure-on-your-machines.md"
-)
 
 
 def launch(
@@ -99,26 +94,23 @@ def launch(
     if cheapest != (accelerator is not None) or (cheapest and target):
         raise UsageError("expected --cheapest with --accelerator and without --target")
     catalogue = own_catalogue()
-    if accelerator is not None:
-        targets = [_choose_cheapest_target(catalogue, accelerator)]
-    else:
-        targets = [catalogue.target(name) for name in target or sorted(catalogue.targets)]
-    if not targets:
-        raise InputError(_NO_TARGET)
+    targets = _chosen_targets(catalogue, target or sorted(catalogue.targets), accelerator)
     request = RunRequest(studies=tuple(study or ()), models=tuple(model or ()), quick=quick)
     cells = _cells_to_measure(catalogue, targets, request)
     intake = Intake(catalogue, results)
     waiting = [cell for cell in cells if intake.result_of(cell) is None]
     done = len(cells) - len(waiting)
-    engines = [_reach(catalogue, target) for target in targets]
-    most = _parse_cap(cap, engines)
+    reach = partial(engine_of, catalogue)
+    engines = [reach(target) for target in targets]
+    currency, most = _parse_cap(cap, [engine.tariff.price for engine in engines])
     with ThreadPoolExecutor(len(engines)) as pool:
         problems = [*filter(None, pool.map(_target_problem, engines))]
+    # The highest possible cost of a trial or sweep on each kind of machine: the last of the kind.
+    costs = dict(sorted((each.target.kind, each.tariff.most()) for each in engines))
     if plan_by_value:
-        waiting = _most_valuable_cells(
-            inputs_to_read(results, catalogue), waiting, engines, plan_by_value
-        )
-    _show_plan(engines, waiting, done, most)
+        inputs = inputs_to_read(results, catalogue)
+        waiting = _most_valuable_cells(inputs, waiting, costs, currency, plan_by_value)
+    _show_plan(engines, waiting, done, costs, most)
     if problems:
         raise EngineError("\n".join(problems))
     if dry_run:
@@ -126,59 +118,57 @@ def launch(
     rented = [engine.target.id for engine in engines if engine.tariff.price.owned is None]
     if waiting and rented and most is None:
         raise UsageError(
-            f"missing: --cap AMOUNT, such as 5{_currency(engines)}, the most that this launch may "
-            f"cost: {', '.join(rented)} costs money; --dry-run shows how much"
+            f"missing: --cap AMOUNT, such as 5{currency}, the most that this launch may cost: "
+            f"{', '.join(rented)} costs money; --dry-run shows how much"
         )
-    options = ("run", *(f"--study={name}" for name in study or ()), "--resume")
+    options = ("run", "--resume", *(f"--study={name}" for name in request.studies))
+    options += ("--quick",) if quick else ()
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
-        parts = Launch(
-            folder=catalogue.root / FOLDER,
-            intake=intake,
-            options=(*options, "--quick") if quick else options,
-            waiting=waiting,
-            ledger=ledger,
-            on_event=_show_event,
+        folder = catalogue.root / FOLDER
+        parts = Launch(folder, intake, options, waiting, ledger, reach, log)
+        raise typer.Exit(_measure_cells(parts, engines, interrupted))
+
+
+def _chosen_targets(catalogue: Catalogue, names: Iterable[str], chip: str | None) -> list[Target]:
+    if chip is None:
+        if targets := [catalogue.target(name) for name in names]:
+            return targets
+        raise InputError(
+            "specs/targets: expected a target, got none: `epochcost launch` measures on machines "
+            "that a file there describes, see docs/how-to/measure-on-your-machines.md"
         )
-        raise typer.Exit(_measure_cells(catalogue, parts, engines, interrupted))
+    target = cheapest_target(catalogue, chip)
+    form = form_of(catalogue, target)
+    if form.casefold() != chip.casefold():
+        say(f"--accelerator {chip}: takes {form}, which costs least", err=True)
+    return [target]
 
 
-def _parse_cap(cap: str | None, engines: Sequence[Engine]) -> Decimal | None:
-    """Parse the cap; raises InputError unless all prices and the cap have the same currency."""
-    currency, *others = sorted({engine.tariff.price.currency for engine in engines})
+def _parse_cap(cap: str | None, prices: Sequence[Price]) -> tuple[str, Decimal | None]:
+    """The currency of all prices, and the cap in this currency.
+
+    Raises InputError unless all prices and the cap have the same currency.
+    """
+    currency, *others = sorted({price.currency for price in prices})
     if others:
         raise InputError(
             "--target: expected targets with prices in the same currency, got "
             f"{', '.join((currency, *others))}: launch them one after the other"
         )
-    if cap is None:
-        return None
-    amount, stated = parse_money(cap, "--cap")
+    amount, stated = parse_money(cap, "--cap") if cap is not None else (None, None)
     if stated not in (None, currency):
-        price = f"{currency}, the currency of {engines[0].tariff.price.id}"
+        price = f"{currency}, the currency of {prices[0].id}"
         raise InputError(f"--cap: expected an amount in {price}, got {cap!r}: {CONVERT}")
-    return amount
-
-
-def _choose_cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
-    target = cheapest_target(catalogue, accelerator)
-    form = form_of(catalogue, target)
-    if form.casefold() != accelerator.casefold():
-        say(f"--accelerator {accelerator}: takes {form}, which costs least", err=True)
-    return target
+    return currency, amount
 
 
 def _measure_cells(
-    catalogue: Catalogue,
-    parts: Launch,
-    engines: Sequence[Engine],
-    interrupted: Callable[[], bool],
+    parts: Launch, engines: Sequence[Engine], interrupted: Callable[[], bool]
 ) -> int:
     """Measure the trials and sweeps, print the outcome, and return the exit code."""
     build_payload(parts.folder / "payload")
     try:
-        stations = measure_all(
-            parts, engines, partial(_reach, catalogue), partial(run_all, interrupted)
-        )
+        stations = measure_all(parts, engines, partial(run_all, interrupted))
     except KeyboardInterrupt:  # a second signal
         if left := ", ".join(parts.ledger.entries.leases):
             say(
@@ -187,8 +177,8 @@ def _measure_cells(
                 err=True,
             )
         raise
-    _write_proposed_prices(catalogue, stations)
-    _show_outcome(stations, parts, _currency(engines))
+    _write_proposed_prices(parts, stations)
+    _show_outcome(parts, stations)
     failed = any(station.failed for station in stations)
     code = 3 if any(station.problem for station in stations) else int(failed)
     return INTERRUPTED if interrupted() else code
@@ -203,16 +193,11 @@ def _cells_to_measure(
     for target in {target.kind: target for target in targets}.values():
         here = replace(request, providers=(target.provider,), hardware=target.hardware)
         plan = plan_elsewhere(catalogue, here, target.runtime)
-        cells += cells_of(plan, target.hardware)
+        cells += cells_of(plan, target.kind)
         reasons += (f"\n  {target.hardware}: {each}" for each in why_left_out(plan.left_out))
     if not cells:
         raise InputError(f"expected at least one trial to measure, found none{''.join(reasons)}")
     return cells
-
-
-def _reach(catalogue: Catalogue, target: Target) -> Engine:
-    payload = catalogue.root / FOLDER / "payload"
-    return ENGINES[target.engine.name](Tariff.of(catalogue, target), payload, catalogue.root)
 
 
 def _target_problem(engine: Engine) -> str:
@@ -228,43 +213,34 @@ def _target_problem(engine: Engine) -> str:
     return ""
 
 
-def _currency(engines: Sequence[Engine]) -> str:
-    return engines[0].tariff.price.currency
-
-
 def _most_valuable_cells(
-    inputs: Inputs, cells: Sequence[Cell], engines: Sequence[Engine], limit: int
+    inputs: Inputs, cells: Sequence[Cell], prices: Prices, currency: str, limit: int
 ) -> list[Cell]:
     """Choose the cells that help most, per dollar, to find the cheapest machine, and print why."""
-    prices = _highest_cell_costs(engines)
     values = order_by_value(inputs, cells, prices, limit)
     for value in values:
-        say(value.sentence(prices, _currency(engines)), err=True)
+        say(value.sentence(prices, currency), err=True)
     if not values:
         say("no measurement of these trials is expected to change an answer", err=True)
     return [cell for value in values for cell in value.cells]
 
 
-def _highest_cell_costs(engines: Iterable[Engine]) -> Mapping[tuple[str, str], Decimal]:
-    """The highest possible cost of a trial or sweep, by machine and execution provider."""
-    costs = [(each.target.kind, each.tariff.most()) for each in engines]
-    return dict(sorted(costs))  # the highest is the last of its kind
-
-
 def _show_plan(
-    engines: Sequence[Engine], cells: Sequence[Cell], done: int, cap: Decimal | None
+    engines: Sequence[Engine], cells: Sequence[Cell], done: int, prices: Prices, cap: Decimal | None
 ) -> None:
-    currency, counts = _currency(engines), Counter(cell.kind for cell in cells)
-    rows = []
+    """Print a row for each target, and the highest possible cost of all cells.
+
+    Targets of the same kind share cells, so each cell is counted once.
+    """
+    counts, rows = Counter(cell.kind for cell in cells), []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):
+        currency = tariff.price.currency
         hourly, cost = (money(each, currency) for each in (tariff.cost(3600), tariff.most()))
         source = f"quoted by {target.engine.name}" if tariff.is_quoted else tariff.price.id
         rows.append((target.id, target.hardware, str(counts[target.kind]), hourly, source, cost))
     header = ("target", "machine", "trials", "an hour", "price", "a trial, at most")
     print_table(header, rows, drop=("price", "machine"))
-    # Targets of the same kind share cells, so each cell is counted once.
-    worst = _highest_cell_costs(engines)
-    bound = sum((count * worst[kind] for kind, count in counts.items()), Decimal(0))
+    bound = sum((prices[cell.kind] for cell in cells), Decimal(0))
     amount, note = (bound, "") if cap is None or cap >= bound else (cap, ", the cap")
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
     extent = f": {timing} of timing, at most {money(amount, currency)}{note}"
@@ -272,15 +248,11 @@ def _show_plan(
     say(f"{counted}{extent if cells else ''}")
 
 
-def _show_event(station: str, cell: str, state: str, reason: str) -> None:
-    log(f"{station}: {cell}: {state}{': ' if reason else ''}{reason}")
-
-
-def _show_outcome(stations: Sequence[Station], parts: Launch, currency: str) -> None:
+def _show_outcome(parts: Launch, stations: Sequence[Station]) -> None:
     rows, total = [], Decimal(0)
     for target, own in group_by(stations, lambda station: station.engine.target.id).items():
         counts = (sum(each.done for each in own), sum(len(each.failed) for each in own))
-        spent = parts.ledger.spent(target)
+        spent, currency = parts.ledger.spent(target), own[0].engine.tariff.price.currency
         rows.append((target, *map(str, counts), money(spent, currency)))
         total += spent
     print_table(("target", "done", "failed", "spent"), rows)
@@ -289,15 +261,13 @@ def _show_outcome(stations: Sequence[Station], parts: Launch, currency: str) -> 
     if any(station.done for station in stations):
         say(f"results are in {parts.intake.results}; `epochcost check --results` lists doubts")
     for station in stations:
-        reasons = [f"{title}: {reason}" for title, reason in station.failed]
-        for reason in filter(None, (*reasons, station.problem)):
+        for reason in filter(None, (*station.failed, station.problem)):
             say(f"{station.name}: {reason}", err=True)
 
 
-def _write_proposed_prices(catalogue: Catalogue, stations: Iterable[Station]) -> None:
-    day = dt.datetime.now(dt.UTC).date()
-    prices = (proposed_price(catalogue, station, day) for station in stations)
-    for identifier, text in filter(None, prices):
-        path = catalogue.root / FOLDER / f"{identifier}.toml"
-        write_atomically(path, text.encode(), unwritable)
-        say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)
+def _write_proposed_prices(parts: Launch, stations: Iterable[Station]) -> None:
+    for station in stations:
+        if proposed := proposed_price(parts.intake.catalogue, station):
+            path = parts.folder / f"{proposed[0]}.toml"
+            write_atomically(path, proposed[1].encode(), unwritable)
+            say(f"{path}: a price as paid; move it to specs/prices if it is right", err=True)

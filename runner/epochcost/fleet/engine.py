@@ -63,6 +63,8 @@ _STATES = {
     "lost": JobState("lost", "it left no exit code: was its machine restarted or taken away?"),
     "CONFIGURING": JobState("starting"),
 }
+# Slurm's reasons of a queued job that no waiting removes.
+_HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "launch failed")
 
 
 class Engine:
@@ -118,9 +120,12 @@ class Engine:
         """Ask the target for the state of a job.
 
         ``state_script`` prints "running", the exit code of an ended job, Slurm's state and reason,
-        or "lost" if the job ended without an exit code.
+        or "lost" if the job ended without an exit code. A job that would wait for ever counts as
+        failed.
         """
         word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
+        if word == "PENDING" and reason.startswith(_HOPELESS):
+            return JobState("failed", f"Slurm cannot start it ({reason}): correct the options")
         if word == "PENDING":
             return JobState("queued", reason.removeprefix("None"))
         other = JobState("failed", f"exit code {word}") if word.isdigit() else JobState("running")

@@ -27,8 +27,7 @@ class Intake:
     """Finds results of cells in a project, and adds valid files from the measuring machines."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
-        self.results = results
-        self._catalogue = catalogue
+        self.catalogue, self.results = catalogue, results
         # By machine and first digits of the trial's or the sweep's id, which end the file's name.
         # Searching a folder for each of ten thousand cells would take seconds.
         self._paths: defaultdict[tuple[str, str], set[Path]] = defaultdict(set)
@@ -68,15 +67,11 @@ class Intake:
             for place in [self.results / path.relative_to(staged)]
             if not (place.exists() and place.read_bytes() == path.read_bytes())
         }
-        faults = check_results(self._catalogue, staged, tuple(new)).faults if new else ()
-        messages = {fault.path: fault.message for fault in faults}
-        reasons = []
+        faults = check_results(self.catalogue, staged, tuple(new)).faults if new else ()
+        messages = {fault.path: f"{fault.path.name}: {fault.message}" for fault in faults}
         for path, place in new.items():
-            shown = display_path(path)
-            if shown in messages:
-                reasons.append(f"{shown.name}: {messages[shown]}")
-            else:
+            if display_path(path) not in messages:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(place, path.read_bytes())
                 self._note([place])
-        return reasons[0] if reasons else ""
+        return next(iter(messages.values()), "")

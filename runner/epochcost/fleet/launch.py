@@ -6,47 +6,53 @@ A station measures trials on a machine. An interruption ends all stations.
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from epochcost.fleet.engine import Engine
+from epochcost.fleet.ledger import FOLDER, Tariff
 from epochcost.fleet.sky import SkyEngine
 from epochcost.fleet.slurm import SlurmEngine
 from epochcost.fleet.station import Launch, Station, Waits
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.target import Slurm, Target
+from epochcost.statistics import group_by
 
 ENGINES: dict[str, type[Engine]] = {"ssh": Engine, "slurm": SlurmEngine, "sky": SkyEngine}
 _LOOK_SECONDS = 0.2
 
 
+def engine_of(catalogue: Catalogue, target: Target) -> Engine:
+    """The engine that reaches a target of a project."""
+    payload = catalogue.root / FOLDER / "payload"
+    return ENGINES[target.engine.name](Tariff.of(catalogue, target), payload, catalogue.root)
+
+
 def measure_all(
-    launch: Launch,
-    engines: Iterable[Engine],
-    reach: Callable[[Target], Engine],
-    run: Callable[[Sequence[Waits]], None],
+    launch: Launch, engines: Iterable[Engine], run: Callable[[Sequence[Waits]], None]
 ) -> tuple[Station, ...]:
     """Measure the trials and sweeps of a launch on all targets at once; returns the stations.
 
-    First, this function gives back the machines that a killed launch left running. If ``engines``
-    has no engine for a machine's target, or if the target was edited since, ``reach`` makes the
-    engine. If a machine cannot be given back, its station measures nothing.
+    First, this function gives back the machines that a killed launch left running. If a machine
+    cannot be given back, its station measures nothing.
 
     ``run`` gets an iterator for each machine, which measures and yields the seconds to wait before
     its next step. ``run`` must exhaust or close all iterators.
     """
     stations: dict[str, Station] = {}
-    machines: defaultdict[str | None, list[Station]] = defaultdict(list)
     for engine in engines:
         target, nodes = engine.target, engine.target.engine
         for number in range(nodes.jobs if isinstance(nodes, Slurm) else 1):
             name = f"{target.id} {number + 1}" if number else target.id
             stations[name] = Station(name, launch, engine)
-            machines[target.host if engine.held else name].append(stations[name])
+    machines = group_by(
+        stations.values(), lambda each: each.engine.target.host if each.engine.held else each.name
+    )
     for name, lease in launch.ledger.entries.leases.items():
         left = stations.get(name)
         if left is None or left.engine.target != lease.target:
-            left = Station(name, launch, reach(lease.target))
+            left = Station(name, launch, launch.reach(lease.target))
         left.end(lease)
         # A station with a problem measures nothing: the ledger must keep its machine's lease.
         stations.setdefault(name, left).problem = left.problem
@@ -71,11 +77,10 @@ def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
     threads = [threading.Thread(target=_do, args=(work, stop), daemon=True) for work in works]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(_LOOK_SECONDS)
-            if interrupted():
-                stop.set()
+    while any(map(threading.Thread.is_alive, threads)):
+        time.sleep(_LOOK_SECONDS)
+        if interrupted():
+            stop.set()
 
 
 def _do(work: Waits, stop: threading.Event) -> None:

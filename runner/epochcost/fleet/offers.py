@@ -6,7 +6,6 @@ time that it measured become a price spec, which a person reviews.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from decimal import Decimal
 from statistics import median
@@ -20,6 +19,7 @@ from epochcost.specs.draft import successor
 from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Target
 from epochcost.specs.wording import suggest_or_list, suggestion
+from epochcost.statistics import group_by
 from epochcost.units import today
 
 # SkyPilot's clouds by the provider of a price.
@@ -47,16 +47,15 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     Only current prices in SkyPilot's clouds count. ``accelerator`` is a chip, such as H100, or a
     chip with its form factor, such as H100 SXM5. Raises InputError if no machine matches.
     """
-    offers: dict[str, list[Target]] = {}
-    for price in current_prices(catalogue.prices.values()):
-        if target := _sky_target(catalogue, price):
-            offers.setdefault(form_of(catalogue, target), []).append(target)
+    prices = current_prices(catalogue.prices.values())
+    rented = filter(None, (_sky_target(catalogue, price) for price in prices))
+    offers = group_by(rented, lambda target: form_of(catalogue, target))
     called = accelerator.casefold()
     targets = [
         target
-        for form, rented in offers.items()
+        for form, group in offers.items()
         if called == form.casefold() or called in re.split("[^a-z0-9]+", form.casefold())
-        for target in rented
+        for target in group
     ]
     if not targets:
         chips = {part for form in offers for part in form.split() if re.search("[0-9]", part)}
@@ -96,12 +95,12 @@ def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
     )
 
 
-def proposed_price(catalogue: Catalogue, station: Station, day: dt.date) -> tuple[str, str] | None:
+def proposed_price(catalogue: Catalogue, station: Station) -> tuple[str, str] | None:
     """Id and TOML text of a price spec with the paid price and the start-up time, for review.
 
     None if the machine is owned, or if neither the price nor a start-up time is new.
     """
-    tariff, starts = station.engine.tariff, station.startup_seconds
+    tariff, starts, day = station.engine.tariff, station.startup_seconds, today()
     spec = catalogue.price(tariff.target.price)
     if spec.owned or not (starts or (tariff.is_quoted and tariff.price.amount != spec.amount)):
         return None

@@ -25,26 +25,23 @@ RESULTS = "project/docs/data/results"
 # Parts that no run reads: the docs and results that the package shows outside a project.
 _LEFT_OUT = {"__pycache__", "docs", "site_templates", "template"}
 _WHEEL = "Wheel-Version: 1.0\nGenerator: epochcost\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-# Newest first after the default, so that an old default Python does not matter.
-_PYTHONS = "python3 python3.14 python3.13 python3.12 python3.11"
 # An installation goes on after a lost connection, so a repetition waits for its lock.
+# The default Python may be old, so others follow, the newest first.
 _INSTALL = """\
 exec 9>install.lock && flock 9 || exit
 [ "$(cat venv/payload 2>/dev/null)" = {digest} ] && exit 0
 if ! venv/bin/python -m pip --version >/dev/null 2>&1; then
-  for python in {pythons} ""; do
+  for python in python3 python3.14 python3.13 python3.12 python3.11 ""; do
     "$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
   done
-  [ "$python" ] || {{ echo "{no_python}" >&2; exit 3; }}
+  [ "$python" ] || {{ echo "expected Python 3.11 or newer there, with its module venv: install it \
+(python3-venv on Debian), or add a command such as 'module load python' to the target's setup" >&2
+    exit 3; }}
   "$python" -m venv venv || exit
 fi
 pip="venv/bin/python -m pip install --quiet --disable-pip-version-check"
 {packages} && $pip --no-deps --force-reinstall {wheel} && echo {digest} >venv/payload
 """
-_NO_PYTHON = (
-    "expected Python 3.11 or newer there, with its module venv: install it (python3-venv on "
-    "Debian), or add a command such as 'module load python' to the target's setup"
-)
 
 
 def build_payload(folder: Path) -> None:
@@ -54,9 +51,8 @@ def build_payload(folder: Path) -> None:
     """
     origin = distribution("epochcost")
     notes = f"epochcost-{origin.version}.dist-info"
-    files: dict[str, str | bytes] = {f"{notes}/WHEEL": _WHEEL}
-    for name in ("METADATA", "entry_points.txt"):
-        files[f"{notes}/{name}"] = origin.read_text(name) or ""
+    metadata = origin.read_text("METADATA") or ""
+    files: dict[str, str | bytes] = {f"{notes}/WHEEL": _WHEEL, f"{notes}/METADATA": metadata}
     if revision := code_revision():
         files[f"{CODE.name}/{NOTE}"] = revision.note()
     for package in (epochcost, onnxstep):
@@ -94,8 +90,6 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     content = wheel.read_bytes() + repr(packages).encode()
     script = _INSTALL.format(
         digest=hashlib.sha256(content).hexdigest()[:16],
-        pythons=_PYTHONS,
-        no_python=_NO_PYTHON,
         wheel=wheel.name,
         packages=" && ".join(f"$pip {shlex.quote(package)}" for package in packages),
     )

@@ -29,7 +29,8 @@ _COPY_SECONDS = 240
 _LOST = {12, 30, 35, 255}
 # Files that rsync has not yet renamed: another copy into the same folder may be writing them.
 _KEEP_TEMPORARY = "--filter=protect .*.??????"
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Colours, and the summary that rsync prints after the reason of its failure.
+_NOISE = re.compile(r"\x1b\[[0-9;]*m|^rsync error: .*", re.MULTILINE)
 _INSTALL = {"sky": "install skypilot 0.14 for your cloud (see docs/how-to/measure-on-clouds.md)"}
 _UNREACHABLE = "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?"
 _SLURM_AWAY = "Slurm does not answer ({reason}): does `sinfo` work there?"
@@ -120,9 +121,7 @@ class Shell:
         text = self._without_secrets(f"target {self.target}{machine}: {sentence}")
         return EngineError(text, passing=passing)
 
-    def call(
-        self, command: Sequence[str], text: str = "", *, seconds: float = _CALL_SECONDS
-    ) -> str:
+    def call(self, command: Sequence[str], text: str = "", seconds: float = _CALL_SECONDS) -> str:
         """Run a program on this machine with ``text`` as input, and return its output.
 
         Raises EngineError if the program is missing, fails or takes longer than ``seconds``.
@@ -138,7 +137,7 @@ class Shell:
         except subprocess.TimeoutExpired:
             raise self.error(f"no answer within {seconds:.0f} s", passing=True) from None
         output, message = (
-            self._without_secrets(_COLOUR.sub("", stream.decode(errors="replace")))
+            self._without_secrets(_NOISE.sub("", stream.decode(errors="replace")))
             for stream in (process.stdout, process.stderr)
         )
         if process.returncode:
@@ -163,10 +162,8 @@ class Shell:
             if match := re.search(pattern, message):
                 explanation = sentence.format(host=self.host, reason=match[0])
                 return self.error(explanation, passing=sentence in (_UNREACHABLE, _SLURM_AWAY))
-        lines = [
-            line for line in message.splitlines() if line.strip() and "rsync error" not in line
-        ]
-        reason = printable(lines[-1].strip()) if lines else f"exit code {status}"
+        last_line = message.strip().rpartition("\n")[2]
+        reason = printable(last_line.strip()) or f"exit code {status}"
         if self.host and status in _LOST:
             return self.error(f"the connection was lost: {reason}", passing=True)
         return self.error(reason)

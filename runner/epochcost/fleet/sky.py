@@ -120,7 +120,7 @@ class SkyEngine(Engine):
         # Messages such as "Cluster(s) not found" precede the JSON.
         starts = re.search(r"^[\[{]", output, re.MULTILINE)
         try:
-            return json.loads(output[starts.start() :]) if starts else []
+            return json.loads(output[starts.start() :]) if starts else {}
         except ValueError:
             message = f"expected JSON of `sky {arguments[0]}`, got {printable(output[:80])}"
             raise self._here.error(message) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 
-from epochcost.fleet.engine import GRACE_SECONDS, Engine, JobState
+from epochcost.fleet.engine import GRACE_SECONDS, Engine
 from epochcost.specs.target import Slurm
 
 # The run needs a disk with locks, which shared file systems may lack: the node's own.
@@ -31,8 +31,6 @@ for second in {{1..{patience}}}; do
   sleep 1
 done
 """
-# Reasons of a queued job that no waiting removes.
-_HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "launch failed")
 
 
 class SlurmEngine(Engine):
@@ -42,22 +40,13 @@ class SlurmEngine(Engine):
     tools = ("sbatch", "squeue", "scancel", "timeout")
     job_script, submit_script, state_script, cancel_script = _JOB, _SUBMIT, _STATE, _CANCEL
     run_options = '--results "$results"'
+    # The end of its job gives a node back.
+    tear_down = Engine.cancel
 
     def check(self) -> None:
         """Raise `EngineError` if Slurm is missing, does not answer, or would refuse a job."""
         super().check()
         self.shell.run(f"sbatch --test-only {self.options} <<<'#!/bin/sh'")
-
-    def poll(self, job: str) -> JobState:
-        """The state of a job; a job that would wait for ever counts as failed."""
-        state = super().poll(job)
-        if not state.reason.startswith(_HOPELESS):
-            return state
-        return JobState("failed", f"Slurm cannot start it ({state.reason}): correct the options")
-
-    def tear_down(self, job: str) -> None:
-        """End a job and wait until its node is free."""
-        self.cancel(job)
 
     @property
     def options(self) -> str:

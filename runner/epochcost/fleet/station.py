@@ -42,8 +42,8 @@ class Launch:
     """The parts of a launch that its stations share.
 
     ``folder`` has collected files that are not yet checked. ``options`` are arguments of `epochcost
-    run`. ``on_event`` gets a station's name, a cell's title, the cell's new state and the reason.
-    ``losses`` counts lost machines by cell id.
+    run`. ``reach`` makes the engine of a target. ``log`` prints a line. ``losses`` counts lost
+    machines by cell id.
     """
 
     folder: Path
@@ -51,20 +51,18 @@ class Launch:
     options: tuple[str, ...]
     waiting: list[Cell]
     ledger: Ledger
-    on_event: Callable[[str, str, str, str], None]
+    reach: Callable[[Target], Engine]
+    log: Callable[[str], None]
     clock: Callable[[], float] = time.time
     pause: Callable[[float], None] = time.sleep
     losses: Counter[str] = field(default_factory=Counter)
     _taking: threading.Lock = field(default_factory=threading.Lock)
 
-    def first_waiting(self, target: Target) -> Cell | None:
-        """The first waiting cell for a target's kind of machine; None if none waits."""
-        return next((cell for cell in self.waiting if cell.kind == target.kind), None)
-
     def take(self, target: Target) -> Cell | None:
-        """Remove and return the first waiting cell for a target's kind of machine."""
+        """Remove and return the first waiting cell for a target's kind of machine, else None."""
         with self._taking:
-            if cell := self.first_waiting(target):
+            cell = next((cell for cell in self.waiting if cell.kind == target.kind), None)
+            if cell:
                 self.waiting.remove(cell)
             return cell
 
@@ -80,7 +78,7 @@ class Station:
     launch: Launch
     engine: Engine
     done: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     problem: str = ""
     startup_seconds: list[float] = field(default_factory=list)
     _lease: Lease | None = None
@@ -91,17 +89,28 @@ class Station:
 
         Closing the iterator ends the job and gives the machine back.
         """
+        launch = self.launch
         with self._give_back_afterwards():
-            if not self.engine.held:
-                self._install_on_cluster()
-            while cell := (yield from self._reserve_next_cell()):
-                yield from self._measure_cell(cell)
+            while not self.problem and (cell := launch.take(self.engine.target)):
+                if not (self.engine.held or self.engine.is_up):
+                    self._install_on_cluster(cell)
+                no_more = launch.ledger.is_idle(launch.clock())
+                job = f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}"
+                if not self.problem and self._reserve_money(cell, job):
+                    yield from self._measure_cell(cell, job)
+                    continue
+                launch.waiting.insert(0, cell)
+                if no_more or self.problem:
+                    self.problem = self.problem or "the cap does not allow another trial"
+                else:  # other stations have reserved too much money
+                    self._give_back_machine()
+                    yield POLL_SECONDS
 
     def end(self, lease: Lease) -> None:
         """End a killed launch's job and machine, which ``lease`` names, and collect all results."""
         self._lease = lease
         with self._give_back_afterwards():
-            self._cancel_job()
+            self._cancel(lease.job)
             self._collect_results(None)
 
     @contextmanager
@@ -117,33 +126,16 @@ class Station:
         finally:
             self._give_back_machine()
 
-    def _install_on_cluster(self) -> None:
-        cell = self.launch.first_waiting(self.engine.target)
-        if cell and not self.problem:
-            # No money is reserved, because only jobs are billed.
-            self._say(cell, "starting")
-            self.problem = self._last_error_of_tries(self._start_target_once)
+    def _install_on_cluster(self, cell: Cell) -> None:
+        # No money is reserved, because only jobs are billed.
+        self._say(cell, "starting")
+        self.problem = self._error_after_tries(self._start_target_once)
 
     def _start_target_once(self) -> None:
         with self.engine.starting:
             if not self.engine.is_up:
                 self.engine.start()
                 self.engine.is_up = True
-
-    def _reserve_next_cell(self) -> Generator[float, None, Cell | None]:
-        launch = self.launch
-        while not self.problem and (cell := launch.take(self.engine.target)):
-            no_more = launch.ledger.is_idle(launch.clock())
-            if self._reserve_money(cell, f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}"):
-                return cell
-            launch.waiting.insert(0, cell)
-            if no_more:
-                self.problem = "the cap does not allow another trial"
-                break
-            # Other stations have reserved too much money.
-            self._give_back_machine()
-            yield POLL_SECONDS
-        return None
 
     def _reserve_money(self, cell: Cell, job: str) -> bool:
         """Reserve the highest possible cost of measuring ``cell``; False if too little is left."""
@@ -156,29 +148,28 @@ class Station:
             until=now + target.attempt_seconds,
             reserved=self.engine.tariff.most(self.launch.losses[cell.id], now - since),
         )
-        if not self.launch.ledger.reserve(self.name, lease):
-            return False
-        self._lease = lease
-        return True
+        if allowed := self.launch.ledger.reserve(self.name, lease):
+            self._lease = lease
+        return allowed
 
-    def _measure_cell(self, cell: Cell) -> Waits:
+    def _measure_cell(self, cell: Cell, job: str) -> Waits:
         state: JobState | None = None
         try:
-            state = yield from self._run_job(cell)
+            state = yield from self._run_job(cell, job)
         except EngineError as error:
             if not error.passing:
                 raise
             state = JobState("lost", str(error))
         finally:
-            self._record_cell_outcome(cell, state)
+            self._record_cell_outcome(cell, job, state)
 
-    def _run_job(self, cell: Cell) -> Generator[float, None, JobState]:
+    def _run_job(self, cell: Cell, job: str) -> Generator[float, None, JobState]:
         launch, engine, target = self.launch, self.engine, self.engine.target
         if not engine.is_up:
             self._say(cell, "starting")
             self._start_target_once()
         arguments = ("--hardware", target.hardware, "--provider", target.provider)
-        engine.submit(self._paid.job, (*launch.options, *arguments, "--trial", cell.id))
+        engine.submit(job, (*launch.options, *arguments, "--trial", cell.id))
         last = JobState("queued")
         self._say(cell, *last)
         patience = engine.limit_seconds + _GRACE_SECONDS
@@ -186,13 +177,13 @@ class Station:
         while launch.clock() < late:
             yield POLL_SECONDS
             try:
-                state = engine.poll(self._paid.job)
+                state = engine.poll(job)
             except EngineError as error:
                 state = JobState(last.state if error.passing else "lost", str(error))
             else:
                 if state.state == "queued" and not engine.held:
                     # Waiting is free, so the lease of a node begins now.
-                    self._reserve_money(cell, self._paid.job)
+                    self._reserve_money(cell, job)
                     late = launch.clock() + patience
             if state.state not in ("queued", "starting", "running"):
                 return state
@@ -201,14 +192,14 @@ class Station:
             last = state
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
-    def _record_cell_outcome(self, cell: Cell, state: JobState | None) -> None:
+    def _record_cell_outcome(self, cell: Cell, job: str, state: JobState | None) -> None:
         """``state`` is None if the launch ends early; the cell then waits again."""
         launch = self.launch
         is_lost = state is None or state.state == "lost"
         fault = ""
         if self.engine.is_up:
             if is_lost:
-                self._cancel_job()  # it may run on behind a broken connection
+                self._cancel(job)  # it may run on behind a broken connection
             self._say(cell, "collecting")
             fault = self._collect_results(cell)
         if result := launch.intake.result_of(cell):
@@ -219,63 +210,60 @@ class Station:
             launch.losses[cell.id] += state is not None
             launch.waiting.insert(0, cell)
         else:
-            reasons = filter(None, (state.reason, fault or self._last_line()))
+            reasons = filter(None, (state.reason, fault or self._last_line(job)))
             self._fail(cell, ": ".join(reasons) or "it ended without a complete result")
         if is_lost or not self.engine.held:
             self._give_back_machine()
 
-    @property
-    def _paid(self) -> Lease:
-        assert self._lease is not None, "a job has a machine"
-        return self._lease
-
-    def _cancel_job(self) -> None:
+    def _cancel(self, job: str) -> None:
         with suppress(EngineError):
-            self.engine.cancel(self._paid.job)
+            self.engine.cancel(job)
 
     def _collect_results(self, cell: Cell | None) -> str:
         """Collect the files of all cells if ``cell`` is None; return the first problem, or ""."""
         staged = (self.launch.folder / self.name).absolute()
-        reason = self._last_error_of_tries(partial(self.engine.collect, staged))
+        reason = self._error_after_tries(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
 
-    def _last_error_of_tries(self, call: Callable[[], None], *, always: bool = False) -> str:
+    def _error_after_tries(self, call: Callable[[], None], *, always: bool = False) -> str:
         """Call ``call``; after an error, wait for the next of ``_PAUSES`` and call it again.
 
         Returns "" after a success, and the last error's text if no pause is left. Unless
         ``always``, only a temporary error leads to another call.
         """
-        pauses = iter(_PAUSES)
-        while True:
+        for pause in (*_PAUSES, None):
             try:
                 call()
             except Exception as error:  # a fault of an engine must not leave its machine up
-                again = always or (isinstance(error, EngineError) and error.passing)
-                pause = next(pauses, None)
-                if pause is None or not again:
-                    return str(error) or repr(error)
-                self.launch.pause(pause)
+                reason = str(error) or repr(error)
+                passing = always or (isinstance(error, EngineError) and error.passing)
             else:
                 return ""
+            if pause is None or not passing:
+                break
+            self.launch.pause(pause)
+        return reason
 
-    def _last_line(self) -> str:
+    def _last_line(self, job: str) -> str:
         with suppress(EngineError):
-            return self.engine.logs(self._paid.job).strip().rpartition("\n")[2]
+            return self.engine.logs(job).strip().rpartition("\n")[2]
         return ""
 
     def _say(self, cell: Cell, state: str, reason: str = "") -> None:
-        self.launch.on_event(self.name, cell.title, state, reason)
+        said = f"{state}: {reason}" if reason else state
+        self.launch.log(f"{self.name}: {cell.title}: {said}")
 
     def _fail(self, cell: Cell, reason: str) -> None:
         self._say(cell, "failed", reason)
-        self.failed.append((cell.title, reason))
+        self.failed.append(f"{cell.title}: {reason}")
         self._failures += 1
         if self._failures == _MOST_FAILURES:
             self.problem = f"{_MOST_FAILURES} trials in a row failed, the last: {reason}"
 
     def _record_payment(self, cell: Cell, result: Result | BatchLimit) -> None:
         tariff, target, now = self.engine.tariff, self.engine.target, self.launch.clock()
-        lease, startup = self._paid, None
+        lease, startup = self._lease, None
+        assert lease is not None, "a job has a machine"
         begun = lease.until - target.attempt_seconds
         # Only the first job of a lease waits for the start of its machine.
         is_first = self.engine.held and begun - lease.since < 1
@@ -301,10 +289,8 @@ class Station:
     def _give_back_machine(self) -> None:
         lease, self._lease = self._lease, None
         # Each try counts, because the machine costs money until its end.
-        if lease and (
-            reason := self._last_error_of_tries(partial(self._settle, lease), always=True)
-        ):
-            self.problem = f"{self.name}: its machine may still be up: {reason}"
+        if lease and (reason := self._error_after_tries(partial(self._settle, lease), always=True)):
+            self.problem = f"its machine may still be up: {reason}"
 
     def _settle(self, lease: Lease) -> None:
         self.engine.tear_down(lease.job)

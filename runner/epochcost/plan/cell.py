@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
+from epochcost.specs.target import Kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
     """A trial, or a sweep of batch sizes, to measure on a kind of machine.
 
-    ``hardware`` is the machine's id. ``id`` is the id of the trial or sweep. Each trial is measured
-    ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
+    ``kind`` is the kind of a target that can measure the cell: the machine's id, the execution
+    provider and the package of ONNX Runtime. ``id`` is the id of the trial or sweep. Each trial is
+    measured ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
     """
 
-    hardware: str
+    kind: Kind
     id: str
     trial: Trial
     rounds: int
@@ -29,15 +31,15 @@ class Cell:
         return f"{self.trial.title}{' and larger' if self.swept else ''}"
 
     @property
-    def kind(self) -> tuple[str, str]:
-        """The machine and the execution provider on which the cell must be measured."""
-        return self.hardware, self.trial.provider
+    def hardware(self) -> str:
+        """The machine's id."""
+        return self.kind[0]
 
 
-def cells_of(plan: Plan, hardware: str) -> Iterator[Cell]:
-    """The cells of a plan for the machine ``hardware``: first the trials, then the sweeps."""
+def cells_of(plan: Plan, kind: Kind) -> Iterator[Cell]:
+    """The cells of a plan for targets of one kind: first the trials, then the sweeps."""
     for trial in plan.trials:
         identifier = trial.id
-        yield Cell(hardware, identifier, trial, plan.rounds.get(identifier, 1))
+        yield Cell(kind, identifier, trial, plan.rounds.get(identifier, 1))
     for sweep in plan.sweeps:
-        yield Cell(hardware, sweep.id, sweep.trial, sweep.rounds, swept=True)
+        yield Cell(kind, sweep.id, sweep.trial, sweep.rounds, swept=True)

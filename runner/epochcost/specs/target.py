@@ -29,6 +29,7 @@ _Host = Annotated[
     ),
 ]
 _Option = Annotated[str, matching(r"--[a-z][\s\S]*", "an option that begins with --")]
+Kind = tuple[str, str, str]
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
@@ -112,9 +113,9 @@ class Target(NamedSpec):
     notes: Notes | None = None
 
     @property
-    def kind(self) -> tuple[str, str]:
-        """Machine and execution provider, which decide the trials that the target can measure."""
-        return self.hardware, self.provider
+    def kind(self) -> Kind:
+        """Machine, execution provider and runtime: they decide the trials that it can measure."""
+        return self.hardware, self.provider, self.runtime or ""
 
     @property
     def host(self) -> str | None:
