@@ -93,7 +93,9 @@ class Station:
         with self._give_back_afterwards():
             while not self.problem and (cell := launch.take(self.engine.target)):
                 if not (self.engine.held or self.engine.is_up):
-                    self._install_on_cluster(cell)
+                    # On a cluster, no money is reserved for this: only jobs are billed.
+                    self._say(cell, "starting")
+                    self.problem = self._error_after_tries(self._start_target_once)
                 no_more = launch.ledger.is_idle(launch.clock())
                 job = f"{cell.id[:ID_DIGITS]}-{secrets.token_hex(4)}"
                 if not self.problem and self._reserve_money(cell, job):
@@ -125,11 +127,6 @@ class Station:
             self.problem = self.problem or str(error) or repr(error)
         finally:
             self._give_back_machine()
-
-    def _install_on_cluster(self, cell: Cell) -> None:
-        # No money is reserved, because only jobs are billed.
-        self._say(cell, "starting")
-        self.problem = self._error_after_tries(self._start_target_once)
 
     def _start_target_once(self) -> None:
         with self.engine.starting:
