@@ -17,6 +17,7 @@ from epochcost.fleet.sky import SkyEngine
 from epochcost.fleet.station import Station
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.loader import load_catalogue
+from epochcost.specs.price import Price
 from epochcost.specs.target import Sky, Target
 
 ROOT = Path(__file__).parents[2]
@@ -103,6 +104,22 @@ def test_price_paid_and_start_become_a_price_spec(
     assert spec["start"] == {"seconds": 140}
     assert spec["source"] == "paid by a launch on 2026-11-26 through sky"
     assert spec["hardware"] == "g6.xlarge"
+
+
+def test_a_start_in_one_line_gets_the_measured_time(catalogue: Catalogue, tmp_path: Path) -> None:
+    """A spec may declare its start as a table in one line."""
+    text = catalogue.files[f"prices/{L4}"].read_text("utf-8")
+    path = tmp_path / "price.toml"
+    path.write_text(f"start = {{ seconds = 9 }}\n{text.partition('[start]')[0]}")
+    spec = Price.model_validate(tomli.loads(path.read_text(), parse_float=Decimal))
+    changed = replace(
+        catalogue,
+        prices={**catalogue.prices, L4: spec},
+        files={**catalogue.files, f"prices/{L4}": path},
+    )
+    proposed = proposed_price(changed, _station(changed, None, 100))
+    assert proposed is not None
+    assert tomli.loads(proposed[1])["start"]["seconds"] == 100
 
 
 def test_a_price_that_is_as_declared_is_not_proposed(catalogue: Catalogue) -> None:

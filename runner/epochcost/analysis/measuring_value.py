@@ -26,7 +26,6 @@ from epochcost.predict.design import precision_of
 from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
-from epochcost.specs.target import Kind
 from epochcost.statistics import group_by
 from epochcost.units import count_words, money, rounded
 
@@ -44,7 +43,7 @@ _RIVALS = 9
 # may share a time.
 Ways = Sequence[tuple[int, float]]
 # The highest price of measuring a cell, by the cell's kind.
-Prices = Mapping[Kind, Decimal]
+Prices = Mapping[tuple[str, str, str], Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +61,11 @@ class CellsValue:
 
     def sentence(self, prices: Prices, currency: str) -> str:
         """State the price and the benefit of the measurements."""
-        cells = " and ".join(
-            f"{cell.trial.model} {cell.trial.mode} on {cell.hardware}" for cell in self.cells
-        )
+        works = (f"{cell.trial.model} {cell.trial.mode} on {cell.hardware}" for cell in self.cells)
         cost = money(sum((prices[cell.kind] for cell in self.cells), Decimal(0)), currency)
         return (
-            f"measuring {cells} costs at most {cost} and is expected to cut the regret of "
-            f"{count_words(self.answers, 'answer')} by {rounded(100 * self.saved, 2)} %"
+            f"measuring {' and '.join(works)} costs at most {cost} and is expected to cut the "
+            f"regret of {count_words(self.answers, 'answer')} by {rounded(100 * self.saved, 2)} %"
         )
 
 
@@ -91,18 +88,19 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
     return saving
 
 
-def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Vector]:
+def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
     """Pairs of a job's cheapest way and the rivals that measurements may show to be cheaper.
 
-    Returns the times of the cheapest way, the times of the rivals, and gaps: the logarithms of each
-    rival's cost divided by the cheapest cost. Each gap has an error, because times are uncertain.
+    Returns the times [r] of the cheapest way, the times [r] of the rivals, and gaps [r, 1]: the
+    logarithms of each rival's cost divided by the cheapest cost. Each gap has an error, because
+    times are uncertain.
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
     variances = np.diag(covariance)
     errors = variances[best] + variances[rivals] - 2 * covariance[best, rivals]
     likely = np.argsort(-_saved_regret(gaps, errors), kind="stable")[:_RIVALS]
-    return np.full(len(likely), best), rivals[likely], gaps[likely]
+    return np.full(len(likely), best), rivals[likely], gaps[likely, None]
 
 
 def steps(
@@ -127,21 +125,18 @@ def steps(
     cheapest, rivals, gaps = (np.concatenate(each) for each in zip(*pairs, strict=True))
     first_pairs = np.cumsum([0, *(len(each) for each, *_ in pairs[:-1])])
     # By how much the measurements chosen so far reduce the variance of each gap's error.
-    known = np.zeros((len(gaps), 1))
+    known = np.zeros_like(gaps)
+    before = np.maximum.reduceat(_saved_regret(gaps, known), first_pairs, axis=0)
     # Pairs are tried too: if all times of a job share an unknown error, a single time does not show
     # which machine is cheaper.
-    singles = ((time,) for time in dollars)
     both = zip(cheapest.tolist(), rivals.tolist(), strict=True)
     doubles = (tuple(dict.fromkeys(pair)) for pair in both if {*pair} <= dollars.keys())
-    sets = [*dict.fromkeys((*singles, *doubles))]
+    sets = [*dict.fromkeys((*((time,) for time in dollars), *doubles))]
     while sets := [each for each in sets if len(each) <= most]:
         gap_errors = covariance[:, rivals] - covariance[:, cheapest]
         parts = (_revealed_parts(covariance, gap_errors, times, noise) for times in sets)
         revealed = np.column_stack([(each**2).sum(axis=0) for each in parts])
-        before, after = (
-            np.maximum.reduceat(_saved_regret(gaps[:, None], variances), first_pairs, axis=0)
-            for variances in (known, known + revealed)
-        )
+        after = np.maximum.reduceat(_saved_regret(gaps, known + revealed), first_pairs, axis=0)
         saved = after - before
         prices = [max(sum(dollars[time] for time in times), _LEAST_DOLLARS) for times in sets]
         best = int(np.argmax(saved.sum(axis=0) / prices))
@@ -149,7 +144,7 @@ def steps(
             return
         chosen = sets[best]
         yield Step(chosen, saved[:, best])
-        known = known + revealed[:, [best]]
+        known, before = known + revealed[:, [best]], after[:, [best]]
         errors = _revealed_parts(covariance, covariance, chosen, noise)
         covariance = covariance - errors.T @ errors
         most -= len(chosen)

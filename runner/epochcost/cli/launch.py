@@ -126,7 +126,7 @@ def launch(
     with open_ledger(catalogue.root, most) as ledger, noted_signals() as interrupted:
         folder = catalogue.root / FOLDER
         parts = Launch(folder, intake, options, waiting, ledger, reach, log)
-        raise typer.Exit(_measure_cells(parts, engines, interrupted))
+        raise typer.Exit(_measure(parts, engines, interrupted))
 
 
 def _chosen_targets(catalogue: Catalogue, names: Iterable[str], chip: str | None) -> list[Target]:
@@ -162,9 +162,7 @@ def _parse_cap(cap: str | None, prices: Sequence[Price]) -> tuple[str, Decimal |
     return currency, amount
 
 
-def _measure_cells(
-    parts: Launch, engines: Sequence[Engine], interrupted: Callable[[], bool]
-) -> int:
+def _measure(parts: Launch, engines: Sequence[Engine], interrupted: Callable[[], bool]) -> int:
     """Measure the trials and sweeps, print the outcome, and return the exit code."""
     build_payload(parts.folder / "payload")
     try:
@@ -256,8 +254,7 @@ def _show_outcome(parts: Launch, stations: Sequence[Station]) -> None:
         rows.append((target, *map(str, counts), money(spent, currency)))
         total += spent
     print_table(("target", "done", "failed", "spent"), rows)
-    left = count_words(len(parts.waiting), "trial")
-    say(f"{money(total, currency)} spent; {left} left")
+    say(f"{money(total, currency)} spent; {count_words(len(parts.waiting), 'trial')} left")
     if any(station.done for station in stations):
         say(f"results are in {parts.intake.results}; `epochcost check --results` lists doubts")
     for station in stations:

@@ -112,9 +112,8 @@ class Engine:
         """
         run = shlex.quote(run_script(self.target, arguments, self.run_options))
         watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
-        values = {"watch": watch, "shared": RESULTS, "hardware": self.target.hardware}
-        script = shlex.quote(self.job_script.format(**values))
-        self._run_job_script(_WRITE + self.submit_script, job, script=script)
+        script = self.job_script.format(watch=watch, shared=RESULTS, hardware=self.target.hardware)
+        self._run_job_script(_WRITE + self.submit_script, job, script=shlex.quote(script))
 
     def poll(self, job: str) -> JobState:
         """Ask the target for the state of a job.

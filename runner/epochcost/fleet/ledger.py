@@ -52,10 +52,9 @@ class Tariff:
 
         The tariff is unchanged if ``hourly`` is None, or if its price is not an amount in dollars.
         """
-        price = self.price
-        if hourly is None or price.amount is None or price.currency != "USD":
+        if hourly is None or self.price.amount is None or self.price.currency != "USD":
             return self
-        return replace(self, price=price.model_copy(update={"amount": hourly}), is_quoted=True)
+        return replace(self, price=self.price.model_copy(update={"amount": hourly}), is_quoted=True)
 
     def cost(self, seconds: float) -> Decimal:
         """The bill for ``seconds`` of a machine; raises InputError if the plan cannot bill them."""

@@ -47,9 +47,8 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     Only current prices in SkyPilot's clouds count. ``accelerator`` is a chip, such as H100, or a
     chip with its form factor, such as H100 SXM5. Raises InputError if no machine matches.
     """
-    prices = current_prices(catalogue.prices.values())
-    rented = filter(None, (_sky_target(catalogue, price) for price in prices))
-    offers = group_by(rented, lambda target: form_of(catalogue, target))
+    rented = (_sky_target(catalogue, price) for price in current_prices(catalogue.prices.values()))
+    offers = group_by(filter(None, rented), lambda target: form_of(catalogue, target))
     called = accelerator.casefold()
     targets = [
         target
@@ -60,10 +59,8 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     if not targets:
         chips = {part for form in offers for part in form.split() if re.search("[0-9]", part)}
         near = suggestion(accelerator, chips) or suggest_or_list(accelerator, offers)
-        raise InputError(
-            f"--accelerator {accelerator}: expected an accelerator of a machine with a price of "
-            f"{', '.join(_CLOUDS)}{near}"
-        )
+        expected = f"expected an accelerator of a machine with a price of {', '.join(_CLOUDS)}"
+        raise InputError(f"--accelerator {accelerator}: {expected}{near}")
     return min(targets, key=lambda each: (Tariff.of(catalogue, each).cost(3600), each.id))
 
 
@@ -102,7 +99,7 @@ def proposed_price(catalogue: Catalogue, station: Station) -> tuple[str, str] | 
     """
     tariff, starts, day = station.engine.tariff, station.startup_seconds, today()
     spec = catalogue.price(tariff.target.price)
-    if spec.owned or not (starts or (tariff.is_quoted and tariff.price.amount != spec.amount)):
+    if spec.owned or not (starts or tariff.price.amount != spec.amount):
         return None
     identifier = f"{spec.hardware}-{spec.plan}-{day.isoformat()}"
     changed: dict[str, Any] = {
@@ -114,5 +111,5 @@ def proposed_price(catalogue: Catalogue, station: Station) -> tuple[str, str] | 
     text = catalogue.files[f"prices/{spec.id}"].read_text("utf-8")
     if starts:
         changed["start.seconds"] = round(Decimal(median(starts)))
-        text += "" if "[start]" in text else "\n[start]\n"
+        text += "" if "start" in spec.model_fields_set else "\n[start]\n"
     return identifier, successor(text, changed)

@@ -93,8 +93,7 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
         wheel=wheel.name,
         packages=" && ".join(f"$pip {shlex.quote(package)}" for package in packages),
     )
-    lines = (_setup_script(target), f"mkdir -p {RESULTS} jobs", script)
-    shell.run("\n".join(lines), seconds=seconds)
+    shell.run(f"{_setup_script(target)}\nmkdir -p {RESULTS} jobs\n{script}", seconds=seconds)
 
 
 def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
@@ -111,6 +110,5 @@ def _setup_script(target: Target) -> str:
     # The setup runs in the user's home; what follows this script runs in the target's folder.
     setup = (f"{{ {command}\n}} || exit" for command in target.setup)
     # Modules of clusters set PYTHONPATH for their own Python.
-    return "\n".join(
-        ("cd", *setup, f"cd && cd {shlex.quote(target.place)} || exit", "unset PYTHONPATH")
-    )
+    place = shlex.quote(target.place)
+    return "\n".join(("cd", *setup, f"cd && cd {place} || exit", "unset PYTHONPATH"))

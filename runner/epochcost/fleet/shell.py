@@ -112,13 +112,12 @@ class Shell:
         """Copy JSON files from a folder on the target, if they are missing here or differ."""
         destination.mkdir(parents=True, exist_ok=True)
         only = ("--include=*/", "--include=*.json", "--exclude=*", "--prune-empty-dirs")
-        place = f"{self._place(folder)}/"
-        self._copy(_COPY_SECONDS, *only, place, f"{destination.absolute()}/")
+        self._copy(_COPY_SECONDS, *only, f"{self._place(folder)}/", f"{destination.absolute()}/")
 
     def error(self, sentence: str, *, passing: bool = False) -> EngineError:
         """Make an error that names this target."""
         machine = f" ({self.host})" if self.host else ""
-        text = self._without_secrets(f"target {self.target}{machine}: {sentence}")
+        text = self._clean(f"target {self.target}{machine}: {sentence}")
         return EngineError(text, passing=passing)
 
     def call(self, command: Sequence[str], text: str = "", seconds: float = _CALL_SECONDS) -> str:
@@ -128,23 +127,22 @@ class Shell:
         """
         try:
             process = subprocess.run(
-                command, input=text.encode(), capture_output=True, cwd=Path.home(), timeout=seconds,
-                check=False, start_new_session=True,  # so that Ctrl-C does not end a call half done
+                command, input=text, capture_output=True, encoding="utf-8", errors="replace",
+                cwd=Path.home(), timeout=seconds, check=False,
+                start_new_session=True,  # so that Ctrl-C does not end a call half done
             )  # fmt: skip
         except FileNotFoundError:
             remedy = _INSTALL.get(command[0], "install it")
             raise self.error(f"expected the program {command[0]} here: {remedy}") from None
         except subprocess.TimeoutExpired:
             raise self.error(f"no answer within {seconds:.0f} s", passing=True) from None
-        output, message = (
-            self._without_secrets(_NOISE.sub("", stream.decode(errors="replace")))
-            for stream in (process.stdout, process.stderr)
-        )
+        output, message = self._clean(process.stdout), self._clean(process.stderr)
         if process.returncode:
             raise self._explained(process.returncode, message or output)
         return output
 
-    def _without_secrets(self, text: str) -> str:
+    def _clean(self, text: str) -> str:
+        text = _NOISE.sub("", text)
         for name in self.secrets:
             if value := os.environ.get(name):
                 text = text.replace(value, f"${name}")

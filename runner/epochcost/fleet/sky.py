@@ -48,10 +48,8 @@ class SkyEngine(Engine):
         """Raise `EngineError` if SkyPilot is missing, or has no access to the cloud."""
         cloud = self._machine.infra.partition("/")[0]
         if not any(self._json("check", cloud).values()):
-            raise self._here.error(
-                f"SkyPilot has no access to {cloud}: `sky check {cloud}` says which credentials "
-                "are missing"
-            )
+            remedy = f"`sky check {cloud}` says which credentials are missing"
+            raise self._here.error(f"SkyPilot has no access to {cloud}: {remedy}")
         self.tariff = self.tariff.quoted(self.hourly_price())
 
     def hourly_price(self) -> Decimal | None:

@@ -93,7 +93,7 @@ class Station:
         with self._give_back_afterwards():
             while not self.problem and (cell := launch.take(self.engine.target)):
                 if not (self.engine.held or self.engine.is_up):
-                    # On a cluster, no money is reserved for this: only jobs are billed.
+                    # No money is reserved for an installation, because only jobs are billed.
                     self._say(cell, "starting")
                     self.problem = self._error_after_tries(self._start_target_once)
                 no_more = launch.ledger.is_idle(launch.clock())
@@ -112,7 +112,8 @@ class Station:
         """End a killed launch's job and machine, which ``lease`` names, and collect all results."""
         self._lease = lease
         with self._give_back_afterwards():
-            self._cancel(lease.job)
+            with suppress(EngineError):
+                self.engine.cancel(lease.job)
             self._collect_results(None)
 
     @contextmanager
@@ -195,8 +196,9 @@ class Station:
         is_lost = state is None or state.state == "lost"
         fault = ""
         if self.engine.is_up:
-            if is_lost:
-                self._cancel(job)  # it may run on behind a broken connection
+            with suppress(EngineError):
+                if is_lost:  # it may run on behind a broken connection
+                    self.engine.cancel(job)
             self._say(cell, "collecting")
             fault = self._collect_results(cell)
         if result := launch.intake.result_of(cell):
@@ -211,10 +213,6 @@ class Station:
             self._fail(cell, ": ".join(reasons) or "it ended without a complete result")
         if is_lost or not self.engine.held:
             self._give_back_machine()
-
-    def _cancel(self, job: str) -> None:
-        with suppress(EngineError):
-            self.engine.cancel(job)
 
     def _collect_results(self, cell: Cell | None) -> str:
         """Collect the files of all cells if ``cell`` is None; return the first problem, or ""."""
@@ -231,11 +229,10 @@ class Station:
         for pause in (*_PAUSES, None):
             try:
                 call()
+                return ""
             except Exception as error:  # a fault of an engine must not leave its machine up
                 reason = str(error) or repr(error)
                 passing = always or (isinstance(error, EngineError) and error.passing)
-            else:
-                return ""
             if pause is None or not passing:
                 break
             self.launch.pause(pause)
@@ -263,8 +260,7 @@ class Station:
         assert lease is not None, "a job has a machine"
         begun = lease.until - target.attempt_seconds
         # Only the first job of a lease waits for the start of its machine.
-        is_first = self.engine.held and begun - lease.since < 1
-        if is_first and isinstance(result, Result):
+        if self.engine.held and begun - lease.since < 1 and isinstance(result, Result):
             first_step = result.measurement.started_at.timestamp() - begun
             if 0 < first_step < now - begun:
                 self.startup_seconds.append(startup := first_step)

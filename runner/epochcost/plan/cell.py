@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from epochcost.plan.make import Plan
 from epochcost.plan.trial import Trial
-from epochcost.specs.target import Kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +18,7 @@ class Cell:
     measured ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
     """
 
-    kind: Kind
+    kind: tuple[str, str, str]
     id: str
     trial: Trial
     rounds: int
@@ -36,10 +35,9 @@ class Cell:
         return self.kind[0]
 
 
-def cells_of(plan: Plan, kind: Kind) -> Iterator[Cell]:
+def cells_of(plan: Plan, kind: tuple[str, str, str]) -> Iterator[Cell]:
     """The cells of a plan for targets of one kind: first the trials, then the sweeps."""
     for trial in plan.trials:
-        identifier = trial.id
-        yield Cell(kind, identifier, trial, plan.rounds.get(identifier, 1))
+        yield Cell(kind, trial.id, trial, plan.rounds.get(trial.id, 1))
     for sweep in plan.sweeps:
         yield Cell(kind, sweep.id, sweep.trial, sweep.rounds, swept=True)

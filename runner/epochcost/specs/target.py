@@ -29,7 +29,6 @@ _Host = Annotated[
     ),
 ]
 _Option = Annotated[str, matching(r"--[a-z][\s\S]*", "an option that begins with --")]
-Kind = tuple[str, str, str]
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
@@ -113,7 +112,7 @@ class Target(NamedSpec):
     notes: Notes | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> tuple[str, str, str]:
         """Machine, execution provider and runtime: they decide the trials that it can measure."""
         return self.hardware, self.provider, self.runtime or ""
 
