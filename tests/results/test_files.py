@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,22 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
     holder.stdout.close()
     with exclusive_lock(tmp_path):
         assert list(tmp_path.iterdir()) == []
+
+
+def test_two_threads_may_write_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither write fails, as when two machines of a launch send the same record."""
+    path, sync, writers = tmp_path / "file", os.fsync, list[threading.Thread]()
+
+    def sync_late(descriptor: int) -> None:
+        sync(descriptor)
+        if not writers:
+            writers.append(threading.Thread(target=write_atomically, args=(path, b"second")))
+            writers[0].start()
+            writers[0].join()
+
+    monkeypatch.setattr(os, "fsync", sync_late)
+    write_atomically(path, b"first")
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]

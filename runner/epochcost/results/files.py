@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -96,7 +97,9 @@ def unwritable(folder: Path, error: OSError) -> CapabilityError:
 
 
 def _write_and_replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    # Threads of a launch may write the same file at once.
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name}.{writer}{TEMPORARY_SUFFIX}")
     try:
         with temporary.open("wb") as file:
             file.write(data)
