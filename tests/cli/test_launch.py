@@ -104,6 +104,13 @@ def test_dry_run_shows_the_most_that_cells_cost(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.usefixtures("project")
+def test_a_target_that_is_named_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The plan has a single row for the target."""
+    assert launch("--target", "desk", "--target", "desk", "--dry-run") == 0
+    assert re.findall("^desk ", capsys.readouterr().out, re.MULTILINE) == ["desk "]
+
+
+@pytest.mark.usefixtures("project")
 def test_only_named_models_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     """A launch measures only the models that it names; an unknown name is an error."""
     assert launch("--target", "desk", "--dry-run", "--model", "tiny") == 0
