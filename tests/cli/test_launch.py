@@ -103,6 +103,24 @@ def test_dry_run_shows_the_most_that_cells_cost(capsys: pytest.CaptureFixture[st
     assert "at most $20.00, the cap\n" in capsys.readouterr().out
 
 
+def test_a_price_per_vcpu_needs_the_vcpus_of_the_machine(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command has no option for them, so the error names the key of the spec."""
+    price = OWNED_PRICE.replace('"own"', '"vcpus"')
+    write(project, "prices/vcpus", f"{price}per_vcpu = true\n")
+    write(project, "targets/vcpus", TARGET.format(name="vcpus", price="vcpus"))
+    assert launch("--target", "vcpus", "--dry-run") == 1
+    assert "or `vcpus` in the machine's spec" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+def test_a_target_that_is_named_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The plan has a single row for the target."""
+    assert launch("--target", "desk", "--target", "desk", "--dry-run") == 0
+    assert re.findall("^desk ", capsys.readouterr().out, re.MULTILINE) == ["desk "]
+
+
 @pytest.mark.usefixtures("project")
 def test_only_named_models_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     """A launch measures only the models that it names; an unknown name is an error."""

@@ -59,6 +59,12 @@ def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
         assert str(refused.value).endswith(f'did you mean "{near}"?')
 
 
+def test_an_empty_name_is_no_accelerator(catalogue: Catalogue) -> None:
+    """An unset variable of a script rents no machine."""
+    with pytest.raises(InputError, match="--accelerator : expected an accelerator of a machine"):
+        cheapest_target(catalogue, "")
+
+
 @pytest.mark.parametrize(
     ("accelerator", "form", "sky"),
     [

@@ -36,6 +36,19 @@ FAILURES = (
     ("Connection to gpu-box closed by remote host.\n", 255, "the connection was lost", True),
     ("ERROR: [Errno 28] No space left on device\n", 1, "its disk is full", False),
     ("cat: write error: Disk quota exceeded\n", 1, "its disk is full", False),
+    (
+        "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
+        "sbatch: error: fetch_config: DNS SRV lookup failed\n",
+        1,
+        "Slurm does not answer (DNS SRV lookup failed): does `sinfo` work there?",
+        True,
+    ),
+    (
+        "rsync: no such file\nrsync error: some files (code 23) at main.c\n",
+        23,
+        "no such file",
+        False,
+    ),
     ("a\nERROR: No matching distribution for numpy\n\n", 1, "ERROR: No matching", False),
     ("\x1b[31mred\x07\x1b[0m\n", 1, r": red\x07", False),
     ("", 7, "exit code 7", False),

@@ -131,7 +131,7 @@ def launch(
 
 def _chosen_targets(catalogue: Catalogue, names: Iterable[str], chip: str | None) -> list[Target]:
     if chip is None:
-        if targets := [catalogue.target(name) for name in names]:
+        if targets := [catalogue.target(name) for name in dict.fromkeys(names)]:
             return targets
         raise InputError(
             "specs/targets: expected a target, got none: `epochcost launch` measures on machines "

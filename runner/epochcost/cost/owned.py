@@ -84,5 +84,8 @@ def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: b
             "add a price of the machine to specs/prices/"
         )
     if vcpus is None:
-        raise InputError(f"{price_id}: this plan is per vCPU; state the machine's vCPUs (--vcpus)")
+        raise InputError(
+            f"{price_id}: this plan is per vCPU; state the machine's vCPUs (--vcpus, or `vcpus` in "
+            "the machine's spec)"
+        )
     return vcpus

@@ -339,9 +339,9 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
                 follower.ended(repeats[seed], True)
                 continue
             follower.begun(seed)
-            if request.anew:
-                shutil.rmtree(repeat_folder(request, seed), ignore_errors=True)
             place = repeat_folder(request, seed)
+            if request.anew:
+                shutil.rmtree(place, ignore_errors=True)
             repeat = run_repeat(request.prepared, seed, place, follower.on_step, follower.stopped)
             if repeat is None:
                 return stored

@@ -53,7 +53,7 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     targets = [
         target
         for form, group in offers.items()
-        if called == form.casefold() or called in re.split("[^a-z0-9]+", form.casefold())
+        if called in (form.casefold(), *re.findall("[a-z0-9]+", form.casefold()))
         for target in group
     ]
     if not targets:

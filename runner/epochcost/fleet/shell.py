@@ -48,7 +48,7 @@ _PROBLEMS = {
     "Could not resolve hostname.*|[Cc]onnect.* (refused|timed out)|No route to host"
     "|Network is unreachable": _UNREACHABLE,
     "rsync: (command )?not found": "expected rsync there: install it",
-    "Unable to contact slurm controller.*|Socket timed out.*": _SLURM_AWAY,
+    "Unable to contact slurm controller.*|Socket timed out.*|DNS SRV lookup failed": _SLURM_AWAY,
     "(?:sbatch: error|allocation failure): .*": "Slurm refuses the job ({reason}): compare the "
     "target with the output of `sinfo --format='%P %l %f %G'` there",
 }
