@@ -20,6 +20,7 @@ from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import ResultError
 from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import Ceilings
+from epochcost.results.checks import unknown_machine
 from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.rounds import without_disturbed_rounds
@@ -219,12 +220,10 @@ def read_inputs(
     """Read the records in the folders ``results`` and the ratios under ``docs``."""
     problems: list[str] = []
 
-    def unknown_machine(record: Ceilings) -> str | None:
-        known = record.hardware in catalogue.hardware
-        return None if known else f"expected a machine with a spec, got {record.hardware!r:.80}"
-
     stored = [file for folder in results for file in _stored(folder, catalogue, problems)]
-    ceilings = _read_sound_records(results, Ceilings, problems, unknown_machine)
+    ceilings = _read_sound_records(
+        results, Ceilings, problems, lambda record: unknown_machine(catalogue, record.hardware)
+    )
     limits = _read_sound_records(results, BatchLimit, problems)
     trainings = _read_sound_records(results, Trainings, problems)
     reported = _read_sound_records(

@@ -205,10 +205,10 @@ def _best_cell_by_time(
     choices = []
     for cell in cells:
         trial, machine = cell.trial, cell.hardware
-        found = predicted.get((machine, trial.model, trial.mode))
-        if found and catalogue.hardware[machine].device == trial.provider:
-            other = precision_of(trial.precision) != found[0].precision
-            choices.append((found[1], (other, prices[cell.kind], -trial.batch_size), cell))
+        prediction = predicted.get((machine, trial.model, trial.mode))
+        if prediction and catalogue.hardware[machine].device == trial.provider:
+            other = precision_of(trial.precision) != prediction[0].precision
+            choices.append((prediction[1], (other, prices[cell.kind], -trial.batch_size), cell))
     by_time = group_by(choices, itemgetter(0))
     return {time: min(group, key=itemgetter(1))[2] for time, group in by_time.items()}
 

@@ -96,8 +96,10 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
         read = [name for name in node.input if name in operands]
         if not read or node.op_type in _OF_SHAPES:
             continue
-        operands |= {name: name for name in node.output}
         of_node = node_flops(node, shapes, moving)
+        first, *further = {operands[name] for name in read}
+        fused = node.op_type in _FUSED and not (of_node or further)
+        operands |= {name: first if fused else name for name in node.output}
         sizes = [shapes.get(name, (0,)) for name in (*read, *node.output)]
         size = sum(math.prod(shape) for shape in sizes if shape not in score_shapes)
         if of_node:
@@ -108,9 +110,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
             recurrent += of_node if node.op_type in _RECURRENT else 0
             if node.op_type in _GROUPED and integer_attribute(node, "group") > 1:
                 grouped += size
-        elif node.op_type in _FUSED and len({operands[name] for name in read}) == 1:
-            operands |= dict.fromkeys(node.output, operands[read[0]])
-        else:
+        elif not fused:
             moved_by_others += size
     if not products:
         return None

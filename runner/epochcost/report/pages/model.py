@@ -80,7 +80,7 @@ def _untimed_machines(
         or [gap.reason for gap in gaps if gap.id == machine.id]
         for machine in untimed
     }
-    return {name: tuple(known) for name, known in reasons.items() if known}
+    return {name: tuple(facts) for name, facts in reasons.items() if facts}
 
 
 def _concerns(gap: NoTime, machine: Hardware) -> bool:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from epochcost.report.escape import file_stem
 from epochcost.report.list_prices import Listed, accelerators, list_prices, moved_prices
@@ -83,8 +82,9 @@ def pages(report: Report) -> Iterator[Page]:
 
 def _gpu_hour_sentence(chips: Sequence[Listed]) -> str:
     hours = dict.fromkeys(
-        f"{money(one.gpu_hour or Decimal(0), one.currency)} ({one.hardware.accelerators[0].name})"
-        for one in (*chips[-1:], *chips[:1])
+        f"{money(hour, chip.currency)} ({chip.hardware.accelerators[0].name})"
+        for chip in (*chips[-1:], *chips[:1])
+        if (hour := chip.gpu_hour) is not None
     )
     return f" A GPU-hour costs at least {' to '.join(hours)}." if hours else ""
 
