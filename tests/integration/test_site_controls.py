@@ -126,6 +126,9 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
     page.goto(site.address + "machines/index.html")
     visible = page.locator(".ec-sortable tbody td:first-child:visible")
     following = page.get_by_role("button", name="Next")
+    following.wait_for()
+    # Before any input: on a busy machine, later shifts follow it by more than half a second.
+    assert page.evaluate("window.shifted") <= 0.02
     following.click()
     following.click()
     assert following.is_disabled()
@@ -144,7 +147,6 @@ def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, loo
     page.emulate_media(media="screen")
     page.get_by_role("button", name="Show all").click()
     assert visible.count() == 60
-    assert page.evaluate("window.shifted") <= 0.05
     assert overflow(page) <= 0
 
 
