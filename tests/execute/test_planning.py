@@ -9,6 +9,7 @@ import pytest
 
 from epochcost.errors import CapabilityError, InputError
 from epochcost.execute import planning
+from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.planning import plan_elsewhere, plan_run, without_oversized
 from epochcost.execute.sizes import footprints
 from epochcost.measure.runtime import runtime_name
@@ -90,4 +91,4 @@ def test_a_smaller_batch_in_a_larger_precision_may_not_fit(tmp_path: Path) -> No
     both = replace(plan, trials=(fp32, fp16))
     sizes = footprints(catalogue, fp32.model, fp32.mode, "cpu", {fp32.batch_size})
     room = {"cpu": sizes[fp32.batch_size].memory_bytes("cpu")}
-    assert without_oversized(catalogue, both, room).trials == (fp32,)
+    assert without_oversized(GraphFacts(catalogue), both, room).trials == (fp32,)

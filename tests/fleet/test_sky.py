@@ -190,7 +190,7 @@ def test_the_real_skypilot_accepts_the_task(
     """SkyPilot validates the task against a hand-made catalogue, and misses its credentials."""
     program = shutil.which("sky")
     if program is None:
-        pytest.skip("needs the program `sky` of skypilot 0.14")
+        pytest.skip("needs the program `sky` of skypilot 0.14.1")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SKYPILOT_DISABLE_USAGE_COLLECTION", "1")
     catalogue = tmp_path / ".sky/catalogs/v8"

@@ -30,6 +30,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.errors import InputError, UsageError
+from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.planning import plan_elsewhere
 from epochcost.fleet.engine import Engine
 from epochcost.fleet.intake import Intake
@@ -188,9 +189,10 @@ def _cells_to_measure(
     """The trials and sweeps to measure on each kind of machine."""
     cells: list[Cell] = []
     reasons: list[str] = []
+    facts = GraphFacts(catalogue)
     for target in {target.kind: target for target in targets}.values():
         here = replace(request, providers=(target.provider,), hardware=target.hardware)
-        plan = plan_elsewhere(catalogue, here, target.runtime)
+        plan = plan_elsewhere(catalogue, here, target.runtime, facts)
         cells += cells_of(plan, target.kind)
         reasons += (f"\n  {target.hardware}: {each}" for each in why_left_out(plan.left_out))
     if not cells:

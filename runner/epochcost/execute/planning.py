@@ -6,7 +6,6 @@ cannot be used. A trial whose memory cannot be estimated stays in the plan.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,22 +13,16 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-import onnx
-
 from epochcost import __version__
-from epochcost.errors import CapabilityError, InputError, ModelError
+from epochcost.errors import CapabilityError, InputError
 from epochcost.execute.engines import missing_engines
-from epochcost.execute.job_files import why_unmeasured
-from epochcost.execute.sizes import footprints
-from epochcost.execute.sizing import decoder_bytes
+from epochcost.execute.graph_facts import GraphFacts
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.loadgen import missing_loadgen
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.pinning import pinnable_cpus, why_not_pinned
 from epochcost.measure.runtime import require_cuda, runtime_name
-from epochcost.plan.binding import Misfit, file_misfits
-from epochcost.plan.digests import graph_digests
 from epochcost.plan.make import (
     HostCapabilities,
     LeftOut,
@@ -47,13 +40,10 @@ from epochcost.plan.work import Phase, Requests
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.document import read
 from epochcost.specs.hardware import Hardware
-from epochcost.specs.loader import FOLDER
 from epochcost.specs.study import Mode, Precision, Provider, Study
 from epochcost.statistics import group_by
 from epochcost.units import memory
-from onnxstep.graphs.loading import external_files, load_model
 
 _GIB = 2**30
 
@@ -136,45 +126,39 @@ def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
 
 
 def without_oversized(
-    catalogue: Catalogue, plan: Plan, room: Mapping[Provider, int] | None = None
+    facts: GraphFacts, plan: Plan, room: Mapping[Provider, int] | None = None
 ) -> Plan:
     """The plan without trials that need more memory than ``room``, by default this machine's."""
     if room is None:
         devices = {trial.session.device for trial in plan.trials if trial.provider == "cuda"}
         room = room_bytes(devices)
-    return leave_out_oversized(
-        plan, dict(_needed_bytes_by_trial(catalogue, plan.trials, room)), room
-    )
+    return leave_out_oversized(plan, dict(_needed_bytes_by_trial(facts, plan.trials, room)), room)
 
 
 def _needed_bytes_by_trial(
-    catalogue: Catalogue, trials: Sequence[Trial], room: Mapping[Provider, int]
+    facts: GraphFacts, trials: Sequence[Trial], room: Mapping[Provider, int]
 ) -> Iterator[tuple[str, int]]:
-    yield from _decoder_bytes_by_trial(catalogue, trials)
+    yield from _decoder_bytes_by_trial(facts, trials)
     steps = [trial for trial in trials if not trial.work.decodes]
     for (model, mode, provider, _), swept in group_by(steps, _sweep).items():
         sweep = sorted(swept, key=lambda trial: trial.batch_size)
         # If the largest batch size fits, smaller ones are taken to fit and are not counted.
-        counted = _memory_bytes(catalogue, model, mode, provider, sweep[-1:])
+        counted = _memory_bytes(facts, model, mode, provider, sweep[-1:])
         if any(needed > room.get(provider, needed) for needed in counted.values()):
-            counted = _memory_bytes(catalogue, model, mode, provider, sweep)
+            counted = _memory_bytes(facts, model, mode, provider, sweep)
         yield from counted.items()
 
 
 def _decoder_bytes_by_trial(
-    catalogue: Catalogue, trials: Sequence[Trial]
+    facts: GraphFacts, trials: Sequence[Trial]
 ) -> Iterator[tuple[str, int]]:
-    decoded = [
-        (trial, trial.work.length) for trial in trials if isinstance(trial.work, Phase | Requests)
-    ]
-    for name, group in group_by(decoded, lambda pair: pair[0].model).items():
-        model = catalogue.models[name]
-        with contextlib.suppress(ModelError):
-            bytes_of = decoder_bytes(model, load_model(catalogue.graph_path(model)))
-            for trial, length in group:
-                needed = bytes_of(trial.batch_size, length)
-                factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
-                yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
+    for trial in trials:
+        if isinstance(trial.work, Phase | Requests) and (
+            bytes_of := facts.decoder_bytes(trial.model)
+        ):
+            needed = bytes_of(trial.batch_size, trial.work.length)
+            factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
+            yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
 
 
 def _sweep(trial: Trial) -> tuple[str, Mode, Provider, Precision]:
@@ -182,9 +166,9 @@ def _sweep(trial: Trial) -> tuple[str, Mode, Provider, Precision]:
 
 
 def _memory_bytes(
-    catalogue: Catalogue, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
+    facts: GraphFacts, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
 ) -> dict[str, int]:
-    sizes = footprints(catalogue, name, mode, provider, {trial.batch_size for trial in trials})
+    sizes = facts.footprints(name, mode, provider, frozenset(trial.batch_size for trial in trials))
     return {
         trial.id: math.ceil(
             sizes[trial.batch_size].memory_bytes(provider) * _TIMES_FP32[trial.precision]
@@ -217,14 +201,20 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
         gpus=len(shown_gpus()) or None,
     )
     hosts = [replace(host, no_cuda=reason) for reason in no_cuda]
-    return _plan_measurable_trials(catalogue, request, studies, hosts)
+    return _plan_measurable_trials(GraphFacts(catalogue), request, studies, hosts)
 
 
-def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | None = None) -> Plan:
+def plan_elsewhere(
+    catalogue: Catalogue,
+    request: RunRequest,
+    runtime: str | None = None,
+    facts: GraphFacts | None = None,
+) -> Plan:
     """Plan the trials of a run on another machine, from that machine's spec.
 
     ``runtime`` is ONNX Runtime's package on that machine, by default the package that the extra
-    `run` installs on Linux with x86-64. Raises InputError as ``plan_run`` does.
+    `run` installs on Linux with x86-64. Plans for several machines can share ``facts`` of the
+    catalogue's graphs. Raises InputError as ``plan_run`` does.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -245,11 +235,11 @@ def plan_elsewhere(catalogue: Catalogue, request: RunRequest, runtime: str | Non
         "cuda": min(gpus, default=None),
     }
     room = {kind: int(size * _GIB) for kind, size in sizes.items() if size is not None}
-    return _plan_measurable_trials(catalogue, request, studies, hosts, room)
+    return _plan_measurable_trials(facts or GraphFacts(catalogue), request, studies, hosts, room)
 
 
 def _plan_measurable_trials(
-    catalogue: Catalogue,
+    facts: GraphFacts,
     request: RunRequest,
     studies: Sequence[Study],
     hosts: Sequence[HostCapabilities],
@@ -260,18 +250,30 @@ def _plan_measurable_trials(
     ``hosts`` has an entry for each study. ``room`` is in bytes; None means this machine's memory.
     """
     models = {model for study in studies for model in study.models}
-    graphs = graph_digests(catalogue, models & set(request.models) if request.models else models)
+    chosen = models & set(request.models) if request.models else models
+    graphs = {name: digest for name in sorted(chosen) if (digest := facts.sha256(name))}
     whole = merge_plans(
-        plan_study(catalogue, study, host, graphs=graphs, request=request)
+        plan_study(facts.catalogue, study, host, graphs=graphs, request=request)
         for study, host in zip(studies, hosts, strict=True)
     )
     if not (whole.trials or whole.sweeps or whole.left_out):
         return replace(whole, left_out=tuple(_unselected(studies, request)))
-    unusable = _unusable_models(catalogue, graphs)
-    usable = leave_out(whole, lambda trial: unusable.get(trial.model))
+    usable = leave_out(whole, lambda trial: _faulty_file(facts, trial))
     if request.trials:
         usable = select(usable, request.trials)
-    return without_oversized(catalogue, _without_missing_precisions(catalogue, usable), room)
+    measurable = leave_out(usable, lambda trial: _missing_precision(facts, trial))
+    return without_oversized(facts, measurable, room)
+
+
+def _faulty_file(facts: GraphFacts, trial: Trial) -> LeftOut | None:
+    fault = facts.fault(trial.model)
+    return None if fault is None else LeftOut(trial.model, fault)
+
+
+def _missing_precision(facts: GraphFacts, trial: Trial) -> LeftOut | None:
+    """Omit a decoder's trial in a precision for which its ONNX file gives no weights."""
+    why = facts.why_unmeasured(trial.model, trial.precision) if trial.work.decodes else None
+    return LeftOut(trial.title, f"of {trial.model}, {why}") if why else None
 
 
 def _unselected(studies: Sequence[Study], request: RunRequest) -> Iterator[LeftOut]:
@@ -284,46 +286,6 @@ def _unselected(studies: Sequence[Study], request: RunRequest) -> Iterator[LeftO
             its, requested = ", ".join(study.providers), ", ".join(request.providers)
             reason = f"it is for {its}, not for {requested}: name another --study or --provider"
             yield LeftOut(f"study {study.id}", reason)
-
-
-def _unusable_models(catalogue: Catalogue, names: Iterable[str]) -> dict[str, LeftOut]:
-    reasons: dict[str, LeftOut] = {}
-    for name in names:
-        model = catalogue.models[name]
-        path = catalogue.graph_path(model)
-        try:
-            # Raises ModelError if a file of external data is missing.
-            external_files(path)
-            for misfit in file_misfits(path, model.decoder):
-                reasons.setdefault(name, LeftOut(name, _misfit_message(catalogue, name, misfit)))
-        except ModelError as error:
-            reasons[name] = LeftOut(name, str(error))
-    return reasons
-
-
-def _misfit_message(catalogue: Catalogue, name: str, misfit: Misfit) -> str:
-    path = catalogue.files.get(f"models/{name}")
-    if path is None:
-        return f"model {name}: {misfit}"
-    return f"{read('models', path, catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
-
-
-def _without_missing_precisions(catalogue: Catalogue, plan: Plan) -> Plan:
-    """Leave out a decoder's trials in precisions for which its ONNX file gives no weights."""
-    graphs = {
-        name: onnx.load_model(
-            catalogue.graph_path(catalogue.models[name]), load_external_data=False
-        )
-        for name in {trial.model for trial in plan.trials if trial.work.decodes}
-    }
-
-    def reason(trial: Trial) -> LeftOut | None:
-        if not trial.work.decodes:
-            return None
-        why = why_unmeasured(graphs[trial.model], trial.precision)
-        return LeftOut(trial.title, f"of {trial.model}, {why}") if why else None
-
-    return leave_out(plan, reason)
 
 
 def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:

@@ -265,6 +265,7 @@ def _trials(
     steps = ((STEPS, size) for size in _batch_sizes_of_steps(study, model, mode))
     planned = (*steps, *planned_work(study, model, mode))
     counts = pinned_cpus(study, provider, host.cpus)
+    spec_sha256 = work_sha256(model, mode)
     for precision, vcpus, (work, batch_size) in itertools.product(
         study.precisions, counts, planned
     ):
@@ -281,7 +282,7 @@ def _trials(
             producer=host.producer,
             stored_weights=mode == "inference",
             graph_sha256=graphs[model.id],
-            spec_sha256=work_sha256(model, mode),
+            spec_sha256=spec_sha256,
             work=work,
             **dict(study.sampling),
         )

@@ -1,0 +1,88 @@
+"""Facts about the ONNX files of a project's models that decide which trials a machine can run.
+
+``execute.planning`` applies the facts to the trials of a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import onnx
+
+from epochcost.errors import ModelError
+from epochcost.execute.job_files import why_unmeasured
+from epochcost.execute.sizes import footprints
+from epochcost.execute.sizing import decoder_bytes
+from epochcost.plan.binding import Misfit, file_misfits
+from epochcost.plan.digests import graph_digests
+from epochcost.plan.size import Footprint
+from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.document import read
+from epochcost.specs.loader import FOLDER
+from epochcost.specs.study import Mode, Precision, Provider
+from onnxstep.graphs.loading import external_files, load_model
+
+
+class GraphFacts:
+    """Facts about the ONNX files of a project's models, each computed once.
+
+    Plans for many machines share the facts. A file that changes later is not read again.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.sha256 = cache(self._sha256)
+        self.fault = cache(self._fault)
+        self.why_unmeasured = cache(self._why_unmeasured)
+        self.decoder_bytes = cache(self._decoder_bytes)
+        self.footprints = cache(self._footprints)
+
+    def _sha256(self, name: str) -> str | None:
+        """SHA-256 of a model's ONNX file; None for a model without one.
+
+        Raises ModelError if the file is unreadable.
+        """
+        return graph_digests(self.catalogue, [name]).get(name)
+
+    def _fault(self, name: str) -> str | None:
+        """Why a model's ONNX file cannot be used: a missing file, or a contradiction to its spec.
+
+        None if it can be used.
+        """
+        model = self.catalogue.models[name]
+        path = self.catalogue.graph_path(model)
+        try:
+            # Raises ModelError if a file of external data is missing.
+            external_files(path)
+            misfits = [
+                self._misfit_message(name, each) for each in file_misfits(path, model.decoder)
+            ]
+        except ModelError as error:
+            return str(error)
+        return misfits[0] if misfits else None
+
+    def _misfit_message(self, name: str, misfit: Misfit) -> str:
+        path = self.catalogue.files.get(f"models/{name}")
+        if path is None:
+            return f"model {name}: {misfit}"
+        return f"{read('models', path, self.catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
+
+    def _why_unmeasured(self, name: str, precision: Precision) -> str | None:
+        """Why a decoder's ONNX file gives no weights in a precision; None if it gives them."""
+        path = self.catalogue.graph_path(self.catalogue.models[name])
+        return why_unmeasured(onnx.load_model(path, load_external_data=False), precision)
+
+    def _decoder_bytes(self, name: str) -> Callable[[int, int], int] | None:
+        """``sizing.decoder_bytes`` of a decoder; None if its file cannot be read."""
+        model = self.catalogue.models[name]
+        try:
+            return decoder_bytes(model, load_model(self.catalogue.graph_path(model)))
+        except ModelError:
+            return None
+
+    def _footprints(
+        self, name: str, mode: Mode, provider: Provider, batch_sizes: frozenset[int]
+    ) -> dict[int, Footprint]:
+        """``sizes.footprints`` of a model."""
+        return footprints(self.catalogue, name, mode, provider, batch_sizes)
