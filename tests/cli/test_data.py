@@ -97,6 +97,16 @@ def test_the_list_says_what_is_here(project: Path, tmp_path: Path) -> None:
     assert "0 of 1 files" in run(project, "list")[0]
 
 
+def test_a_list_without_data_sets_says_so(project: Path) -> None:
+    """Data sets without files, which no command can fetch, are no rows of an empty table."""
+    described = SPEC.partition("[data]")[0]
+    for path in (project / "specs/datasets").iterdir():
+        path.unlink()
+    (project / "specs/datasets/made.toml").write_text(described)
+    message = "specs/datasets has no data set with a table [data] or [generated]\n"
+    assert run(project, "list")[0] == message
+
+
 def test_what_cannot_be_fetched_is_one_line(project: Path, publisher: Publisher) -> None:
     """An unknown name has a suggestion; a wrong file is refused; generated data need no file."""
     assert run(project, "fetch", "maed", code=1)[1] == (

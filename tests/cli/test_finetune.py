@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from epochcost.cli.app import app
-from epochcost.errors import InputError, UsageError
+from epochcost.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 LORA = "finetune --model llama-3.1-8b --method lora --examples 10000 --tokens 512 --epochs 3"
@@ -46,7 +46,9 @@ def test_json_has_every_figure() -> None:
     parts = sum(part["bytes"] for part in answer["memory"])
     assert parts == pytest.approx(way["needed_bytes"])
     assert answer["demand"]["total"] == "15360000"
-    assert answer["published"][0]["line"]["cells"]["source"]
+    line = answer["published"][0]["line"]
+    assert line["cells"]["source"]
+    assert line["path"] == "specs/observations/training-llm.csv"
 
 
 def test_pretraining_takes_all_tokens() -> None:
@@ -85,7 +87,7 @@ def test_plans_that_are_listed_last_have_a_reason() -> None:
 @pytest.mark.parametrize("tokens", ["", " --examples 10 --tokens-total 1M"])
 def test_tokens_are_given_once(tokens: str) -> None:
     """Examples and a total of tokens are refused together, and so are neither."""
-    with pytest.raises(InputError, match="expected either --examples or --tokens-total"):
+    with pytest.raises(UsageError, match="expected either --examples or --tokens-total"):
         run(f"finetune --model llama-3.1-8b{tokens}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -178,6 +179,10 @@ def test_unusable_target_is_a_line(
     assert demand in capsys.readouterr().err
     assert launch("--target", "dusk") == 1
     assert 'unknown target "dusk"; did you mean "desk"?' in capsys.readouterr().err
+    shutil.rmtree(project / "specs/targets")
+    assert launch("--target", "desk") == 1
+    message = 'unknown target "desk"; this project\'s specs have no target\n'
+    assert message in capsys.readouterr().err
 
 
 def test_failure_of_a_run_is_its_last_line(

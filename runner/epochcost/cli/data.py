@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import ids, print_table
+from epochcost.cli.terminal import ids, print_table, say
 from epochcost.execute.data_files import PlacedFile, fetch_files, import_files
 from epochcost.specs.reference_data import Dataset
 from epochcost.train.datasets import data_path
@@ -65,6 +65,9 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
     """
     datasets = catalogue_to_read().datasets.values()
     usable = [each for each in datasets if each.data is not None or each.generated is not None]
+    if not usable:
+        say("specs/datasets has no data set with a table [data] or [generated]")
+        return
     rows = [(each.id, _present(each, data), *_size_and_licence(each)) for each in usable]
     print_table(("data set", "here", "size", "licence"), rows)
 

@@ -40,7 +40,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.cost import Candidate
-from epochcost.errors import InputError, UsageError
+from epochcost.errors import UsageError
 from epochcost.units import count_words, memory, money, parse_count, seconds
 
 _HEADER = (
@@ -113,7 +113,7 @@ def _total_tokens(
     examples: int | None, example_tokens: int, epochs: int, epoch_tokens: str | None
 ) -> Decimal:
     if (examples is None) == (epoch_tokens is None):
-        raise InputError("tokens: expected either --examples or --tokens-total, such as 10B")
+        raise UsageError("expected either --examples or --tokens-total, such as 10B")
     if epoch_tokens is not None:
         return parse_count(epoch_tokens, "tokens-total") * epochs
     return Decimal((examples or 0) * example_tokens * epochs)

@@ -26,6 +26,7 @@ from rich.table import Table
 from epochcost.cost import Estimate, Time
 from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
+from epochcost.specs.document import display_path
 from epochcost.specs.loader import FOLDER
 from epochcost.specs.price import Price
 from epochcost.units import plain
@@ -250,7 +251,7 @@ def _exact(value: object) -> object:
         case dt.date():
             return value.isoformat()
         case Path():
-            return value.as_posix()
+            return display_path(value).as_posix()
         case NamedSpec():
             return value.id
         case BaseModel():

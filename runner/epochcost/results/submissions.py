@@ -192,7 +192,8 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
         inside = sorted(path.rglob("*.json")) if path.is_dir() and not path.is_symlink() else [path]
         if not inside or not (path.exists() or path.is_symlink()):
             expected = f"expected a result file or a folder of them below {root}"
-            raise InputError(f"{display_path(path)}: {expected}, got nothing")
+            problem = "found no .json file there" if path.is_dir() else "there is no such file"
+            raise InputError(f"{display_path(path)}: {expected}; {problem}")
         files += (file for file in inside if file.parent.name not in folders)
     return tuple(dict.fromkeys(files))
 

@@ -158,9 +158,8 @@ class Catalogue:
 def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
     spec = specs.get(identifier)
     if spec is None:
-        raise InputError(
-            f"unknown {kind} {describe(identifier)}{suggest_or_list(identifier, specs)}"
-        )
+        choices = suggest_or_list(identifier, specs) or f"; this project's specs have no {kind}"
+        raise InputError(f"unknown {kind} {describe(identifier)}{choices}")
     return spec
 
 
