@@ -31,7 +31,7 @@ from epochcost.plan.trial import SessionSettings
 from epochcost.results.plausibility import require_plausible
 from epochcost.results.trainings import Repeat, Spread
 from epochcost.specs.catalogue import Catalogue, usual_price
-from epochcost.specs.study import Provider
+from epochcost.specs.study import MOST_CPUS, Provider
 from epochcost.train.loop import Recipe, parse_target
 from epochcost.train.state import Progress
 from epochcost.units import money, seconds, share
@@ -89,7 +89,9 @@ class PlaceOptions:
 
     provider: Annotated[Provider, typer.Option(help="The execution provider.")] = "cpu"
     hardware: terminal.HardwareId = "local"
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0: one for each core.")] = 0
+    threads: Annotated[
+        int, typer.Option(min=0, max=MOST_CPUS, help="CPU threads; 0: one for each core.")
+    ] = 0
     price: Annotated[
         str | None,
         typer.Option(help="A price's id. Default: the machine's.", autocompletion=ids("prices")),
