@@ -156,6 +156,16 @@ def test_deadlines_and_budgets(priced: Shell, arguments: tuple[str, ...], hardwa
     assert priced.chosen(*arguments) == hardware
 
 
+def test_choices_beyond_the_limits_are_a_table_of_their_own(priced: Shell) -> None:
+    """With --all, machines that miss the deadline follow the others under a heading."""
+    _, out, _ = priced.run("--model", "tiny", "--deadline", "9h", "--all", "--wide")
+    within, _, beyond = out.partition("\nBeyond the limits:\n")
+    assert "> The quick" in within
+    assert "The slow" in beyond
+    assert "The slow" not in within.partition("\n\n")[2].partition("\n\n")[0]
+    assert "Beyond" not in priced.run("--model", "tiny", "--all")[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

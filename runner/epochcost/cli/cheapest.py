@@ -127,15 +127,14 @@ def cheapest(
 
 
 def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
-    demand, listed = answer.demand, answer.ordered
+    demand = answer.demand
     order = "fastest first, as --budget asks" if demand.limits.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
-    if not show_all:
-        met = filter(demand.limits.met_by, answer.ordered)
-        listed = first_by(met, place_of)[:_MOST_SHOWN]
-    rows = [_row(candidate, answer) for candidate in listed]
-    hidden = len(answer.ordered) - len(listed)
-    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
+    met, beyond = demand.limits.divided(answer.ordered)
+    listed, others = (met, beyond) if show_all else (first_by(met, place_of)[:_MOST_SHOWN], ())
+    rows, late = ([_row(candidate, answer) for candidate in part] for part in (listed, others))
+    hidden = len(answer.ordered) - len(rows) - len(late)
+    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden, beyond=late)
     say("\n".join((*_explanation_lines(answer), "", *_left_out_texts(answer, show_all=show_all))))
 
 

@@ -129,10 +129,11 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     offers = answer.offers
     if limits.fastest:
         offers = tuple(sorted(offers, key=_fastest_first))
-    listed = offers if show_all else by_hardware(filter(limits.met_by, offers))[:_MOST_SHOWN]
-    rows = [_row(offer, answer) for offer in listed]
-    hidden = len(offers) - len(listed)
-    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
+    met, beyond = limits.divided(offers)
+    listed, others = (met, beyond) if show_all else (by_hardware(met)[:_MOST_SHOWN], ())
+    rows, late = ([_row(offer, answer) for offer in part] for part in (listed, others))
+    hidden = len(offers) - len(rows) - len(late)
+    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden, beyond=late)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
     say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
+from epochcost.statistics import group_by
 from epochcost.units import money, seconds
 
 KeyT = TypeVar("KeyT")
@@ -126,6 +127,13 @@ class Limits:
         """Whether a candidate meets the deadline and the budget."""
         within = self.budget is None or candidate.cost.mean <= self.budget
         return within and self._in_time(candidate)
+
+    def divided(
+        self, candidates: Iterable[Candidate[KeyT]]
+    ) -> tuple[Sequence[Candidate[KeyT]], Sequence[Candidate[KeyT]]]:
+        """The candidates that meet both limits, and the other candidates, each in their order."""
+        by_met = group_by(candidates, self.met_by)
+        return by_met.get(True, ()), by_met.get(False, ())
 
     def _in_time(self, candidate: Candidate[Any]) -> bool:
         return self.deadline_seconds is None or candidate.seconds <= self.deadline_seconds
