@@ -48,10 +48,10 @@ _SHARE = symbol("share")
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the scripts of each decoder and a script that all decoders share, by address.
+    """Yield address and text of each script: one that all decoders share, and one of each decoder.
 
-    ``names`` are the decoders' ids. None means all decoders with measured times, and all decoders
-    in ``report.tokens``, which some machine or API can serve.
+    ``names`` are the decoders' ids. None means all decoders with measured times, and those in
+    ``report.tokens``: the decoders that some machine or API can serve.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -155,7 +155,10 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _token_seconds_program() -> Json:
-    """Make the formulas for the times of tokens on one copy of a model, as JSON for the browser."""
+    """Formulas for the seconds to read a prompt and to write a token, as JSON for the browser.
+
+    They are for one copy of a model.
+    """
     # The seconds to decode a token with an empty cache are ``step`` for all sequences together, and
     # ``alone`` for a single sequence.
     sequences, step, alone, cached, once, loaded, room = map(
@@ -216,10 +219,11 @@ def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[
 
     The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). ``machines`` is
     the number of machines that the load needs. ``low``, ``mean`` and ``high`` are the costs if
-    these machines are rented all the time, idle or not. Formulas with ``full`` are the costs on a
-    machine that is never idle. ``turn`` is the number of requests a second above which a machine
-    costs less than the API, 0 if the machine would then be too busy. ``request_seconds`` has the
-    low end, the mean and the high end of the seconds of a request with ``tokens`` tokens.
+    these machines are rented all the time, idle or not. Formulas with ``full`` in their name are
+    the costs on a machine that is never idle. ``turn`` is the number of requests a second above
+    which a machine costs less than the API, 0 if the machine cannot serve so many requests.
+    ``request_seconds`` has the low end, the mean and the high end of the seconds of a request with
+    ``tokens`` tokens.
     """
     machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)

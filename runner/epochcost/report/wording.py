@@ -42,12 +42,12 @@ SHAPES = {
 
 
 def mark_words(mark: str) -> str:
-    """Format ``mark``, which names the kind of evidence and says if the price is assumed."""
+    """Format a mark such as "measured, price assumed" as "measured · assumed price"."""
     return mark.replace(", price assumed", " · assumed price")
 
 
 def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
-    """Name a full training, with its number of epochs if all known ``epochs`` are equal."""
+    """The phrase "training for 90 epochs"; "a full training" if the known ``epochs`` differ."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
         return "a full training"
@@ -120,13 +120,13 @@ def rate_words(amount: Decimal, currency: str) -> str:
 
 
 def hour_words(price: Price) -> str:
-    """Format what a rented plan charges for an hour of use, to five decimals."""
+    """Format the price of one hour of a rented machine, to five decimals."""
     hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
     return rate_words(round(hour, 5), price.currency)
 
 
 def hour_about(price: Price) -> str:
-    """Format a rented plan's price of an hour with few digits, such as "$3.06" or "$141"."""
+    """Format the price of one hour of a rented machine with few digits: "$3.06" or "$141"."""
     return amount_in_sentence(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
 
 
@@ -152,9 +152,10 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price, *, through_month: bool = False) -> str:
-    """Describe a price: provider, plan, hourly amount unless owned, date and unconfirmed values.
+    """Describe a price: provider, plan, hourly amount, date and unconfirmed values.
 
-    ``through_month``: the amount is that of a machine that runs all month.
+    An owned machine has no hourly amount. If ``through_month``, the amount is the average of a
+    machine that runs all month.
     """
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     about = month_hour_words if through_month else hour_about
@@ -163,7 +164,7 @@ def plan_note(price: Price, *, through_month: bool = False) -> str:
 
 
 def price_paid(price: Price) -> str:
-    """Describe a price: exact hourly amount unless owned, provider, plan and date."""
+    """Describe a price: provider, plan, date and, for a rented machine, the exact hourly amount."""
     hour = [] if price.owned else [hour_words(price)]
     return ", ".join((*hour, " ".join(price.provider_and_plan), str(price.as_of)))
 

@@ -63,8 +63,8 @@ class Ceiling(Record):
 class Ceilings(HostSidecar):
     """Peak rates of a host in multiplying matrices and copying memory, as measured there.
 
-    ``ceilings`` are in ascending order of threads for each precision. ``contradictions`` are
-    differences between the host and the spec of ``hardware``.
+    ``anchors`` occurs only in old files. ``ceilings`` are in ascending order of threads for each
+    precision. ``contradictions`` are differences between the host and the spec of ``hardware``.
     """
 
     folder: ClassVar[str] = "ceilings"

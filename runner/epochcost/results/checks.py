@@ -109,10 +109,7 @@ def _fingerprint(claim: Claim) -> str | None:
 
 
 def edited_environment(environment: Environment) -> str | None:
-    """A message if the fingerprint is not the hash of the host's parts, else None.
-
-    The parts are CPU, memory and GPUs.
-    """
+    """A message if the fingerprint is not the hash of the stored host, else None."""
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
         return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"

@@ -66,7 +66,7 @@ def is_full(error: Exception) -> bool:
 
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder in which no result can be written, with advice what to do."""
+    """The error for a folder in which no result can be written; its message says what to do."""
     remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
     if is_full(error):
         return CapabilityError(
@@ -86,7 +86,7 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
 
 
 def unwritable(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder in which no file can be written, if the file is not a result."""
+    """The error for a folder that takes no new file; for results see ``storage_error``."""
     remedy = "make this folder, or name another"
     if is_full(error):
         remedy = "free some space there"

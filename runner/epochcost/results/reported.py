@@ -104,8 +104,8 @@ def _with_device_counts(terms: Terms, run: ToolRun, machine: Hardware, file_name
     """Fill in the numbers of GPUs and machines that ``terms`` lacks.
 
     The number of GPUs comes from the reporter, else the file, else the file's name (``…_gpus_16_…``
-    of InferenceX), else the machine's spec. The default number of machines is the least that has
-    these GPUs. Raises InputError if the reporter's numbers contradict the file or the spec.
+    of InferenceX), else the machine's spec. The default number of machines is the smallest that
+    has this many GPUs. Raises InputError if the reporter's numbers contradict the file or the spec.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:

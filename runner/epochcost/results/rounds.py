@@ -143,8 +143,8 @@ def _sum(first: MeteredEnergy, second: MeteredEnergy) -> MeteredEnergy:
 def without_disturbed_rounds(result: Result) -> Result:
     """The result without its rounds that other programs disturbed.
 
-    If they disturbed all rounds, or none, the result is returned unchanged. Conditions decide, not
-    times, so that the mean of the remaining rounds has no bias.
+    If they disturbed all rounds, or none, the result is returned unchanged. The choice depends on
+    the recorded CPU load, never on the measured times, so that the mean has no bias.
     """
     measurement = result.measurement
     cpus = watched_cpus(measurement, result.environment)

@@ -88,10 +88,10 @@ class _CheckContext:
     result_counts: Counter[_Host | str] = field(default_factory=Counter)
 
     def record(self, result: Result) -> str | None:
-        """Count a result, and return the trial and machine of another with the same samples.
+        """Count a result, and look for an earlier result of another trial with the same samples.
 
-        Other results are those of earlier calls. The value is None if no other result has these
-        samples. Fewer than ``_FEWEST_TO_COPY`` samples are neither recorded nor compared.
+        Returns the trial and machine of that earlier result as text, None if there is none. Fewer
+        than ``_FEWEST_TO_COPY`` samples are neither recorded nor compared.
         """
         self.result_counts.update((_host(result), result.hardware))
         samples = result.measurement.samples_seconds

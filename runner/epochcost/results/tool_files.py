@@ -83,11 +83,11 @@ class _ToolObject:
     ) -> _Figures:
         """Read mean and percentiles of a run's latencies, in seconds, for fields of a ``ToolRun``.
 
-        ``form`` is a key path with ``{name}`` and ``{statistic}``. ``names`` are the tool's names
-        of time to first token, time between tokens and time of a whole request. ``divisors``
-        convert these times to seconds. ``statistics`` are the tool's names of the keys of
-        ``_PERCENTS``. Percentiles that need more ``requests`` are left out. If ``requests`` is
-        None, those above the median are left out.
+        ``form`` is a key path such as ``{name}/{statistic}``. ``names`` are the tool's names of
+        three latencies: time to first token, time between tokens, time of a whole request.
+        ``divisors`` convert these three to seconds. ``statistics`` are the tool's names of the mean
+        and of the percentiles 50, 90, 95, 99 and 99.9. A percentile is left out if the run has too
+        few ``requests`` for it; if ``requests`` is None, percentiles above 50 are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

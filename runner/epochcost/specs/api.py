@@ -118,7 +118,7 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
 
     @property
     def reservation(self) -> str:
-        """Why other APIs rank before this API; empty if this API has no drawback."""
+        """Why lists put this price last: an ended offer or an implausible price; else empty."""
         return flaw_words(self.valid_until, self.doubt)
 
     def request(

@@ -72,7 +72,7 @@ def _from_list(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Checked:
-    """A validator that applies ``check`` to a text; in editors, the text contains ``pattern``."""
+    """A validator that applies ``check`` to a text; the JSON Schema for editors has ``pattern``."""
 
     check: Callable[[str], str]
     pattern: str
@@ -89,7 +89,7 @@ class _Checked:
 
 
 def matching(pattern: str, expected: str) -> _Checked:
-    """A validator that requires the whole text of a key to match the expression ``pattern``.
+    """A validator that requires a key's whole value to match the regular expression ``pattern``.
 
     ``expected`` describes the pattern in the error message.
     """
@@ -238,7 +238,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 
 def flaw_words(valid_until: dt.date | None, doubt: str) -> str:
-    """The remark next to a price whose offer ended, or that is implausible; empty for others."""
+    """A remark if the offer ended at ``valid_until``, or if a ``doubt`` is stated; else empty."""
     if valid_until is not None and valid_until < today():
         return "no longer offered"
     return "doubted, see `epochcost check`" if doubt else ""

@@ -143,7 +143,7 @@ class Catalogue:
         return _named("study", self.studies, identifier)
 
     def target(self, identifier: str) -> Target:
-        """The target with the id ``identifier``."""
+        """The target of `epochcost launch` with the id ``identifier``."""
         return _named("target", self.targets, identifier)
 
     def dataset(self, identifier: str) -> Dataset:
@@ -185,7 +185,8 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     """The current on-demand price of ``hardware``, or else the price of owning the machine.
 
-    None without such a price. A plausible price that is still offered is always preferred.
+    None without such a price. A price that is implausible or no longer offered is only used if all
+    these prices are.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))

@@ -102,7 +102,7 @@ def _right_brackets(kind: type[NamedSpec], key: KeyPath, detail: ErrorDetails) -
 
 
 def _found_in_a_table(key: KeyPath, table: Mapping[str, Any]) -> str:
-    """Advice if a key of the whole spec follows the header of a table, and so is a key of it."""
+    """Advice for a missing key that stands below a table's header, so that TOML puts it there."""
     for name, value in table.items() if len(key) == 1 else ():
         if isinstance(value, dict) and key[0] in value:
             return (

@@ -168,7 +168,7 @@ class Device(NamedSpec):
 
     @property
     def names(self) -> Mapping[str, KeyPath]:
-        """The id, the name and the other spellings in lower case, each with its key."""
+        """The key path of each of the device's names: id, name and spellings, in lower case."""
         spelled = {text: ("spellings", at) for at, text in enumerate(self.spellings)}
         keys: dict[str, KeyPath] = {**spelled, self.name: ("name",), self.id: ("id",)}
         return {name.casefold(): key for name, key in reversed(keys.items())}
@@ -177,8 +177,8 @@ class Device(NamedSpec):
 def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]:
     """Yield each number that is far from those of other devices, probably in another unit.
 
-    Sorted by a number, devices have no large gap. The devices beyond a gap are doubted if most
-    devices are on its other side.
+    For each key, the numbers of all devices are sorted. If a number is far above the one before,
+    the smaller of the two groups is yielded, unless it is a large part of all devices.
     """
     every = tuple(devices)
     for fact in Device.model_fields:

@@ -303,7 +303,7 @@ class Price(PricedSpec):
 
     @property
     def reservation(self) -> str:
-        """Why other prices rank before this price; empty if this price has no drawback."""
+        """Why lists put this price last, such as "not a market price"; empty without a drawback."""
         if self.flaw:
             return self.flaw
         if self.assumed:
@@ -321,7 +321,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """Shares of the hourly price in equal parts of a month; empty without this discount."""
+        """Share of the hourly price in each part of a month, for sustained use; else empty."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
@@ -356,7 +356,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
 
 
 def value_at(price: Price, path: str) -> Decimal:
-    """The number or default of a price's key; raises InputError if the key has neither."""
+    """The number at a key path of a price, or the key's default; InputError without a number."""
     try:
         return figure_at(_table_for_path(price, key_path(path)), key_path(path))
     except ValueError as error:

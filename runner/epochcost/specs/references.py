@@ -204,7 +204,9 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each price, in a table or its claims, that is not for its ``hardware``.
+    """Yield a fault where a table, or a claim in a table, names another machine's price.
+
+    The table's key ``hardware`` names its machine.
 
     ``table_pattern`` is the key path of the tables to check, with "*" for every item of an array.
     """

@@ -181,10 +181,10 @@ def _kind(kind: str) -> Iterator[str]:
 def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_KeyTable]:
     """Yield the TOML tables at any depth of a schema, for the reference page.
 
-    ``schema`` is that of the table at the dotted key ``path``. ``headers`` maps the content of a
-    table to the header, such as ``[training]``, under which it was yielded first; this function
-    adds to it. A later table with the same content names that header, and its inner tables are left
-    out.
+    ``schema`` belongs to the table at the dotted key ``path``. ``headers`` maps the content of a
+    table to the header, such as ``[training]``, of the first table with this content; the function
+    adds entries. A later table with the same content only refers to that header; the tables inside
+    the later table are not yielded.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key

@@ -113,7 +113,7 @@ class Target(NamedSpec):
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """Machine, execution provider and runtime: they decide the trials that it can measure."""
+        """Machine, provider and runtime; targets with equal kinds can measure the same trials."""
         return self.hardware, self.provider, self.runtime or ""
 
     @property

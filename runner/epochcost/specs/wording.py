@@ -82,7 +82,10 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The shortest choice that contains the word, else the choice most like a misspelt word."""
+    """The shortest choice that contains ``word``, else the choice of the most similar spelling.
+
+    None if no choice is similar.
+    """
     return next(iter(_nearest_first(word, choices)), None)
 
 

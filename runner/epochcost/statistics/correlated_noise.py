@@ -15,8 +15,9 @@ squares of the block means, weighted by V^-1. For given parameters, the mean's e
 Student's t distribution with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
 Inference in Econometrics, chapter 4).
 
-``between`` does not change which mean of a round is best. Therefore, Q is the residual sum of
-squares within rounds, which depends only on the drift, plus that of the rounds' best means.
+A round's best mean is the weighted mean of its blocks with the least variance. Its weights do not
+depend on ``between``. Therefore, Q is the residual sum of squares within rounds, which depends only
+on the drift, plus the residual sum of squares of the rounds' best means.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class _Round:
     """Matrices for a round of b blocks, for each tried drift, with D = V - ``between``.
 
     Axis 0 of each array is the drift. ``mean_weights`` (drifts, b) are the weights of the round's
-    best mean, whose variance for ``between`` = 0 is 1 / ``information`` (drifts,). The squares of
-    ``whitening`` (drifts, b, b) times the blocks' means add up to the residual sum of squares
-    around this mean. ``half_log_determinant`` (drifts,) is half the logarithm of |D|, and
-    ``variance`` (drifts,) the sum of D's elements.
+    best mean. If ``between`` is 0, the variance of this mean is 1 / ``information`` (drifts,). The
+    product of ``whitening`` (drifts, b, b) and the blocks' means has squares that add up to the
+    residual sum of squares around the best mean. ``half_log_determinant`` (drifts,) is half the
+    logarithm of |D|, and ``variance`` (drifts,) the sum of D's elements.
     """
 
     blocks: int
@@ -77,8 +78,9 @@ class NoiseModels:
 
     Axis 0 is the drift (share, memory), and axis 1 the variance ``between``.
     ``precision`` (drifts, variances, rounds) is the inverse of the variance of a round's best mean.
-    ``log_weight`` (drifts, variances) is the logarithm of the prior times the likelihood's first
-    two factors. ``mean_variance`` (drifts, variances) is the variance of the plain mean for s = 1.
+    ``log_weight`` (drifts, variances) is the logarithm of the prior times the first two factors
+    of the likelihood in the module's docstring. ``mean_variance`` (drifts, variances) is the
+    variance of the unweighted mean of all blocks for s = 1.
     """
 
     rounds: tuple[_Round, ...]
@@ -138,7 +140,7 @@ def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], 
 
 @lru_cache(maxsize=256)
 def noise_models(blocks_per_round: tuple[int, ...]) -> NoiseModels:
-    """Arrays for all tried choices of the parameters, for rounds of so many blocks."""
+    """Arrays for all tried choices of the parameters, for rounds with these numbers of blocks."""
     total = sum(blocks_per_round)
     rounds = tuple(_round_matrices(blocks, total) for blocks in blocks_per_round)
     information = np.stack([matrices.information for matrices in rounds], axis=1)[:, None]

@@ -64,9 +64,9 @@ def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ())
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    Unlike `mean_interval`, this function adds no assumed variation between processes and between
-    hours, because more samples in a round cannot reduce this variation. The result is infinite for
-    fewer than two samples.
+    `mean_interval` also allows for variation from process to process and from hour to hour. This
+    function does not, because more samples in a round cannot reduce that variation. The result is
+    infinite for fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

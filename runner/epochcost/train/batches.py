@@ -1,6 +1,6 @@
 """Decide the number of a trial's batches and generate them.
 
-All batches of one input, or of one target, are in one array [pool, batch, ...].
+All batches of one input, or of one target, are in one array [batches, batch size, ...], the pool.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def step_targets(
 def training_pool(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Mapping[str, NDArray[Any]]:
-    """Generate the batches that a trial repeats in a cycle, up to a number and a size in bytes.
+    """Generate the batches that a trial repeats in a cycle.
 
-    The arrays [batches, batch size, ...] have the names of inputs and targets. Raises MemoryError
-    if ``room_bytes`` is given and too small for three batches: two that the arrays hold, and one
-    that is copied into them.
+    ``pool_size`` gives their number. The arrays [batches, batch size, ...] have the names of inputs
+    and targets. Raises MemoryError if ``room_bytes`` is given and too small for three batches: two
+    that the arrays hold, and one that is copied into them.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -104,7 +104,10 @@ def held_out_pool(
 def _draw_pool(
     teacher: Teacher, stream: int, batch_size: int, count: int
 ) -> dict[str, NDArray[Any]]:
-    """Generate ``count`` batches: for each input or target, an array [count, batch size, ...]."""
+    """Generate ``count`` batches: for each input or target, an array [count, batch size, ...].
+
+    ``stream`` selects the random numbers, so that training and held-out batches differ.
+    """
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
         for name, values in teacher.draw(stream, index, batch_size).items():

@@ -195,7 +195,7 @@ def _hold_out_last_windows(
 
 
 def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
-    """Divide examples by two indices of NumPy: a slice, or the numbers of examples."""
+    """Select training and held-out examples; each index is a slice or an array of positions."""
     if not len(whole.labels[training]):
         raise InputError(
             f"data set {dataset.id}: expected more examples than the {dataset.held_out_examples} "

@@ -143,8 +143,8 @@ class Renewal:
     """The new text of a table, and the ids of its changed rows.
 
     ``gone`` has the ids of rows whose file in models.dev is missing, has no prices or is
-    deprecated. ``doubted`` has a reason for each row whose new price is implausible. All of these
-    rows keep their old price in ``text``.
+    deprecated. ``doubted`` has a reason for each row whose new price is implausible. The rows in
+    ``gone`` and ``doubted`` keep their old price in ``text``.
     """
 
     text: str

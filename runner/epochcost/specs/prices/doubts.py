@@ -47,10 +47,10 @@ def rented_doubts(
 ) -> dict[str, str]:
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
-    ``judged`` are the ids of the prices that may be reported; None means all prices. The prices
-    with the most contradictions to other prices are reported and removed, but of each machine only
-    those with the newest date. The remaining prices are then compared again, until no price that
-    may be reported has a contradiction.
+    ``judged`` are the ids of the prices that may be reported; None means all prices. In each round,
+    the prices with the most contradictions to other prices are reported and removed. Of several
+    such prices of one machine, only those with the newest date are. The rounds end when no price
+    that may be reported has a contradiction.
     """
     listed = {
         price.id: rent

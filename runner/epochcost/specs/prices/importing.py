@@ -64,9 +64,10 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    The spec of ``model`` is the template of the new spec. ``previous`` is the catalogue's latest
-    amount up to the table's day, or else its earliest one, and ``previous_id`` the id of its price.
-    Both are None if the catalogue has no amount for the machine, plan and region of ``key``.
+    The new spec is a copy of ``model`` with the new amount. ``previous`` is the catalogue's latest
+    amount up to the table's day, or else its first amount after that day; ``previous_id`` is the id
+    of this price. Both are None if the catalogue has no amount for the machine, plan and region of
+    ``key``.
     """
 
     key: Key
@@ -112,7 +113,7 @@ class _RowMatcher:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
     def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
-        """True also for a fault, for a row without a region, and if no region is requested."""
+        """Whether a row is in the requested region; True for a fault or if either has no region."""
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
@@ -195,8 +196,8 @@ def sort_rows(
 ) -> ImportResult:
     """Sort the rows of price tables into matched prices, unmatched rows and faults.
 
-    Raises UsageError if the table's day is in the future or later than the days that its source
-    names, and InputError if no row names a machine of the catalogue.
+    Raises UsageError if ``request.as_of`` is in the future, or later than every date in the text of
+    ``request.source``. Raises InputError if no row names a machine of the catalogue.
     """
     _require_plausible_day(request)
     matcher = _RowMatcher(catalogue, request)

@@ -100,10 +100,10 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The new spec's id: the copied spec's id, in which the month of ``day`` replaces the date.
+    """The copied spec's id with the month of ``day`` as its date, such as ``…-2026-11``.
 
-    If that id is used, ``day`` replaces the date. If plan or region differ from the copied spec's,
-    the id names them.
+    If that id is taken, the date is the whole ``day``. If plan or region differ from the copied
+    spec's, the id names them.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
