@@ -44,8 +44,8 @@ def quote(
 
     ``billing`` replaces the plan's billing rule. If machines can be interrupted, the bill is an
     expected value. Free credit pays first, unless ``credited`` is False. Amounts have 18 decimals.
-    Raises InputError if the egress has no price, an amount overflows, or a plan per vCPU gets
-    accelerated usage or no ``usage.vcpus``.
+    Raises InputError if the egress has no price or an amount overflows. Also raises InputError for
+    a plan per vCPU if the usage has accelerators or no ``vcpus``.
     """
     return _bill_job(
         price, usage, billing or price.billing_rule, expected_schedule, credited=credited
@@ -66,7 +66,7 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
 
 
 def in_constant_use(price: Price) -> Price:
-    """A copy of the plan with a utilisation of 1, so that bills charge no idle hours."""
+    """A copy of a price whose machine is never idle: the utilisation of its plan is 1."""
     parts = {"owned": price.owned, "commitment": price.commitment}
     update = {
         name: part.model_copy(update={"utilisation": Decimal(1)})

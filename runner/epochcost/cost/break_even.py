@@ -40,9 +40,9 @@ class MonthlyCost:
     """The cost of a month as a function of the owned machine's hours of use.
 
     ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. A discount for sustained use divides each ``term_hours`` of use into equal
-    parts. An hour in part i costs ``shares[i]`` × ``per_hour``. Without a discount, ``shares`` is
-    empty.
+    does in an hour. A discount for sustained use has a period of ``term_hours`` hours of use, in
+    equal parts: an hour in part i costs ``shares[i]`` × ``per_hour``. Without a discount,
+    ``shares`` is empty.
     """
 
     fixed: Decimal
@@ -94,10 +94,10 @@ def _hours_words(hours: Decimal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """The time after which buying is cheaper than renting, for a number of hours of use a month.
+    """How long it takes until buying is cheaper than renting, given the hours of use a month.
 
-    ``years`` is None if buying is never cheaper within the machine's life, or if it becomes
-    cheaper only by selling the machine at the end. In the latter case ``by_resale`` is True.
+    ``years`` is None if buying is never cheaper within the machine's life, or if it becomes cheaper
+    only by selling the machine at the end. In the latter case ``by_resale`` is True.
     """
 
     years: Decimal | None
@@ -115,8 +115,8 @@ class Payback:
 class Rent:
     """A rented plan that could replace the owned machine.
 
-    ``speed`` is the rented machine's speed divided by the owned machine's speed. ``why`` is the
-    source of this number.
+    ``speed`` is the rented machine's speed divided by the owned machine's speed. ``why`` is a
+    phrase that says where the speed comes from.
     """
 
     price: Price
@@ -184,8 +184,9 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the owned machine's work.
 
-    Starts, rounding and credit are left out. A commitment costs the same whatever the use. Raises
-    InputError if the plan has no hourly price, or the speed is not positive.
+    The cost of starting machines, the rounding of billed time and free credit are left out. A
+    commitment costs the same whatever the use. Raises InputError if the plan has no hourly price,
+    or the speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -244,8 +245,8 @@ def payback(
     """The years after which buying is cheaper than renting, for a number of hours of use a month.
 
     The purchase is paid on the first day, and the residual value is received at the end of the
-    machine's life. Raises InputError if ``hours_per_month`` is more than a month has, and for the
-    same prices as `break_even`.
+    machine's life. Raises InputError if ``hours_per_month`` is more than a month has, and in the
+    cases in which `break_even` raises it.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)
@@ -294,8 +295,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    Without ``speed``, the speed is 1 and both machines must be the same or have equal accelerators.
-    Raises InputError if they do not.
+    Without ``speed``, the speed is 1, and the plan must be for the same machine or for a machine
+    with equal accelerators. Raises InputError for another machine or an unknown id.
     """
     price = catalogue.price(identifier)
     if speed is not None:
@@ -340,8 +341,8 @@ def rents_named(
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """Yield the rented plans that could replace an owned plan's machine.
 
-    The prices are current, without a flaw, and in the owned plan's currency. The machines are the
-    same or have equal accelerators.
+    They are current, plausible and still offered, and have the owned plan's currency. Their machine
+    is the same or has equal accelerators.
     """
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.flaw

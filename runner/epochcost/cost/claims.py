@@ -128,9 +128,9 @@ def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """The cost is the hours × the price of an hour.
 
     The speed-up is the time of a p2.xlarge machine with the same batch size ÷ the row's time. The
-    number of images seen is steps × batch size. The learning rate first drops after 82 epochs; an
-    epoch has 45,000 ÷ batch size steps, rounded down. The number of steps until the accuracy is
-    stable is divided by the number of steps until the first drop.
+    number of images seen is steps × batch size. The first drop of the learning rate is after 82
+    epochs; an epoch has 45,000 ÷ batch size steps, rounded down. The claim "stabilised / first
+    drop" is the number of all steps ÷ the number of steps until that drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -168,8 +168,7 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """Relative times and costs are the row's time or cost ÷ the time or cost of the GPU's row.
 
-    Cost is in proportion to time. For the speed of any CPU against the GPU, the GPU's time is
-    divided by the row's time.
+    Cost is in proportion to time. The relative speed of a CPU is the GPU's time ÷ the CPU's time.
     """
     gpu = _row(rows, "gpu")
     return {
@@ -249,7 +248,8 @@ class ClaimCheck:
     def agreement(self) -> Agreement:
         """How well the recomputed number agrees with the source's number.
 
-        "within rounding" means that they agree for some time that rounds to the source's time.
+        "within rounding" means that the numbers are equal for one of the exact times that round to
+        the time that the source states.
         """
         if self.figure is None:
             return "not recomputed"
@@ -308,7 +308,7 @@ def _check(
 def _recompute_figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
 ) -> RecomputedFigure | None:
-    """None if this module has no formula for the claim."""
+    """Compute a claim's number from its inputs; None if this module has no formula for it."""
     figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
     if timing is None and loose is not None:

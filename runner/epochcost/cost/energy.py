@@ -21,7 +21,7 @@ from epochcost.units import SECONDS_PER_HOUR, plain
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Mean power of one machine in watts; ``phrase`` states the source of the number for people.
+    """Mean power of one machine in watts; ``phrase`` tells readers where the number comes from.
 
     Raises InputError for watts that are not positive and finite.
     """
@@ -99,10 +99,11 @@ def energy_use(
 def declared_power(
     hardware: Hardware, price: Price | None = None, vcpus: int | None = None
 ) -> Power | UnknownEnergy:
-    """The power of a machine in use, or the reason why it is unknown.
+    """The power of a working machine, or the reason why it is unknown.
 
-    An owned plan in ``price`` states the power; otherwise the machine's spec does. If the spec
-    states the accelerators' power alone, the result covers only the accelerators and says so.
+    If ``price`` is of an owned machine, its plan states the power; for a plan per vCPU, ``vcpus``
+    is the number of vCPUs. Otherwise the machine's spec states the power. If the spec has only the
+    power of the accelerators, the result covers only these and says so.
     """
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)
@@ -118,7 +119,10 @@ def declared_power(
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> Power | UnknownEnergy:
-    """The power in use that an owned plan states for a machine, or why the power is unknown."""
+    """The power that an owned plan states for a working machine, or why the power is unknown.
+
+    For a plan per vCPU, this is the power of ``vcpus`` vCPUs.
+    """
     if not plan.per_vcpu:
         return Power.declared(plan.power_watts, "the owned machine")
     if vcpus is None:

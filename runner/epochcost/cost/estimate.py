@@ -90,8 +90,9 @@ class Estimate:
     def bounded(self) -> bool:
         """Whether the low end is a usable bound.
 
-        It is if it equals the high end. Otherwise it must be at least a thousandth of the mean, and
-        the time's low end must be a usable bound. A plan's minimum charge alone is no bound.
+        A low end that equals the high end is usable. Otherwise it must be at least a thousandth of
+        the mean, and the low end of the time must be usable, too: a low end that is only a minimum
+        charge is not usable.
         """
         whole = self.time_bounded or self.low == self.high
         return whole and self.mean <= WIDEST * self.low
@@ -103,7 +104,10 @@ class Estimate:
 
     @property
     def between(self) -> str:
-        """The cost's range as text: only the high end unless ``bounded``; empty without a range."""
+        """The range of the cost as text, empty if both ends are equal.
+
+        If the low end is not a usable bound, the text has only the high end.
+        """
         if self.low == self.high:
             return ""
         high = money(self.high, self.currency)

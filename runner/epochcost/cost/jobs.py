@@ -1,7 +1,8 @@
 """Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
 
-Given numbers, a formula returns a number. The functions named ``*_program`` give symbols (see
-`cost.tracing`) to formulas, and return a program for the browser.
+Given numbers, a formula returns a number. The functions named ``*_program`` call the formulas with
+symbolic numbers, which record the arithmetic (see `cost.tracing`), and return the recorded program
+for the browser.
 """
 
 from __future__ import annotations

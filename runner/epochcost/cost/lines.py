@@ -71,9 +71,10 @@ class Line:
 class Quote:
     """A bill: its lines, whose exact sum is the total.
 
-    ``price_id`` and ``as_of`` are None for a bill at an hourly rate. ``assumed`` prices are not
-    from a price list. ``elapsed_seconds`` is from request to end, with expected start-ups, restarts
-    and failures. Without free credit, ``credit_left`` is None.
+    ``price_id`` and ``as_of`` are None for a bill at an hourly rate. ``assumed`` is True if the
+    price is not from a price list. ``elapsed_seconds`` is from the request for machines to the end
+    of the job, with expected start-ups, restarts and failures. Without free credit, ``credit_left``
+    is None.
     """
 
     lines: tuple[Line, ...]

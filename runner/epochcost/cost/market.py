@@ -20,7 +20,7 @@ Flags = NDArray[np.bool_]
 
 
 class Market:
-    """Prices and availability of all zones over time, in seconds from the trace's start.
+    """Prices and availability of all zones, in seconds from the start of the price history.
 
     Column j of the arrays is the period from ``times[j]`` to ``change[j]``, which is infinite for
     the last column. ``rate`` [zones, columns] is the hourly price, infinite without machines.

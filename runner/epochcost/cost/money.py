@@ -31,9 +31,9 @@ CONTEXT = Context(
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """A context in which Decimals are computed with the 60 digits of CONTEXT.
+    """A context in which Decimals are computed with 60 significant digits.
 
-    Raises InputError for a result that is too large for these digits.
+    Raises InputError for a result that is too large.
     """
     try:
         with localcontext(CONTEXT):

@@ -38,8 +38,8 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 class Program:
     """A plan's bill as formulas: inputs with defaults, lines, and elapsed seconds.
 
-    A line has a label and an amount. Amounts and seconds are Decimals that record the formula by
-    which they follow from the inputs.
+    A line has a label and an amount. Amounts and seconds are symbolic numbers: objects of a
+    subclass of Decimal that record how the number follows from the inputs (see `cost.tracing`).
     """
 
     price: str
@@ -66,8 +66,8 @@ class Program:
 def bill_program(price: Price) -> Program:
     """The formulas of the bill of a whole job, with its starts and interruptions.
 
-    They give the same bill as ``cost.quote`` without free credit. Raises InputError if the plan can
-    never be billed.
+    They give the same bill as ``cost.quote`` without free credit. Raises InputError if no job can
+    be billed under the plan, for example because its machines are interrupted too often.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -129,7 +129,8 @@ def _program(
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
     """Make a program that computes each of ``answers``, by name.
 
-    The answers are formulas of symbols (see `cost.tracing`), which become the program's inputs.
+    Each answer is a formula (see `cost.tracing`). The symbols in the formulas become the program's
+    inputs.
     """
     writer = _FormulaWriter(answers.values())
     written = {name: writer.json_or_name(figure) for name, figure in answers.items()}

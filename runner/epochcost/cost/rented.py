@@ -56,7 +56,7 @@ class HourlyCharge:
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """The charge for a machine at the rate ``rate_per_hour``, without other parts of a plan.
+    """A charge of ``rate_per_hour`` for the machine alone, without components such as disks.
 
     Raises InputError if the rate is below 1e-18 or not finite.
     """
@@ -219,8 +219,8 @@ def job_lines(
 ) -> Iterator[Line]:
     """All lines of the bill of a job whose used and billed times are in ``schedule``.
 
-    ``lay_out`` computes the job's schedule under another billing rule, which a charge per
-    gigabyte-month (of a disk, say) may have.
+    A charge per gigabyte-month, as of a disk, may have a billing rule of its own. ``lay_out``
+    computes the job's schedule under such a rule.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
@@ -248,9 +248,10 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: a line for each charge for work, then lines for the other billed time.
+    """Lines of a bill: a line for each charge for work, then lines for other billed time.
 
-    If ``discounted`` is not 0, the last line subtracts these seconds.
+    Other time is for starting, checkpoints, rework, restarts and rounding. If ``discounted`` is not
+    0, the last line subtracts these seconds as the sustained-use discount.
     """
     if not charged:
         return
@@ -272,7 +273,7 @@ def hourly_lines(
 def _billed_totals_after_work(
     schedule: Schedule, discounted: Decimal
 ) -> Iterator[tuple[str, Decimal]]:
-    """Yield a label and the billed seconds so far for each part of the bill after the work."""
+    """Yield label and running total of billed seconds for each kind of billed time but the work."""
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

@@ -233,7 +233,7 @@ class _ReplayState:
         self.unfinished = who[(self.now[who] <= market.end) & ~self.finished[who]]
 
     def _run_to_next_stop(self, moment: Moment, zone: Indices, on_spot: Flags) -> None:
-        """A stop is a checkpoint, the job's end or an interruption."""
+        """Run each job in its zone until a checkpoint, the job's end or an interruption."""
         market, job, who = self._market, self._job, self.unfinished[on_spot]
         moved = (moment.begun & (zone != moment.zone))[on_spot]
         finish = (moment.now + moment.delay(zone) + moment.stretch)[on_spot]

@@ -137,10 +137,10 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule of a job that loses as much time to interruptions as a quantile of its runs.
+    """The schedule of a job that loses more time to interruptions than most of its simulated runs.
 
-    The share ``probability`` of simulated runs loses less time. Without interruptions, all runs
-    have the same schedule. Raises InputError in the same cases as ``expected_schedule``.
+    The share ``probability`` of the runs loses less time. Without interruptions, all runs have the
+    same schedule. Raises InputError in the same cases as ``expected_schedule``.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -156,8 +156,9 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
 
-    For a quantile, the caller scales rework and interruptions in ``time``, and ``restart_factor``
-    scales the seconds of restarts, free starts and checkpoints saved on notice.
+    For `schedule_quantile`, the caller scales rework and interruptions in ``time``.
+    ``restart_factor`` then scales the seconds of restarts, of free starts, and of checkpoints that
+    are saved when the provider announces an interruption.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

@@ -146,7 +146,8 @@ def _bisected(near: Decimal, far: Decimal, crossed: Callable[[Decimal], bool | N
 class InputInterval:
     """The lowest and highest bill if one input varies over its interval and all others are fixed.
 
-    ``name`` is TIME, INTERRUPTIONS, or the key path of a number of the price with a declared range.
+    ``name`` is TIME, INTERRUPTIONS, or the key path of a number for which the price declares a
+    range.
     """
 
     name: str
@@ -179,9 +180,9 @@ def cost_interval(job: PricedJob) -> CostInterval:
     """The cost of a job, with an interval that covers all its uncertain inputs together.
 
     The inputs are the measured mean time, interruptions from their 5th to 95th percentile, and the
-    price's ``ranges``. Independent inputs are combined as in J. R. Taylor, An Introduction to Error
-    Analysis, 1997, chapter 3. Raises InputError for an invalid plan at the end of a range, or if
-    the job cannot be billed.
+    numbers for which the price declares ``ranges``. Independent inputs are combined as in J. R.
+    Taylor, An Introduction to Error Analysis, 1997, chapter 3. Raises InputError if the low or high
+    end of a range makes the plan invalid, or if the job cannot be billed.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))

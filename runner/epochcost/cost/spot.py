@@ -1,8 +1,8 @@
-"""Expected time, range and billed time of jobs on machines that the provider may take back.
+"""Expected time, quantiles of the time, and billed time on machines that may be taken back.
 
 Interruptions come at a constant rate while a machine runs. Work since the last checkpoint is
-repeated. Closed formulas give expected values; a simulation gives the range. Call functions on
-Decimals within `exact_arithmetic`.
+repeated. Closed formulas give expected values; a simulation gives quantiles. Call these functions
+within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, by a closed formula.
 
     Daly's equation 20 (see `daly_interval_seconds`) is extended to interruptions during start-up.
-    Without a lifetime the result is exact; with a lifetime, its error is less than one start.
+    The result is exact if machines have no maximum lifetime. Otherwise it is wrong by less than the
+    time of one start.
     """
     time = _time_without_rework(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -212,7 +213,10 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_without_rework(job: SpotJob) -> SpotTime:
-    """An interruption costs a checkpoint and a restart, but loses no work."""
+    """The expected time of a job that loses no work in interruptions.
+
+    An interruption costs a checkpoint and a restart.
+    """
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)

@@ -105,7 +105,8 @@ def is_certain(condition: bool | Condition) -> bool:
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
     """Return ``then`` if the condition holds, else ``otherwise``.
 
-    If the condition compares symbols or formulas, the result is the formula "if" of all three.
+    If the condition compares symbols or formulas, the result is the formula if(condition, then,
+    otherwise).
     """
     if isinstance(condition, bool):
         return then if condition else otherwise
@@ -115,8 +116,9 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    For a condition on symbols, both functions are called. Each number in which their results differ
-    becomes the formula "if", also in items of tuples and fields of dataclasses.
+    For a condition on symbols, both functions are called and their results are merged: a number a
+    that differs from the other result's number b becomes the formula if(condition, a, b). This also
+    holds for items of tuples and fields of dataclasses.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()

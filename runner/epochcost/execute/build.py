@@ -109,7 +109,8 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 class _BoundTrial:
     """A trial with its model's graph, in which all shapes are fixed to the sizes of the trial.
 
-    ``room_bytes`` limits the memory of all batches together; None means no limit.
+    ``carried`` are the inputs that take outputs of the previous step. ``room_bytes`` limits the
+    memory of all batches together; None means no limit.
     """
 
     trial: Trial

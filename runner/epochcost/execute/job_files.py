@@ -53,7 +53,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
     """Write the values of a graph's stored parameters to a file, and return the file's path.
 
-    None if the graph stores no values; the worker then draws the parameters.
+    None if the graph stores no values; the worker then initialises the parameters at random.
     """
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
@@ -154,8 +154,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    A decoder's reference runs on the CPU. For int4, it also has quantised weights, but does not
-    round activations; its graph is written next to ``plain``.
+    A decoder's reference runs on the CPU. The reference of an int4 trial computes in fp32 with the
+    quantised weights, and does not round activations; its graph is written next to ``plain``.
     """
     if trial.precision == "fp32":
         return None

@@ -75,12 +75,12 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """While extra time is left, yield another round of the least precise or a disturbed trial.
+        """While extra time is left, yield one more round of a trial that is imprecise or disturbed.
 
-        A trial is disturbed if other programs disturbed all its rounds. ``measured`` returns the
-        current results of all trials; ``rounds`` is the planned number of rounds by trial id. A
-        trial gets another round only after all other such trials had one, so that the rounds of a
-        trial are spread over time.
+        Such trials take turns, the least precise first, so that the rounds of a trial are spread
+        over time. A trial is disturbed if other programs disturbed all its rounds. ``measured``
+        returns the current results of all trials; ``rounds`` is the planned number of rounds by
+        trial id.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:

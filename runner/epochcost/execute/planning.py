@@ -61,7 +61,10 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _compute_capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of GPU ``device``, or of ``machine`` without GPUs; None if unknown."""
+    """The compute capability of this host's GPU ``device``; None if unknown.
+
+    If this host shows no GPU, the spec ``machine`` states the compute capability.
+    """
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None

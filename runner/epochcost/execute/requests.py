@@ -34,9 +34,9 @@ def request_files(
 ) -> JobFiles:
     """Write the graph in the trial's precision and the prompts into ``folder``.
 
-    The file ``batches`` has three arrays: ``prompts`` [PROMPTS, longest], ``prompt_tokens``
-    [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first ``prompt_tokens`` tokens of its
-    row.
+    The file ``batches`` has three arrays for PROMPTS prompts: ``prompts`` [PROMPTS, longest
+    prompt], ``prompt_tokens`` [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first
+    ``prompt_tokens`` tokens of its row.
     """
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
@@ -85,8 +85,8 @@ _SEQUENCE = 1
 def with_all_positions(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of a decoder whose output of scores has a row for each input token.
 
-    The scores have the shape [batch, positions, …]. The Slice node before the last product, which
-    selects the last position, is removed. A model without this node is returned unchanged.
+    The scores have the shape [batch, positions, …]. The Slice node before the last matrix product,
+    which selects the last position, is removed. A model without this node is returned unchanged.
     """
     whole = copied(model)
     graph = whole.graph

@@ -162,7 +162,10 @@ def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhaust
 
 
 def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
-    """Measure a round of a trial and store it; raises CapabilityError if the disk is full."""
+    """Measure a round of a trial and store it; return whether the trial is finished or has failed.
+
+    RoundStored means that more rounds follow. Raises CapabilityError if the disk is full.
+    """
     earlier: Result | None = None
     try:
         # Earlier rounds of this run count; so do rounds of an earlier run that is resumed.

@@ -128,8 +128,8 @@ _FLOAT_BYTES = 4
 def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], int]:
     """A function that estimates a decoder's memory from the number and length of its sequences.
 
-    The estimate is the memory of the process in fp32. Weights of matrix products count twice: as
-    they are drawn, and in the layout that kernels read. Lookup tables count once.
+    The estimate is the memory of the process in fp32. Weights of matrix products count twice: once
+    as initialised, and once in the layout that kernels read. Lookup tables count once.
     """
     assert model.decoder is not None, "a decoder's trial is that of a model with [decoder]"
     multiplied, looked_up = decoder_weights(graph)

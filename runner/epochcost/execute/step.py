@@ -204,7 +204,10 @@ def _require_half_precision_forms(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write held-out batches, and a graph that computes the loss of a batch, into ``folder``."""
+    """Write held-out batches, and a graph that computes the loss of a batch, into ``folder``.
+
+    ``teacher`` draws the batches. The result has the paths of both files.
+    """
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

@@ -1,8 +1,9 @@
-"""The interface between a launch and an engine, and the engine of machines that `ssh` reaches.
+"""The interface between `epochcost launch` and an engine, and the engine that uses `ssh`.
 
-A job has a folder ``jobs/NAME`` on the target, with ``script``, ``log`` and finally ``exit``. Calls
-that take too long raise `EngineError`: `start` after ``setup_minutes``, `collect` and `tear_down`
-together after ``IDLE_MINUTES``, others after a minute.
+An engine reaches a target: by `ssh`, through Slurm or through SkyPilot. A job has a folder
+``jobs/NAME`` on the target, with ``script``, ``log`` and finally ``exit``. Calls that take too long
+raise `EngineError`: `start` after ``setup_minutes``, `collect` and `tear_down` together after
+``IDLE_MINUTES``, others after a minute.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "laun
 
 
 class Engine:
-    """Access to one target; all stations (see ``station``) of the target may share this object.
+    """Access to one target, which the launch may use from several threads.
 
     This class serves a machine that exists already. If ``held``, the machine is paid for from its
     start until it is given back, else only while a job runs. A job's name has only letters, digits
@@ -96,8 +97,8 @@ class Engine:
     def check(self) -> None:
         """Raise `EngineError` if the target cannot be used.
 
-        The check starts nothing and costs nothing. If an engine quotes a price, the check puts this
-        price into ``tariff``.
+        The check starts nothing and costs nothing. If an engine quotes a price, the check stores
+        this price in the attribute ``tariff``.
         """
         self.shell.check(self.tools)
 

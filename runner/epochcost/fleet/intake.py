@@ -1,4 +1,7 @@
-"""The intake of a launch: finds results of cells, and takes in new files of other machines."""
+"""Find the results of the cells of a launch, and copy new result files into the project.
+
+A cell is a trial, or a sweep of batch sizes, on a kind of machine.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _ALL = ("*/*.json", "*/*/*.json")
 
 
 class Intake:
-    """Finds results of cells in a project, and adds valid files from the measuring machines."""
+    """Finds the results of cells, and copies valid new files from the measuring machines."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
         self.catalogue, self.results = catalogue, results
@@ -39,7 +42,7 @@ class Intake:
             self._paths[machine, path.stem.split("-")[-2:][0]].add(path)
 
     def result_of(self, cell: Cell) -> Result | BatchLimit | None:
-        """The complete result of a cell from any host; None if there is none."""
+        """The stored result of a cell if all its rounds are measured, from any host; else None."""
         for path in self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ()):
             try:
                 if cell.swept:

@@ -1,6 +1,6 @@
-"""Run the stations of `epochcost launch`, one at a time on each machine.
+"""Run the stations of `epochcost launch` in threads, at most one at a time on each machine.
 
-A station measures trials on a machine. An interruption ends all stations.
+A station measures trials on a machine. Ctrl-C ends all stations.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Run all ``works`` in threads until they end; stop them once ``interrupted`` returns True.
+    """Exhaust all iterators ``works``, each in a thread, until ``interrupted`` returns True.
 
-    Threads are daemons, so a second interruption ends the program at once. The ledger then names
-    the machines that are still running.
+    An iterator yields the seconds to wait before its next step. Threads are daemons, so a second
+    interruption ends the program at once. The file of the launch (see ``ledger``) then names the
+    machines that are still running.
     """
     if interrupted():
         return

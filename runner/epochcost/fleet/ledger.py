@@ -1,7 +1,8 @@
-"""The money of a launch: the tariffs of its targets, and a file with all machines and bills.
+"""Track what a launch spends: the tariffs of its targets, and a file with all machines and bills.
 
-This file, the ledger, is written before a machine or a job starts. Before a cell starts, its
-highest possible cost is reserved. Bills and reservations together never exceed the cap.
+This file, the ledger, is written before a machine or a job starts. Before a trial starts, its
+highest possible cost is reserved. Bills and reservations together never exceed the highest cost
+that the user allows.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether ``until`` of all leases has passed, so that waiting frees no reserved money."""
+        """Whether all leases have ended, so that it is useless to wait for reserved money."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:

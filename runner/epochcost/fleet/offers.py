@@ -72,7 +72,8 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
     """Make a target that SkyPilot rents at ``price``.
 
-    None for an unsuitable machine, or a price that is old, flawed or neither on-demand nor spot.
+    None for an unsuitable machine. None also for a price that is neither on-demand nor spot, or
+    that is old, implausible or no longer offered.
     """
     firm = price.plan in ("on-demand", "spot") and not price.flaw
     recent = (today() - price.as_of).days <= _OLDEST_DAYS

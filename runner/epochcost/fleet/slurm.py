@@ -1,4 +1,4 @@
-"""Slurm as an engine: each cell is a batch job that has a node for itself.
+"""Slurm as an engine: each trial or sweep is a batch job that has a node for itself.
 
 The commands of Slurm run on the login node, or on this machine. The target's folder must be on a
 file system that the nodes share.

@@ -191,7 +191,10 @@ class Station:
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
     def _record_cell_outcome(self, cell: Cell, job: str, state: JobState | None) -> None:
-        """``state`` is None if the launch ends early; the cell then waits again."""
+        """Record whether a cell was measured or failed, or whether its machine was lost.
+
+        ``state`` is None if the launch ends early; the cell then goes back to the waiting cells.
+        """
         launch = self.launch
         is_lost = state is None or state.state == "lost"
         fault = ""

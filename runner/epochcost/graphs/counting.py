@@ -114,17 +114,26 @@ def _few_bits_matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _conv_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int = 1) -> int:
-    """Kernels have the shape [features, channels / group, ...]; operations on padding count."""
+    """Operations of a Conv node, also those on padding.
+
+    Kernels have the shape [features, channels / group, ...].
+    """
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel_index]][1:])
 
 
 def _conv_transpose_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Kernels have the shape [channels, features / group, ...]."""
+    """Operations of a ConvTranspose node.
+
+    Kernels have the shape [channels, features / group, ...].
+    """
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
 def _recurrent_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Shapes: W [directions, gates · hidden, input], R [directions, gates · hidden, hidden]."""
+    """Operations of an RNN, GRU or LSTM node with the weights W and R.
+
+    W has the shape [directions, gates · hidden, input], R [directions, gates · hidden, hidden].
+    """
     steps_and_batch = math.prod(shapes[node.input[0]][:2])
     products = math.prod(shapes[node.input[1]]) + math.prod(shapes[node.input[2]])
     return 2 * steps_and_batch * products
@@ -141,7 +150,10 @@ def _attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """All positions of the cache count, even masked ones; without a cache, those of the input."""
+    """Operations of a GroupQueryAttention node.
+
+    All positions of the cache count, even masked ones; without a cache, all positions of the input.
+    """
     positions = _cached_positions(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 
@@ -175,7 +187,7 @@ def _cached_positions(node: onnx.NodeProto, shapes: Shapes, input_index: int) ->
 
 
 def _einsum_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """An Einsum of a single operand counts as no operations."""
+    """Operations of an Einsum node; 0 for a single operand."""
     if len(node.input) < 2:
         return 0
     (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]

@@ -58,10 +58,10 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 
 
 def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
+    """ONNX Runtime's default order of nodes (graph_viewer.cc, Graph::ReverseDFSFrom).
 
-    The search begins at the last node whose outputs no node reads. From each node, the search
-    visits the nodes that make its operands, the last in the file first. A node runs after these.
+    The search begins at the last node whose outputs no node reads. It visits the producers of a
+    node's operands, the last in the file first; the node itself runs after its producers.
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]

@@ -18,9 +18,10 @@ class Profile:
 
     A multiplication and an addition are two ``flops``. ``matrix_flops`` counts only matrix
     products, and ``recurrent_flops`` only recurrent layers. ``products`` is the number of nodes
-    with ``flops``. ``moved`` is how many numbers they read and write, without parameters, and
-    ``moved_by_grouped`` is the part for grouped convolutions. ``moved_by_others`` is the same for
-    all other nodes, except those without extra memory traffic, such as reshapes and activations.
+    with ``flops``. ``moved`` counts the numbers that these nodes read and write, without
+    parameters, and ``moved_by_grouped`` the part of grouped convolutions. ``moved_by_others``
+    counts the numbers of nodes without ``flops``, except nodes that cause no memory traffic, such
+    as reshapes and activations.
     """
 
     flops: float

@@ -37,7 +37,10 @@ _INTEGER_ACTIVATIONS = 4
 
 @dataclass(frozen=True)
 class _WeightProduct:
-    """``weight`` has the shape [inner, features], or [features, inner] if ``is_transposed``."""
+    """A matrix product with the parameter ``weight``.
+
+    The weight has the shape [inner, features], or [features, inner] if ``is_transposed``.
+    """
 
     node: onnx.NodeProto
     weight: Parameter

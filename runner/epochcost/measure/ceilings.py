@@ -182,7 +182,10 @@ def _dtype(precision: Precision) -> np.dtype[Any]:
 def _single_operator_model(
     operator: str, input_count: int, shape: Sequence[int], element_type: int
 ) -> bytes:
-    """Inputs are ``x0``, ``x1``, …; the output is ``y``; all have the same shape and type."""
+    """A serialised ONNX model with one node: inputs ``x0``, ``x1``, … and the output ``y``.
+
+    All have the same shape and type.
+    """
     names = [f"x{index}" for index in range(input_count)]
     ends = [helper.make_tensor_value_info(name, element_type, shape) for name in (*names, "y")]
     node = helper.make_node(operator, names, ["y"])

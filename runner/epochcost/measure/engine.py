@@ -154,7 +154,7 @@ def answer_while(
 def _answer_arriving_requests(
     engine: DecoderEngine, arrived: queue.SimpleQueue[Sample | None], answers: Answers
 ) -> None:
-    """In ``arrived``, None means that no more requests come."""
+    """Answer the requests in ``arrived`` until it gives None and no request is left."""
     waiting: dict[int, Sample] = {}
     closed = False
     while waiting or not closed:
@@ -233,7 +233,10 @@ def _cpu_placement(model: onnx.ModelProto) -> Placement:
 
 
 def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> dict[str, Any]:
-    """The content of the engine's configuration file; requests state the lengths of answers."""
+    """The content of the engine's configuration file.
+
+    It has no length of answers, because each request states its own.
+    """
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

@@ -144,7 +144,7 @@ class DeviceWatch:
         return tuple(dict.fromkeys(reasons))
 
     def _used_memory_growth(self) -> int:
-        """Bytes since the trial began; 0 if unknown."""
+        """By how many bytes the GPU's used memory grew since the trial began; 0 if unknown."""
         used, before = self._used(), self._used_before
         return 0 if used is None or before is None else max(0, used - before)
 

@@ -314,10 +314,12 @@ class LoadGenTrial(ABC):
     def _prove_highest_rate(
         self, capacity: float, lowest_rate: float, first_share: float, factor: float
     ) -> bool:
-        """Find the highest rate that keeps the bound in short runs, then confirm it in longer runs.
+        """Find the highest rate that keeps the latency bound in short runs, then confirm it.
 
         Returns whether a longer run kept the bound. Rates and ``capacity`` are in samples a second.
-        Longer runs begin at ``first_share`` of the found rate; ``factor`` lowers the next rate.
+        The first longer run has ``first_share`` of the rate found. Each further run, after a run
+        that missed the bound, has the previous rate times ``factor``. Short runs go down to
+        ``lowest_rate``.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, lowest_rate)

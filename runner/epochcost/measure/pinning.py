@@ -139,7 +139,10 @@ def pin_children(pinning: Pinning | None) -> Iterator[None]:
 
 
 def require_pinned(pinning: Pinning | None) -> None:
-    """Raise CapabilityError unless this process may run on exactly the CPUs of ``pinning``."""
+    """Raise CapabilityError unless this process may run on exactly the CPUs of ``pinning``.
+
+    Does nothing if ``pinning`` is None.
+    """
     if pinning is not None and os.sched_getaffinity(0) != set(pinning.cpus):
         raise _pinning_lost(pinning, f"CPUs {_cpu_list(os.sched_getaffinity(0))}")
 

@@ -245,7 +245,10 @@ def _prove_half(
 def _undeclared_fp32_nodes(
     fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The ``fp32_nodes`` outside ``declared.wide``; empty if all may be fusions of nodes in it."""
+    """The ``fp32_nodes`` that are not in ``declared.wide``.
+
+    The result is empty if each of these nodes may be a fusion of declared nodes.
+    """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.
     fused = [node for node in apart if node.name not in declared.names]

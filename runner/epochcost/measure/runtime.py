@@ -90,7 +90,10 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType) -> Software:
-    """Versions as in ``software``, with the engine as the runtime and onnxruntime as a package."""
+    """Versions of the serving engine, of Python and of packages.
+
+    The engine takes the place of the runtime, and onnxruntime is one of the packages.
+    """
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(

@@ -43,7 +43,10 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether a test is due; if so, the next is at ``_GROWTH`` · ``step_count`` steps."""
+        """Whether it is time to test if sampling can end.
+
+        If it is, the next test is due after ``_GROWTH`` · ``step_count`` steps.
+        """
         if step_count < self._next:
             return False
         self._next = max(step_count + 1, int(step_count * _GROWTH))
