@@ -61,10 +61,10 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Graph for every micro-batch but the last: add the micro-batch's gradients to the sums.
+    """A graph for every micro-batch but the last, which adds its gradients to running sums.
 
-    Its inputs are those of the step, except learning rate and optimizer state. It updates running
-    statistics, but not the loss scale. ``carried`` are the sums and running statistics.
+    The graph's inputs are those of the step, except learning rate and optimizer state. It updates
+    running statistics, but not the loss scale. ``carried`` are the sums and the running statistics.
     """
 
     model: onnx.ModelProto
@@ -76,9 +76,10 @@ class Accumulation:
 class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are data inputs. ``frozen`` are parameters fed unchanged. ``targets`` has None for a
-    loss term without target. ``learning_rate`` is a float32 scalar. ``carried`` are the values
-    passed to the next step. ``accumulation`` is for all micro-batches but the last.
+    ``inputs`` are data inputs. ``frozen`` are parameters that are inputs but are not trained.
+    ``targets`` has None for a loss term without target. ``learning_rate`` is a float32 scalar.
+    ``carried`` are the values passed to the next step. ``accumulation`` is for all micro-batches
+    but the last.
     """
 
     model: onnx.ModelProto
@@ -160,7 +161,10 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _DifferentiatedModel:
-    """A forward pass, its loss, and the gradients by parameter, already divided by ``scale``."""
+    """A forward pass, its loss, and the gradients by parameter.
+
+    The gradients are already divided by the loss scale ``scale``, if there is one.
+    """
 
     forward: Forward
     objective: Objective
@@ -267,10 +271,10 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    Targets, parameters, running statistics and constants that ``wrt`` names are inputs, and
-    ``loss`` is an output. With ``batch_statistics``, BatchNormalization whose statistics are not
-    frozen uses those of the batch. Other arguments are as in ``StepOptions``, errors as in
-    ``training_step``.
+    Its inputs are the data, the targets, the parameters, the running statistics, and the constants
+    that ``wrt`` names; ``loss`` is an output. If ``batch_statistics``, each BatchNormalization
+    whose statistics are not frozen uses the statistics of the batch. Other arguments are as in
+    ``StepOptions``, errors as in ``training_step``.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -322,7 +326,10 @@ def _step_transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """Transitions of all tensors from step to step; ``sums`` is empty for a single micro-batch."""
+    """Values before and after a step of all tensors that it changes.
+
+    ``sums`` are the gradients' sums over earlier micro-batches, empty for a single micro-batch.
+    """
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None

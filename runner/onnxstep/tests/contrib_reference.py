@@ -103,7 +103,10 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal attention without past keys; if ``key`` is None, x has queries, keys and values."""
+    """Causal attention without past keys.
+
+    If ``key`` is None, the first input x holds queries, keys and values side by side.
+    """
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

@@ -93,7 +93,10 @@ def _transposed_convolution(
     output_padding: Sequence[int],
     group: int,
 ) -> Array:
-    """The result has no bias, and its padding is not cut off."""
+    """The transposed convolution of x with the kernels w, without bias.
+
+    Padding is not cut off the result.
+    """
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]

@@ -1,4 +1,7 @@
-"""Small models as PyTorch's exporters write them, with merged, folded or annotated tensors."""
+"""Small models as PyTorch's exporters write them.
+
+In some, equal tensors are stored once, constants are computed, or metadata has the tensors' names.
+"""
 
 from __future__ import annotations
 

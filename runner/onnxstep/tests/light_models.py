@@ -95,7 +95,10 @@ def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _first_use_by_value(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index of each value's first use, looking through Unsqueeze."""
+    """Operator and input index of each value's first use.
+
+    If the first use is Unsqueeze, the first use of its result is meant.
+    """
     reader = {}
     for node in reversed(graph.node):
         for index, name in enumerate(node.input):

@@ -1,4 +1,4 @@
-"""ONNX's backend test suite agrees with the gradient rules and with docs/operators.md.
+"""The gradient rules are right in ONNX's backend tests, and docs/operators.md states the results.
 
 `make operators` writes docs/operators.md.
 """

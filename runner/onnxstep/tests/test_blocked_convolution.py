@@ -47,7 +47,10 @@ def convolution(
 
 
 def domains_of_equal_step(model: onnx.ModelProto) -> set[str]:
-    """Assert that the step for CPU equals the portable step; return its operators' domains."""
+    """The domains of the operators of a CPU step.
+
+    Asserts that this step and a step without provider compute the same.
+    """
     portable, special = portable_and_special(model, "cpu", blocked_convolutions=True)
     assert DOMAIN not in {node.domain for node in portable.graph.node}
     assert_alike(portable, special)
@@ -92,7 +95,7 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A depthwise CPU step in the blocked layout gives the results of a step without a provider."""
+    """A CPU step of a depthwise convolution in the blocked layout computes the usual results."""
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     assert DOMAIN in domains_of_equal_step(model)
 

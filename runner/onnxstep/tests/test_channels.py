@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize a batch with few nodes, and give the results of portable steps."""
+"""Steps for CUDA normalize a batch with few nodes, and compute the same as without provider."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA, or a portable step if ``cuda`` is false.
+    """A training step for CUDA, or without provider if ``cuda`` is false.
 
     A portable step has no provider. ``frozen`` names a tensor that is not trained ("" for none).
     """
@@ -47,7 +47,7 @@ def step_of(
 @pytest.mark.parametrize("opset", [16, 18])
 @pytest.mark.parametrize("frozen", ["", "mean"])
 def test_normalization_on_cuda_has_the_plain_results(opset: int, frozen: str) -> None:
-    """A CUDA step gives a portable step's results, whether or not the running mean is frozen."""
+    """A CUDA step computes the same as without provider, also if the running mean is frozen."""
     plain, cuda = (step_of(normalizing(opset), cuda=on, frozen=frozen) for on in (False, True))
     assert_alike_on_cuda(plain, cuda)
 

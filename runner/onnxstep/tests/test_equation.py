@@ -1,4 +1,4 @@
-"""Letters for an ellipsis of an Einsum equation, and equations that do not fit."""
+"""The ellipsis of an Einsum equation becomes letters; equations unlike the operands are refused."""
 
 from __future__ import annotations
 

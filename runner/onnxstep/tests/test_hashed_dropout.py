@@ -58,7 +58,7 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlations of ``first[i]`` and ``second[i]``, which vary with variance 1 by chance alone.
+    """Correlations of ``first[i]`` and ``second[i]``, scaled to variance 1 for independent masks.
 
     ``stays`` is the expected share of kept elements.
     """

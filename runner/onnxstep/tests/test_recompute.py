@@ -69,7 +69,10 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 def equal_steps(
     model: onnx.ModelProto, outputs: Sequence[str] = ()
 ) -> tuple[TrainingStep, TrainingStep]:
-    """Assert that ``steps`` give equal ``outputs``, by default all outputs; return the steps."""
+    """The two steps of ``steps(model)``, after asserting that they give equal ``outputs``.
+
+    Without ``outputs``, all outputs are compared.
+    """
     plain, again = steps(model)
     expected, got = (run(step.model, feeds(step, model)) for step in (plain, again))
     for name in outputs or expected:

@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-``_reinsert_reduced_axes`` gives the reduced axes of results and gradients the length 1, so that
-results and gradients broadcast to x.
+A node reduces its input x to y. Axes that the node removed are put back with length 1, so that y
+and its gradient broadcast to x.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(Π x) = Σᵢ Πⱼ xⱼ dxᵢ over j ≠ i.
+    """Gradient from d(Π x) = Σᵢ pᵢ dxᵢ, where pᵢ is the product of all elements except xᵢ.
 
-    Each product of the others is the product of all nonzero elements, divided by xᵢ unless xᵢ is 0,
-    and is 0 if another element is 0.
+    To avoid a division by 0, pᵢ is the product of the nonzero elements ÷ (xᵢ, or 1 if xᵢ is 0). It
+    is 0 if another element is 0.
     """
     axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
     is_zero = op.Equal(node.x, zero)

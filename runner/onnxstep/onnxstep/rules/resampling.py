@@ -50,7 +50,10 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repetition_factors(node: Node) -> list[int] | None:
-    """One factor per spatial axis; None unless Resize only repeats elements along these axes."""
+    """How often each element is repeated along each spatial axis.
+
+    None unless the Resize node does nothing but repeat elements.
+    """
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]

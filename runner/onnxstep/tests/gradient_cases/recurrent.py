@@ -30,7 +30,7 @@ def _shapes(op_type: str, directions: int) -> dict[str, tuple[int, ...]]:
 def _recurrent_case(
     op_type: str, name: str, more_inputs: str, lengths: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """A case of a node with the inputs x, w, r and others, named in ``more_inputs`` with spaces.
+    """A case of a node with the inputs x, w, r and those in ``more_inputs``, separated by spaces.
 
     ``lengths`` has the length of each sequence of the batch.
     """

@@ -1,4 +1,4 @@
-"""Render docs/operators.md: whether each operator has a gradient, and counts of ONNX's tests."""
+"""Render docs/operators.md: which operators have a gradient, and how many of ONNX's tests agree."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """Ascending versions that opset 16 or later uses, from the registry or else from ONNX."""
+    """Versions of an operator that are in force at opset 16 or later, ascending.
+
+    They are the versions with a gradient rule, or all of ONNX's versions if there is no rule.
+    """
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version
