@@ -1,7 +1,8 @@
-"""Prepare the inputs of a step: shuffle, augment and scale examples, in the graph's shapes.
+"""Prepare the inputs of a step: shuffle, augment and scale examples.
 
-Seed and step number decide all inputs, so that a resumed training sees the same inputs as before.
-Until they are batched, examples keep the number type of their file.
+The results have the shapes that the graph's inputs require. Seed and step number decide all inputs,
+so that a resumed training sees the same inputs as before. Until they are batched, examples keep the
+number type of their file.
 """
 
 from __future__ import annotations
@@ -112,7 +113,10 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """For each label that is not ``IGNORED``, whether the answer in ``scores`` is right."""
+        """For each label that counts, whether the class with the highest score is the label.
+
+        Labels with the number ``IGNORED`` do not count.
+        """
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
             answers = (scores > 0).reshape(-1)

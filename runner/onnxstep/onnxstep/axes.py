@@ -138,8 +138,8 @@ def late(x: Value, zero: Value) -> Value:
 
     ``zero`` is a result of ``zero_after``. A Reshape node gives x its own shape plus ``zero``, so
     the result shares memory with x. ONNX Runtime runs nodes that read the result only after
-    ``zero`` is computed. It cannot merge such a node with an equal node that reads x. ``allowzero``
-    keeps ONNX Runtime from removing the Reshape.
+    ``zero`` is computed, and cannot merge such a node with an equal node that reads x. The Reshape
+    has ``allowzero``, because ONNX Runtime would remove it otherwise.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

@@ -75,7 +75,10 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
-    """The sum of ``cotangents[name]``, which replaces the summed values; None without values."""
+    """Sum the list ``cotangents[name]``, store the sum in its place, and return the sum.
+
+    The result is None without values.
+    """
     received = cotangents.get(name)
     if not received:
         return None

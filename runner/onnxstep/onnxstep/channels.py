@@ -44,7 +44,10 @@ class Normalized:
 
     @property
     def deviation(self) -> Value:
-        """The difference x - mean [N, C, ...]; runtimes merge the equal nodes of several calls."""
+        """The difference x - mean [N, C, ...].
+
+        Each call emits a new node; ONNX Runtime merges these equal nodes.
+        """
         return self.x - per_channel(self.x, self.mean)
 
     def scaled(self, gain: Value, shift: Value) -> Value:
@@ -110,7 +113,10 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """(x - mean) · gain + shift by BatchNormalization, corrected for rounding the mean to fp16."""
+    """The sum (x - mean) · gain + shift, computed by a BatchNormalization node.
+
+    For fp16, the shift makes up for the error of rounding the mean to fp16.
+    """
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
     one = np.ones(channels, np.float32)

@@ -2,8 +2,8 @@
 
 PyTorch's dynamo exporter says which these are. In other files, this module finds tensors that are
 never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors from which
-only shapes or angles of sines are computed, and factors or summands whose numbers a person probably
-typed.
+only shapes, or the arguments of Sin and Cos, are computed. Factors and summands are constants if
+their numbers look as if a person typed them.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a module's attribute with one number above -100, so not a mask."""
+    """Whether a tensor is an attribute of a PyTorch module and holds one number.
+
+    A number below -100 does not count, because masks use such numbers.
+    """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -164,11 +167,11 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield the uses of the tensor ``name``, and reasons why the tensor is not a weight.
+        """Yield each use of the tensor ``name``, or the reason why a use means that it is no weight.
 
-        A use is a graph output, or a node that also reads data (values that depend on graph
-        inputs). If the tensor is a single number (``is_scalar``), arithmetic without data, such as
-        Exp, is also a use. Nodes that read the tensor as a bound or a size are ignored. Other
+        Values that depend on graph inputs are data. A use is a graph output, or a node that also
+        reads data. If the tensor is a single number (``is_scalar``), arithmetic without data, such
+        as Exp, is also a use. Nodes that read the tensor as a bound or a size are ignored. Other
         nodes, such as Transpose, only convert the tensor; the uses of their outputs are yielded.
         """
         waiting, visited = [name], {name}

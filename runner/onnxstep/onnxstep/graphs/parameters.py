@@ -248,9 +248,9 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 def origins(
     nodes: Iterable[onnx.NodeProto], op_types: Iterable[str] = ("Identity",)
 ) -> dict[str, str]:
-    """Map the output of each node with an operator in ``op_types`` to the node's first input.
+    """Map the output of each node with an operator in ``op_types`` to the value that it copies.
 
-    For a chain of such nodes, this is the value at the beginning of the chain.
+    In a chain of such nodes, every output is mapped to the value at the beginning of the chain.
     """
     sources: dict[str, str] = {}
     for node in nodes:

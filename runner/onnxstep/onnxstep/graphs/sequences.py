@@ -88,9 +88,9 @@ def parts(
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes, with each copy of an output of a Split moved directly behind the Split.
+    """Move each Identity node that copies an output of a Split directly behind this Split.
 
-    ``copies`` are the output names of the nodes that copy. Measurements identify a graph by the
+    ``copies`` are the outputs of these Identity nodes. Stored measurements identify a graph by the
     digest of its file, so the nodes must keep the order that earlier versions of onnxstep wrote.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}

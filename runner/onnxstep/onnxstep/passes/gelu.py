@@ -60,7 +60,7 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of a model in which GELU by erf is ONNX Runtime's Gelu node.
+    """A copy of a model in which ONNX Runtime's Gelu replaces the nodes that compute GELU with Erf.
 
     The gradient of the single node takes fewer passes than the gradients of the nodes that it
     replaces.

@@ -124,7 +124,10 @@ def _require_frozen_angles(node: Node, *input_indices: int) -> None:
 
 
 def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
-    """Rotate ``x`` [B, heads, L, E] by position, or ``back``, if the node sets ``do_rotary``."""
+    """Rotate ``x`` [B, heads, L, E] by angles that depend on position, if ``do_rotary`` is set.
+
+    If ``back``, the angles are negative.
+    """
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))

@@ -24,7 +24,7 @@ def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _dequantized_weights(node: Node, dy: Value) -> Value:
-    """W [N, K] is (stored integer - zero point) · scale.
+    """The weights W [N, K]: (stored integer - zero point) · scale, in the type of ``dy``.
 
     Each block within a row has one zero point and one scale.
     """

@@ -137,7 +137,10 @@ def _einsum_operand_cotangent(
 
 
 def _replace_repeated_letters(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repetitions of letters by unused letters: "iji" becomes "ija", with the pair "ia"."""
+    """Replace repetitions of letters by letters that ``equation`` does not use.
+
+    Returns the new term, such as "ija" for "iji", and the pairs of old and new letter, here "ia".
+    """
     fresh = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -168,9 +171,9 @@ class Equation:
 def parse(text: str, ranks: Sequence[int]) -> Equation:
     """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
-    Each ellipsis is replaced by unused letters, the same for all ellipses, counted from the last
-    axis. Without an arrow, the result has the ellipsis, then the letters that occur once, in
-    alphabetical order.
+    Unused letters replace each ellipsis. The last axes of all ellipses get the same letter, and so
+    on towards the first axis. Without an arrow, the result has the ellipsis, then the letters that
+    occur once, in alphabetical order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
     terms = operands.split(",")

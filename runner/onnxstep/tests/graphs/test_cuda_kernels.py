@@ -98,7 +98,7 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """A step for CUDA has only nodes with CUDA kernels, and computes the same as without provider."""
+    """A CUDA step has only nodes with CUDA kernels, and computes the same as without provider."""
     model = convolution(size, kernel, attributes)
     portable, cuda = portable_and_special(model, "cuda")
     assert check_kernels(portable).on_host

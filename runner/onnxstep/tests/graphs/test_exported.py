@@ -16,7 +16,7 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """``separated`` makes each Identity of a merged tensor an initializer; results stay the same."""
+    """``separated`` makes an initializer of each merged tensor; the model computes the same."""
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}

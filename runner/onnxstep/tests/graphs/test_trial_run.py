@@ -61,7 +61,7 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_exception_is_an_end() -> None:
-    """If the forked call raises, ``require_end`` returns, and variables of this process are as before."""
+    """If the forked call raises, ``require_end`` returns, and no variable here changes."""
     changed: list[int] = []
 
     def fail() -> None:
