@@ -167,7 +167,7 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield each use of the tensor ``name``, or the reason why a use means that it is no weight.
+        """Yield each use of the tensor ``name``, or the reason why a use rules out a weight.
 
         Values that depend on graph inputs are data. A use is a graph output, or a node that also
         reads data. If the tensor is a single number (``is_scalar``), arithmetic without data, such

@@ -202,7 +202,7 @@ class _TypesAndConstants:
         }
 
     def store_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Store computed values with their shapes, some of which, as NonZero's, onnx cannot infer."""
+        """Store computed values with their shapes; onnx infers no shape for NonZero."""
         self.arrays.update(arrays)
         for name in arrays.keys() & self.types.keys():
             kind = self.types[name].tensor_type.elem_type
