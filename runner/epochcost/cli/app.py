@@ -50,7 +50,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "serve": "Preview the site, rebuilt at every change.",
         "tokens": "Show what a million tokens cost at your traffic.",
         "train": "Train a model on real data to an accuracy, and show the cost.",
-        "trust": "Compute the errors of predictions that the site quotes.",
+        "trust": "Compute the prediction errors that the site quotes.",
         "weightless": "Write an ONNX file whose weights are drawn at random.",
         "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Import published price tables as specs.",
