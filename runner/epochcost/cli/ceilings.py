@@ -38,7 +38,7 @@ def ceilings(
     as_is: terminal.AsIs = False,
     results: terminal.ResultsFolder = RESULTS,
 ) -> None:
-    """Measure this machine's peak rates for its roofline.
+    """Measure this machine's peak rates of arithmetic and of memory.
 
     Example: epochcost ceilings --hardware local
     """

@@ -50,9 +50,10 @@ def import_prices(
     accept: _Accept = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each new or changed price; renew the date of old unchanged prices.
+    """Write a spec for each new or changed price in a price table.
 
-    Prices that contradict other prices are listed and not written.
+    If an unchanged price is old, its spec gets the new date. Prices that differ too much from
+    others are listed and not written.
 
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
     "REPOSITORY@COMMIT, vms.csv" --dry-run
@@ -94,9 +95,9 @@ def renew_apis(
     table: Annotated[str, typer.Option(help="Id of the table.")] = "models-dev",
     accept: _Accept = False,
 ) -> None:
-    """Renew the prices of tokens in a table of specs/api-tables.
+    """Renew the prices of tokens in a table of specs/api-tables from models.dev.
 
-    Prices that contradict other prices are listed and not written.
+    Prices that differ too much from others are listed and not written.
 
     Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
     """

@@ -72,7 +72,7 @@ class TokenPrices(Spec):
 
 
 class LongPrompts(TokenPrices):
-    """The prices of all tokens of a request whose prompt is longer than ``above_tokens``."""
+    """Prices for all tokens of a request whose prompt is longer than ``above_tokens``."""
 
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
 

@@ -125,8 +125,8 @@ class Range(Spec):
 class Price(PricedSpec):
     """The price of a machine under a plan, valid from a date on.
 
-    The price of a rented plan is an ``amount`` per hour or a ``commitment``, plus the
-    ``components``. A plan may also have components only. An owned machine has the table ``owned``.
+    A rented machine costs an ``amount`` per hour or a ``commitment``, plus the ``components``. A
+    plan may also have only components. An owned machine has the table ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")

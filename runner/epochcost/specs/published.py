@@ -235,7 +235,8 @@ class Published(NamedSpec):
 class ObservationTable(NamedSpec):
     """The source of a table of measured speeds.
 
-    The spec also states what the source's licence demands of pages that show the rows.
+    The spec also states what pages that show the rows must do according to the source's licence,
+    such as name the authors.
     """
 
     name: Text = key("Name of the source.", "timm results")

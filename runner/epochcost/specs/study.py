@@ -34,9 +34,10 @@ class BudgetLimit(Spec):
     """A limit: training or inference of a model may cost at most ``at_most`` in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the machine and plan that `epochcost
-    cheapest` names, from measured, published or predicted times. An assumed price or an imprecise
-    time counts only if no other is known. With ``accuracy_percent``, the limit applies only to
-    trainings whose source states at least this accuracy.
+    cheapest` names, from measured, published or predicted times. An assumed price is used only if
+    there is no other price, an imprecise time only if there is no other time. With
+    ``accuracy_percent``, the limit applies only to trainings whose source states at least this
+    accuracy.
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")
@@ -113,10 +114,10 @@ class Sampling(Spec):
 
 
 class Serving(Spec):
-    """Settings of MLPerf Inference's scenarios: the latency bound, and the batches of the server.
+    """Settings of MLPerf Inference's scenarios: the latency bound, and the batches in Server.
 
-    The server batches dynamically: the server runs a batch as soon as ``maximum_batch`` samples are
-    waiting, or the oldest sample has waited for ``maximum_delay_ms``.
+    In the scenario Server, requests are batched dynamically: a batch runs as soon as
+    ``maximum_batch`` samples are waiting, or the oldest sample has waited for ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = optional(
@@ -192,8 +193,8 @@ class Study(NamedSpec):
         "Phases (prefill, decode) of decoders to measure; by default, those in the model's spec."
     )
     requests: Requests | None = optional(
-        "Requests to decoders in a serving engine. With this table, the phases prefill and decode "
-        "are measured only if the study also has a table `generation`."
+        "Requests to decoders in a serving engine. If a study has this table but no table "
+        "`generation`, the phases prefill and decode are not measured."
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0

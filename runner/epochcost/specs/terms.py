@@ -160,11 +160,12 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
 
-    ``per`` is the unit. A gigabyte-month is billed for the hours of use, 730 to a month, as at EC2
-    and GCE. A gigabyte is of moved data; `quote --egress-gb` states how many were moved. A run
-    costs the same, whether it is short or long. In ``of``, the label ``compute`` means the plan's
-    ``amount``, and the label ``commitment`` means the payments of its commitment. A premium is
-    never a percentage of another premium.
+    ``per`` is the unit. The unit ``gb-month`` is a gigabyte for 730 hours; only the hours of use
+    are billed, as at EC2 and GCE. The unit ``gb`` is a gigabyte of transferred data; `quote
+    --egress-gb` states the number of gigabytes. The unit ``run`` is billed once for each run. A
+    premium is a percentage of other parts, which ``of`` names by their labels; ``compute`` is the
+    plan's ``amount``, and ``commitment`` are the payments of its commitment. A premium on a premium
+    is not possible.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")

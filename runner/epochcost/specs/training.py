@@ -77,9 +77,10 @@ class Adagrad(Spec):
 
 
 class Adadelta(Spec):
-    """Adadelta: multiply gradients by a ratio of two running root mean squares.
+    """Adadelta: a step is the gradient times the ratio of two running root mean squares.
 
-    The ratio is the root mean square of the steps divided by the root mean square of the gradients.
+    The ratio is the root mean square of earlier steps divided by the root mean square of the
+    gradients.
     """
 
     name: Literal["adadelta"] = key("The optimizer.")
@@ -270,7 +271,7 @@ class InverseSquareRoot(Spec):
 
 
 class InverseTime(Spec):
-    """The learning rate divided by 1 + decay × step, like the ``decay`` of Keras in 2017."""
+    """The learning rate divided by 1 + decay × number of steps, like ``decay`` in old Keras."""
 
     name: Literal["inverse-time"] = key("The schedule.")
     decay: Positive = key("Number that each step adds to the divisor of the learning rate.", 1e-06)
@@ -279,9 +280,9 @@ class InverseTime(Spec):
 class OnPlateau(Spec):
     """Multiply the learning rate by ``factor`` after an epoch with too little progress.
 
-    Progress is too little if the ``measure`` improves by at most ``threshold``. The ``factor`` 0.5
-    halves the rate. Training ends once the rate is below ``minimum_rate``. The command `train`
-    refuses models with this schedule.
+    The key ``measure`` names the measure of progress. Progress is too little if it improves by at
+    most ``threshold``. The ``factor`` 0.5 halves the rate. Training ends once the rate is below
+    ``minimum_rate``. The command `train` refuses models with this schedule.
     """
 
     name: Literal["on-plateau"] = key("The schedule.")
