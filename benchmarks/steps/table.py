@@ -149,7 +149,8 @@ def _ceilings(records: Records, compared: Compared) -> str:
         for day, counts in sorted(by_day.items())
     )
     cpu = records["machine"]["cpu"]
-    return f"Ceilings of an {cpu}, for matrix products and copies. {'. '.join(days_rates)}."
+    reached = "reached these ceilings in matrix products and in copies of memory"
+    return f"An {cpu} {reached}. {'. '.join(days_rates)}."
 
 
 def _demand_table(compared: Compared, catalogue: Catalogue) -> str:
