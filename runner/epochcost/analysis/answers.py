@@ -284,7 +284,7 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
 
 
 def remedy(catalogue: Catalogue, name: str, goal: Goal, hardware: str = AT_HAND) -> str:
-    """Say what to do about a missing time of a workload, after a colon; empty if nothing helps."""
+    """Advice on a workload without a time, as text that follows a colon; empty if nothing helps."""
     model = catalogue.models.get(name)
     if model is None:
         table = catalogue.published.get(name)

@@ -290,7 +290,7 @@ def _read_sound_records(
 ) -> dict[Path, SidecarT]:
     """Read the sound records in folders, by file; add the faults of all others to ``problems``.
 
-    ``fault_of`` returns a message on a specification that a record lacks; None if it lacks none.
+    ``fault_of`` returns a message if the project lacks a spec that a record names, else None.
     """
     sound: dict[Path, SidecarT] = {}
     for loaded in (load_sidecars(folder, kind) for folder in folders):

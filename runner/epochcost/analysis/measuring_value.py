@@ -50,9 +50,9 @@ Prices = Mapping[tuple[str, str, str], Decimal]
 class CellsValue:
     """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
-    An answer is the choice of the cheapest machine for a model and mode. ``answers`` counts the
-    answers that save at least a tenth of the largest saving; ``saved`` is the mean of their
-    savings. Cells chosen earlier count as measured.
+    A cell is a trial on a machine. An answer is the choice of the cheapest machine for a model and
+    mode. ``answers`` counts the answers that save at least a tenth of the largest saving; ``saved``
+    is the mean of their savings. Cells chosen earlier count as measured.
     """
 
     cells: tuple[Cell, ...]
@@ -89,11 +89,11 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 
 
 def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
-    """Pairs of a job's cheapest way and the rivals that measurements may show to be cheaper.
+    """Pair each job's cheapest machine with the rivals that measurements may show to be cheaper.
 
-    Returns the times [r] of the cheapest way, the times [r] of the rivals, and gaps [r, 1]: the
-    logarithms of each rival's cost divided by the cheapest cost. Each gap has an error, because
-    times are uncertain.
+    Returns indices [r] of the cheapest machines' times, indices [r] of the rivals' times, and gaps
+    [r, 1]: the logarithms of each rival's cost divided by the cheapest cost. Each gap has an error,
+    because times are uncertain.
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
@@ -154,7 +154,7 @@ def steps(
 def _revealed_parts(
     covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
 ) -> Matrix:
-    """The k independent parts [k, r] of r errors that measuring k ``times`` reveals.
+    """Split what measuring k ``times`` reveals of r errors into k independent parts [k, r].
 
     ``errors`` [t, r] has the covariances of the r errors with the errors of all t times.
     """

@@ -335,7 +335,10 @@ def _tasks_by_software(
 
 
 def _batch_sizes_by_mode(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """The spec's batch sizes by mode; no known rate fits training with frozen parameters."""
+    """The spec's batch sizes by mode.
+
+    Training with frozen parameters is left out, because no published rate is like it.
+    """
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes

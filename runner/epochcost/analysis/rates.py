@@ -171,7 +171,10 @@ def _measured_rate(work: Question, step_seconds: float, half_width: float) -> Pl
 
 
 def _half_widths(results: Sequence[Result], cache: Path | None) -> tuple[float, ...]:
-    """Half the width of each mean's interval, relative to the mean; one takes milliseconds."""
+    """Half the width of each mean's interval, relative to the mean.
+
+    Computing one takes milliseconds, so all are cached.
+    """
     content = [_summarised_content(result) for result in results] if cache else None
 
     def compute() -> tuple[float, ...]:

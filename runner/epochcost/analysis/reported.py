@@ -128,7 +128,10 @@ def _plan_and_hourly_cost(
 
 
 def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read, tokens written and seconds of a run; a second's rates if any is unknown."""
+    """Tokens read, tokens written and seconds of a run.
+
+    If any of them is unknown, the tokens are those of a single second.
+    """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0

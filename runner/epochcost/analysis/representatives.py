@@ -49,7 +49,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose representatives among trials with this kind of ``work`` in default settings.
+    """Choose representatives among results with this kind of ``work`` in default settings.
 
     Only the precision may differ from the default.
     """

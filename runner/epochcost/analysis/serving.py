@@ -150,7 +150,7 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile of answers' mean seconds per further token; None as in ``first_seconds``."""
+        """A percentile, over answers, of the mean seconds between tokens; may be None as well."""
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:

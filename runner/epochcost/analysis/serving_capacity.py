@@ -114,7 +114,7 @@ class ServedModel:
 class Layout:
     """Copies of a model on ``devices`` devices each, with caches of ``room`` tokens each.
 
-    ``room`` counts tokens that all layers keep.
+    Layers with a window store fewer tokens; ``room`` counts the tokens of the other layers.
     """
 
     place: Place

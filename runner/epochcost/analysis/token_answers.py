@@ -75,9 +75,9 @@ _KEPT = Keep(
 
 
 class BreakEven(NamedTuple):
-    """A machine whose cost equals an API's at ``per_second`` requests a second.
+    """A machine and an API that cost the same at ``per_second`` requests a second.
 
-    ``api`` is the API's cost of a million tokens.
+    ``offer`` is the machine; ``api`` is the API's cost of a million tokens.
     """
 
     per_second: Decimal

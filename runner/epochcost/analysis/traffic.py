@@ -104,7 +104,7 @@ def _forecast(
 
 
 def _timing_key(layout: Layout) -> tuple[object, ...]:
-    """Layouts with equal keys have equal times and memory."""
+    """A key of a layout; layouts with equal keys have equal times and memory."""
     place = layout.place
     return layout.engine.name, place.device, layout.devices, place.memory_bytes
 

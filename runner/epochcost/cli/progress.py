@@ -116,7 +116,10 @@ def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
 
 
 def _patience_words(extra_seconds: float | None) -> str:
-    """The end of a line about a round added for precision; empty if ``extra_seconds`` is None."""
+    """The end of a line about an additional round: the extra time that is left.
+
+    Empty if ``extra_seconds`` is None.
+    """
     if extra_seconds is None:
         return ""
     return f", added for precision; {seconds(extra_seconds)} of --patience left"

@@ -183,7 +183,10 @@ def _has_known_interruptions(price: Price) -> bool:
 
 
 def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
-    """The bills between which nine of ten runs cost, before credit; empty without interruptions."""
+    """The bills at the ends of the range in which nine of ten runs cost, before credit.
+
+    Empty without interruptions.
+    """
     known = _has_known_interruptions(price)
     return [quote_quantile(price, usage, share) for share in NINE_OF_TEN] if known else []
 

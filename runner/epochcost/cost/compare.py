@@ -6,6 +6,7 @@ candidate beats in time and cost, and the cheapest batch size for an accuracy.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +14,6 @@ from typing import Any, Generic, TypeVar
 
 from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
-from epochcost.statistics import group_by
 from epochcost.units import money, seconds
 
 KeyT = TypeVar("KeyT")
@@ -132,8 +132,9 @@ class Limits:
         self, candidates: Iterable[Candidate[KeyT]]
     ) -> tuple[Sequence[Candidate[KeyT]], Sequence[Candidate[KeyT]]]:
         """The candidates that meet both limits, and the other candidates, each in their order."""
-        by_met = group_by(candidates, self.met_by)
-        return by_met.get(True, ()), by_met.get(False, ())
+        every = tuple(candidates)
+        met = tuple(filter(self.met_by, every))
+        return met, tuple(itertools.filterfalse(self.met_by, every))
 
     def _in_time(self, candidate: Candidate[Any]) -> bool:
         return self.deadline_seconds is None or candidate.seconds <= self.deadline_seconds

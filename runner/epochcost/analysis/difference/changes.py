@@ -181,7 +181,7 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The field ``measured`` of `Winner`: the cheapest measured figure and its probability."""
+    """The cheapest measured figure and its machine's probability, as in ``Winner.measured``."""
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None
