@@ -235,7 +235,7 @@ class Published(NamedSpec):
 class ObservationTable(NamedSpec):
     """The source of a table of measured speeds.
 
-    The spec also states what the source's licence demands of pages that show the rows.
+    The spec also has the text that pages with these rows must show, if the licence requires one.
     """
 
     name: Text = key("Name of the source.", "timm results")

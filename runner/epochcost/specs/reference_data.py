@@ -192,9 +192,7 @@ class Dataset(NamedSpec):
     )
     licence: Text | None = optional("The licence, as an SPDX identifier if it has one.", "MIT")
     address: Text | None = optional("Web page of the data set.")
-    data: Files | None = optional(
-        "The files of the data set; only if `epochcost train` can read them."
-    )
+    data: Files | None = optional("The files of the data set, if `epochcost train` can read them.")
     generated: Generated | None = optional(
         "Settings to generate the examples from a seed, instead of files."
     )

@@ -158,13 +158,14 @@ COMMITTED = "commitment"
 
 
 class Component(Spec):
-    """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
+    """A part of a price: an amount for each of ``count`` units, or a premium (a percentage).
 
-    ``per`` is the unit. A gigabyte-month is billed for the hours of use, 730 to a month, as at EC2
-    and GCE. A gigabyte is of moved data; `quote --egress-gb` states how many were moved. A run
-    costs the same, whether it is short or long. In ``of``, the label ``compute`` means the plan's
-    ``amount``, and the label ``commitment`` means the payments of its commitment. A premium is
-    never a percentage of another premium.
+    ``per`` is the unit of the amount. A ``gb-month`` is a gigabyte for 730 hours; only the hours of
+    use are billed, as at EC2 and GCE. A ``gb`` is a gigabyte of data that the job sends out of the
+    cloud (`quote --egress-gb`). The amount of a ``run`` does not depend on the run's duration.
+    ``of`` lists the labels of the parts to which the premium applies. The label ``compute`` stands
+    for the plan's ``amount``, and ``commitment`` for the payments of its commitment. A premium
+    never applies to another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")
