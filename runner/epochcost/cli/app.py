@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "break-even": "Show the hours of use a month above which buying is cheaper than renting.",
         "build": "Build the site from the specs and results.",
-        "ceilings": "Measure this machine's peak rates of arithmetic and of memory.",
+        "ceilings": "Measure this machine's highest rates of arithmetic and of memory traffic.",
         "cheapest": "Show where a model costs least, and what would change this choice.",
         "check": "Validate specs, results or budgets, and list their faults.",
         "data": "Fetch or import the files of data sets, and list them.",
@@ -50,8 +50,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "serve": "Preview the site, rebuilt at every change.",
         "tokens": "Show what a million tokens cost at your traffic.",
         "train": "Train a model on real data to an accuracy, and show the cost.",
-        "trust": "Compute the prediction errors that the site quotes.",
-        "weightless": "Write a copy of an ONNX file that stores no weights.",
+        "trust": "Compute the errors of predictions that the site quotes.",
+        "weightless": "Write a copy of an ONNX file without the weights.",
         "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Import published price tables as specs.",
     }

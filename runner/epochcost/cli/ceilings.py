@@ -38,7 +38,9 @@ def ceilings(
     as_is: terminal.AsIs = False,
     results: terminal.ResultsFolder = RESULTS,
 ) -> None:
-    """Measure this machine's peak rates of arithmetic and of memory.
+    """Measure this machine's highest rates of arithmetic and of memory traffic.
+
+    The rates are the ceilings of the machine's roofline.
 
     Example: epochcost ceilings --hardware local
     """

@@ -49,7 +49,7 @@ def import_(
     *,
     data: _Folder = _FOLDER,
 ) -> None:
-    """Check your files of a data set, and copy them into the folder of data sets.
+    """Check your files of a data set, and copy the files into the folder of data sets.
 
     Example: epochcost data import digits digits.csv.gz
     """

@@ -28,9 +28,7 @@ from epochcost.units import money, plain
 
 app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
-_Accept = Annotated[
-    bool, typer.Option("--accept", help="Also write prices that contradict others.")
-]
+_Accept = Annotated[bool, typer.Option("--accept", help="Also write doubted prices.")]
 
 
 @app.command("import")
@@ -50,10 +48,10 @@ def import_prices(
     accept: _Accept = False,
     wide: WideTable = False,
 ) -> None:
-    """Write a spec for each new or changed price in a price table.
+    """Write a spec for each new or changed price.
 
-    If an unchanged price is old, its spec gets the new date. Prices that differ too much from
-    others are listed and not written.
+    If a price is unchanged but our spec is older than 60 days, the spec gets the new date. Doubted
+    prices, which are probably wrong compared with other prices, are listed and not written.
 
     Example: epochcost prices import vms.csv --provider aws --as-of 2026-07-20 --source
     "REPOSITORY@COMMIT, vms.csv" --dry-run
@@ -95,9 +93,9 @@ def renew_apis(
     table: Annotated[str, typer.Option(help="Id of the table.")] = "models-dev",
     accept: _Accept = False,
 ) -> None:
-    """Renew the prices of tokens in a table of specs/api-tables from models.dev.
+    """Update the token prices in a table of specs/api-tables from a checkout of models.dev.
 
-    Prices that differ too much from others are listed and not written.
+    Doubted prices, which are probably wrong compared with other prices, are listed and not written.
 
     Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
     """

@@ -18,10 +18,10 @@ def weightless(
     model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data next to it.")],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The .onnx file to write.")],
 ) -> None:
-    """Write a copy of an ONNX file that stores no weights.
+    """Write a copy of an ONNX file without the weights.
 
-    Each trial draws random weights when it starts, with the standard
-    deviation of the original weights.
+    Each trial draws random weights when it starts, with the standard deviation of the original
+    weights.
 
     Example: epochcost weightless exported/model.onnx -o models/mine.onnx
     """

@@ -72,7 +72,10 @@ class TokenPrices(Spec):
 
 
 class LongPrompts(TokenPrices):
-    """Prices for all tokens of a request whose prompt is longer than ``above_tokens``."""
+    """The token prices of requests whose prompt is longer than ``above_tokens``.
+
+    These prices apply to all tokens of such a request.
+    """
 
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
 

@@ -81,7 +81,7 @@ class Input(Spec):
 
 
 class CarriedState(Spec):
-    """An input that carries state: zeros at first, then an output of the previous step or run."""
+    """A recurrent state: a graph input, first zero, then an output of the previous step or run."""
 
     input: Text = key("The graph's input that reads the state; the state starts at zero.", "h0")
     output: Text = key("The graph's output that the next step or run reads as this input.", "hn")

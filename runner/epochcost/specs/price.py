@@ -125,8 +125,9 @@ class Range(Spec):
 class Price(PricedSpec):
     """The price of a machine under a plan, valid from a date on.
 
-    A rented machine costs an ``amount`` per hour or a ``commitment``, plus the ``components``. A
-    plan may also have only components. An owned machine has the table ``owned``.
+    The price of a rented machine is an ``amount`` per hour or a ``commitment``, plus the
+    ``components``; it may also consist of components only. The price of an owned machine is
+    computed from the table ``owned``.
     """
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")

@@ -235,8 +235,7 @@ class Published(NamedSpec):
 class ObservationTable(NamedSpec):
     """The source of a table of measured speeds.
 
-    The spec also states what pages that show the rows must do according to the source's licence,
-    such as name the authors.
+    The spec also has the text that pages with these rows must show, if the licence requires one.
     """
 
     name: Text = key("Name of the source.", "timm results")

@@ -34,10 +34,9 @@ class BudgetLimit(Spec):
     """A limit: training or inference of a model may cost at most ``at_most`` in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the machine and plan that `epochcost
-    cheapest` names, from measured, published or predicted times. An assumed price is used only if
-    there is no other price, an imprecise time only if there is no other time. With
-    ``accuracy_percent``, the limit applies only to trainings whose source states at least this
-    accuracy.
+    cheapest` names, from measured, published or predicted times. A choice with an assumed
+    price or an imprecise time is named only if there is no other choice. With ``accuracy_percent``,
+    the limit applies only to trainings whose source states at least this accuracy.
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")
@@ -114,10 +113,10 @@ class Sampling(Spec):
 
 
 class Serving(Spec):
-    """Settings of MLPerf Inference's scenarios: the latency bound, and the batches in Server.
+    """Settings of MLPerf Inference's scenarios: the latency bound, and how requests form batches.
 
-    In the scenario Server, requests are batched dynamically: a batch runs as soon as
-    ``maximum_batch`` samples are waiting, or the oldest sample has waited for ``maximum_delay_ms``.
+    In the scenario ``server``, a batch runs as soon as ``maximum_batch`` samples are waiting, or
+    the oldest sample has waited for ``maximum_delay_ms``.
     """
 
     server_latency_ms: Positive | None = optional(
@@ -193,8 +192,8 @@ class Study(NamedSpec):
         "Phases (prefill, decode) of decoders to measure; by default, those in the model's spec."
     )
     requests: Requests | None = optional(
-        "Requests to decoders in a serving engine. If a study has this table but no table "
-        "`generation`, the phases prefill and decode are not measured."
+        "Requests to decoders in a serving engine. A study with this table measures the phases "
+        "prefill and decode only if the study also has a table `generation`."
     )
     threads: Annotated[int, Field(ge=0, le=MOST_CPUS)] = key(
         "Threads of the CPU provider; 0 takes all cores.", 0, default=0

@@ -158,14 +158,14 @@ COMMITTED = "commitment"
 
 
 class Component(Spec):
-    """A part of a price: an amount for each of ``count`` units, or a premium on other parts.
+    """A part of a price: an amount for each of ``count`` units, or a premium (a percentage).
 
-    ``per`` is the unit. The unit ``gb-month`` is a gigabyte for 730 hours; only the hours of use
-    are billed, as at EC2 and GCE. The unit ``gb`` is a gigabyte of transferred data; `quote
-    --egress-gb` states the number of gigabytes. The unit ``run`` is billed once for each run. A
-    premium is a percentage of other parts, which ``of`` names by their labels; ``compute`` is the
-    plan's ``amount``, and ``commitment`` are the payments of its commitment. A premium on a premium
-    is not possible.
+    ``per`` is the unit of the amount. A ``gb-month`` is a gigabyte for 730 hours; only the hours of
+    use are billed, as at EC2 and GCE. A ``gb`` is a gigabyte of data that the job sends out of the
+    cloud (`quote --egress-gb`). The amount of a ``run`` does not depend on the run's duration.
+    ``of`` lists the labels of the parts to which the premium applies. The label ``compute`` stands
+    for the plan's ``amount``, and ``commitment`` for the payments of its commitment. A premium
+    never applies to another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")

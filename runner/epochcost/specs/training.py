@@ -77,7 +77,7 @@ class Adagrad(Spec):
 
 
 class Adadelta(Spec):
-    """Adadelta: a step is the gradient times the ratio of two running root mean squares.
+    """Adadelta: a step is the gradient multiplied by a ratio of two running root mean squares.
 
     The ratio is the root mean square of earlier steps divided by the root mean square of the
     gradients.
@@ -271,7 +271,7 @@ class InverseSquareRoot(Spec):
 
 
 class InverseTime(Spec):
-    """The learning rate divided by 1 + decay × number of steps, like ``decay`` in old Keras."""
+    """The learning rate divided by 1 + ``decay`` × number of updates, as in Keras in 2017."""
 
     name: Literal["inverse-time"] = key("The schedule.")
     decay: Positive = key("Number that each step adds to the divisor of the learning rate.", 1e-06)
@@ -280,9 +280,9 @@ class InverseTime(Spec):
 class OnPlateau(Spec):
     """Multiply the learning rate by ``factor`` after an epoch with too little progress.
 
-    The key ``measure`` names the measure of progress. Progress is too little if it improves by at
-    most ``threshold``. The ``factor`` 0.5 halves the rate. Training ends once the rate is below
-    ``minimum_rate``. The command `train` refuses models with this schedule.
+    ``measure`` is the loss, accuracy or perplexity on held-out data. Progress is too little if the
+    measure improves by at most ``threshold``. The ``factor`` 0.5 halves the rate. Training ends
+    once the rate is below ``minimum_rate``. The command `train` refuses models with this schedule.
     """
 
     name: Literal["on-plateau"] = key("The schedule.")
