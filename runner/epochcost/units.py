@@ -168,7 +168,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """Number of decimals, at least two, for an amount to show ``digits`` significant digits."""
+    """Number of decimals that show ``digits`` significant digits of ``amount``; at least two."""
     # Rounding may carry: 0.0996 has the two significant digits 0.10.
     rounded_amount = Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(amount)
     return 2 if amount == 0 else max(2, digits - 1 - rounded_amount.adjusted())
@@ -236,12 +236,15 @@ def memory(size_bytes: float) -> str:
 
 
 def precision_words(precision: str) -> str:
-    """The name of a precision in texts for people, such as "mixed precision"."""
+    """The words for a precision in text for readers, such as "mixed precision" for ``mixed``."""
     return "mixed precision" if precision == "mixed" else precision
 
 
 def runtime_words(runtime: str) -> str:
-    """Name a pinned package for readers: ONNX Runtime 1.31.1 for onnxruntime-gpu==1.31.1."""
+    """The name of a pinned package in text for readers.
+
+    For example, onnxruntime-gpu==1.31.1 becomes ONNX Runtime 1.31.1.
+    """
     package, _, version = runtime.partition("==")
     name = "ONNX Runtime" if package in {"onnxruntime", "onnxruntime-gpu"} else package
     return f"{name} {version}"

@@ -180,7 +180,7 @@ def _evaluated(
 
 
 def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
-    """The mean loss, and the share of right answers.
+    """The mean loss and the share of right answers on the held-out examples.
 
     Raises TrainingDiverged if the loss is not finite.
     """

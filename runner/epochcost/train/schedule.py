@@ -1,8 +1,9 @@
 """Compute the learning rate at every step from the schedule in the spec.
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value. The
-schedule ``on-plateau`` lowers the rate at the end of epochs with too little progress. Here its rate
-is constant, because a trial (a short timed run of a training) usually ends within an epoch.
+schedule ``on-plateau`` lowers the rate at the end of epochs with too little progress. This module
+keeps its rate constant, because a trial (a short timed run of a training) usually ends within an
+epoch.
 """
 
 from __future__ import annotations
@@ -84,9 +85,10 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
 def _exponential_factors(
     schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """``factor`` to the power n, the number of whole intervals of ``epochs`` epochs so far.
+    """The factor ``factor`` ** n at each step, after n complete intervals of ``epochs`` epochs.
 
-    Equals TensorFlow's ``exponential_decay`` with ``staircase``.
+    During warm-up, the warm-up's factor applies as well. Without warm-up, the factors equal those
+    of TensorFlow's ``exponential_decay`` with ``staircase``.
     """
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.
@@ -119,7 +121,8 @@ def _inverse_square_root_factors(steps: NDArray[np.int64], warm_up_steps: int) -
     """The factor min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
     This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its highest value,
-    (d_model · w)^-1/2, at the end of the warm-up. That highest value is the spec's learning rate.
+    (d_model · w)^-1/2, at the end of the warm-up. The spec's learning rate takes the place of that
+    highest value.
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))

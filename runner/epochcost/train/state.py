@@ -136,8 +136,8 @@ def refusal(folder: Path, error: OSError) -> CapabilityError:
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
     """Copy a model with ``values`` as the initializers of its parameters and running statistics.
 
-    ``values`` has an array for each of these tensors, by name. The copy's metadata no longer says
-    how to draw initial values of the tensors.
+    ``values`` has an array for each of these tensors, by name. The copy's metadata no longer lists
+    the distributions of the initial values, because the values are stored.
     """
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}

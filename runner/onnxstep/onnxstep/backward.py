@@ -75,7 +75,10 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
-    """The sum of ``cotangents[name]``, which replaces the summed values; None without values."""
+    """Replace the list of gradients ``cotangents[name]`` by its sum, and return the sum.
+
+    Returns None if there are no gradients.
+    """
     received = cotangents.get(name)
     if not received:
         return None

@@ -44,7 +44,7 @@ class Normalized:
 
     @property
     def deviation(self) -> Value:
-        """The difference x - mean [N, C, ...]; runtimes merge the equal nodes of several calls."""
+        """The difference x - mean [N, C, ...]; each access emits nodes, which runtimes merge."""
         return self.x - per_channel(self.x, self.mean)
 
     def scaled(self, gain: Value, shift: Value) -> Value:
@@ -110,7 +110,10 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """(x - mean) · gain + shift by BatchNormalization, corrected for rounding the mean to fp16."""
+    """(x - mean) · gain + shift, computed by BatchNormalization.
+
+    In half precision the mean is rounded to fp16, and ``shift`` is adjusted to correct the error.
+    """
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
     one = np.ones(channels, np.float32)

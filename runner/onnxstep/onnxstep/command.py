@@ -190,7 +190,7 @@ def _initial_path(destination: Path) -> Path:
 
 
 def _report_values(step: TrainingStep, kernels: KernelCheck | None) -> Mapping[str, Any]:
-    """The report as JSON values; ``kernels`` is None unless the provider is CUDA."""
+    """The values of the command's JSON report; ``kernels`` is None unless the provider is CUDA."""
     carried = [
         {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
         for c in step.carried

@@ -29,7 +29,7 @@ _MOST_ONES = 2**16
 class ScatteredRows(Value):
     """A gradient that is zero except for ``rows``, which were added at the indices ``places``.
 
-    ``places`` is [..., 1], and ``rows`` is [*places.shape[:-1], ...].
+    If ``places`` has the shape [*n, 1], then ``rows`` has the shape [*n, *shape[1:]].
     """
 
     places: Value

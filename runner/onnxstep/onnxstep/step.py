@@ -61,10 +61,11 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Graph for every micro-batch but the last: add the micro-batch's gradients to the sums.
+    """Graph that adds a micro-batch's gradients to running sums, for every micro-batch but one.
 
-    Its inputs are those of the step, except learning rate and optimizer state. It updates running
-    statistics, but not the loss scale. ``carried`` are the sums and running statistics.
+    The last micro-batch runs the step instead. The graph has the inputs of the step, except
+    learning rate and optimizer state. It updates running statistics, but not the loss scale.
+    ``carried`` are the sums and running statistics.
     """
 
     model: onnx.ModelProto
@@ -76,9 +77,11 @@ class Accumulation:
 class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are data inputs. ``frozen`` are parameters fed unchanged. ``targets`` has None for a
-    loss term without target. ``learning_rate`` is a float32 scalar. ``carried`` are the values
-    passed to the next step. ``accumulation`` is for all micro-batches but the last.
+    ``inputs`` are data inputs. ``frozen`` are parameters that the step reads but does not train.
+    ``targets`` has one name per loss term, or None for a loss term without target.
+    ``learning_rate`` is a float32 scalar. ``carried`` are the values passed to the next step.
+    ``trained_set`` lists the trained parameters and all other float tensors. ``accumulation`` is
+    for all micro-batches but the last.
     """
 
     model: onnx.ModelProto
@@ -160,7 +163,10 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _DifferentiatedModel:
-    """A forward pass, its loss, and the gradients by parameter, already divided by ``scale``."""
+    """A forward pass, its loss, and the gradients by parameter.
+
+    If the loss has a ``scale``, the gradients are already divided by this loss scale.
+    """
 
     forward: Forward
     objective: Objective
@@ -267,10 +273,10 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    Targets, parameters, running statistics and constants that ``wrt`` names are inputs, and
-    ``loss`` is an output. With ``batch_statistics``, BatchNormalization whose statistics are not
-    frozen uses those of the batch. Other arguments are as in ``StepOptions``, errors as in
-    ``training_step``.
+    Inputs are the model's inputs, targets, parameters and running statistics, and the constants
+    named in ``wrt``. The output ``loss`` is the loss. With ``batch_statistics``, BatchNormalization
+    uses the statistics of the batch, unless its running statistics are frozen. Other arguments are
+    as in ``StepOptions``, errors as in ``training_step``.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -322,7 +328,11 @@ def _step_transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """Transitions of all tensors from step to step; ``sums`` is empty for a single micro-batch."""
+    """All carried values (parameters and states), each before and after the step.
+
+    ``sums`` has the sums of gradients over micro-batches, by parameter; it is empty for a single
+    micro-batch.
+    """
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None

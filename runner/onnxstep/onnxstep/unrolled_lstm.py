@@ -124,7 +124,7 @@ def _split_gates_and_candidate(
 
 
 def _input_terms(run: DirectionInputs) -> Value:
-    """W x + b [n, T·B] for the inputs x of all steps."""
+    """W x + b for the inputs x of all time steps, with the shape [n, T·B] (see ``TimeLayout``)."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)
@@ -139,9 +139,9 @@ UNITS = -2
 class TimeLayout:
     """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
 
-    A step's value of n numbers per sequence is [n, B], or [2, n, B] for two directions: the first
-    runs forward in time and the second backward. Joined over all steps, it is [n, T·B] for each
-    direction.
+    A value in one step with n numbers per sequence has the shape [n, B]. With two directions the
+    shape is [2, n, B]: first forward in time, then backward. The values of all steps are joined to
+    one tensor [n, T·B] for each direction.
     """
 
     op: Builder

@@ -38,7 +38,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The number that fills the tensor before the first step; 0 if the model has the values."""
+        """The number that fills the tensor before the first step; 0 if ``initial`` is "model"."""
         return 0.0 if self.initial == "model" else self.initial
 
 

@@ -103,7 +103,10 @@ class RotaryEmbedding(Contributed):
 
 
 class GroupQueryAttention(Contributed):
-    """Causal attention without past keys; if ``key`` is None, x has queries, keys and values."""
+    """Causal attention without past keys.
+
+    If the input ``key`` is omitted, the first input holds queries, keys and values side by side.
+    """
 
     def _run(  # noqa: PLR0917 - the operator's inputs
         self,

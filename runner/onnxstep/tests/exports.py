@@ -1,4 +1,8 @@
-"""Small models as PyTorch's exporters write them, with merged, folded or annotated tensors."""
+"""Small models like those that PyTorch's exporters write.
+
+The exporters store equal tensors once (merged), compute tensors in advance (folded), or write the
+origin of tensors into metadata.
+"""
 
 from __future__ import annotations
 

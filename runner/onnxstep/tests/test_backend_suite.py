@@ -1,4 +1,4 @@
-"""ONNX's backend test suite agrees with the gradient rules and with docs/operators.md.
+"""The gradient rules agree with ONNX's backend test suite, and docs/operators.md has the results.
 
 `make operators` writes docs/operators.md.
 """

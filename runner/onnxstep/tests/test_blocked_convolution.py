@@ -47,7 +47,10 @@ def convolution(
 
 
 def domains_of_equal_step(model: onnx.ModelProto) -> set[str]:
-    """Assert that the step for CPU equals the portable step; return its operators' domains."""
+    """Assert that a CPU step and a step without a provider compute the same results.
+
+    Returns the domains of the operators in the CPU step.
+    """
     portable, special = portable_and_special(model, "cpu", blocked_convolutions=True)
     assert DOMAIN not in {node.domain for node in portable.graph.node}
     assert_alike(portable, special)
@@ -92,7 +95,10 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A depthwise CPU step in the blocked layout gives the results of a step without a provider."""
+    """With blocked depthwise convolutions, a CPU step computes the same as a portable step.
+
+    A portable step is built without a provider.
+    """
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     assert DOMAIN in domains_of_equal_step(model)
 

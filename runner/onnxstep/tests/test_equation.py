@@ -1,4 +1,4 @@
-"""Letters for an ellipsis of an Einsum equation, and equations that do not fit."""
+"""An ellipsis in an Einsum equation becomes unused letters; unsuitable equations are refused."""
 
 from __future__ import annotations
 

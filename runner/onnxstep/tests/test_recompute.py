@@ -69,7 +69,10 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 def equal_steps(
     model: onnx.ModelProto, outputs: Sequence[str] = ()
 ) -> tuple[TrainingStep, TrainingStep]:
-    """Assert that ``steps`` give equal ``outputs``, by default all outputs; return the steps."""
+    """Assert that steps without and with recomputation give equal ``outputs``; return both steps.
+
+    By default, all outputs are compared.
+    """
     plain, again = steps(model)
     expected, got = (run(step.model, feeds(step, model)) for step in (plain, again))
     for name in outputs or expected:

@@ -151,7 +151,7 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """Aᵀ v has the right result and gradients, though ONNX Runtime computes the model wrongly."""
+    """The gradient graph gives the right Aᵀ v and gradients; ONNX Runtime computes Aᵀ v wrongly."""
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"

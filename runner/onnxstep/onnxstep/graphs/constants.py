@@ -1,9 +1,9 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter says which these are. In other files, this module finds tensors that are
-never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors from which
-only shapes or angles of sines are computed, and factors or summands whose numbers a person probably
-typed.
+PyTorch's dynamo exporter says which tensors are constants or buffers. In other files, this module
+finds tensors that are never weights, such as the bounds of Clip and the exponent of Pow. It also
+finds tensors from which only shapes or arguments of sine and cosine are computed. Factors and
+summands whose numbers a person probably typed count as constants, too.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a module's attribute with one number above -100, so not a mask."""
+    """Whether a tensor is an attribute of a PyTorch module and holds a single number above -100.
+
+    Numbers below -100 are typical of attention masks, which are not trained.
+    """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -164,12 +167,13 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield the uses of the tensor ``name``, and reasons why the tensor is not a weight.
+        """Yield the uses of the tensor ``name``; a str is a reason why the tensor is not a weight.
 
-        A use is a graph output, or a node that also reads data (values that depend on graph
-        inputs). If the tensor is a single number (``is_scalar``), arithmetic without data, such as
-        Exp, is also a use. Nodes that read the tensor as a bound or a size are ignored. Other
-        nodes, such as Transpose, only convert the tensor; the uses of their outputs are yielded.
+        The tensor's uses are the graph outputs, and the nodes that also read data (values that
+        depend on graph inputs). If the tensor is a single number (``is_scalar``), arithmetic
+        without data, such as Exp, is also a use. Nodes that read the tensor as a bound or a size
+        are ignored. Other nodes, such as Transpose, only convert the tensor; the uses of their
+        outputs are yielded.
         """
         waiting, visited = [name], {name}
         while waiting:

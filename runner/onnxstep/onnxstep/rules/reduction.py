@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-``_reinsert_reduced_axes`` gives the reduced axes of results and gradients the length 1, so that
-results and gradients broadcast to x.
+``_reinsert_reduced_axes`` restores the reduced axes with length 1, so that results and gradients
+broadcast to the node's input x.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(Π x) = Σᵢ Πⱼ xⱼ dxᵢ over j ≠ i.
+    """Gradient from d(Π x) = Σᵢ (Πⱼ xⱼ) dxᵢ, with the product over all j ≠ i.
 
-    Each product of the others is the product of all nonzero elements, divided by xᵢ unless xᵢ is 0,
-    and is 0 if another element is 0.
+    The product over j ≠ i is 0 if an element other than xᵢ is 0. Otherwise the product is that of
+    all nonzero elements, divided by xᵢ if xᵢ ≠ 0.
     """
     axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
     is_zero = op.Equal(node.x, zero)

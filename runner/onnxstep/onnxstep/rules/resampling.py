@@ -50,7 +50,10 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repetition_factors(node: Node) -> list[int] | None:
-    """One factor per spatial axis; None unless Resize only repeats elements along these axes."""
+    """Number of copies of each element along each spatial axis, if Resize only copies elements.
+
+    Otherwise None.
+    """
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]

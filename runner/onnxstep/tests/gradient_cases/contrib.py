@@ -22,7 +22,11 @@ def _contrib_case(
     input_names: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """Inputs have the order of ``input_names``; a name without a tensor is an omitted input."""
+    """A gradient case of an operator of the domain com.microsoft.
+
+    ``input_names`` lists the operator's inputs in order. A name that has no shape and no value in
+    ``fixed`` is an omitted input.
+    """
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in input_names]
     while inputs and not inputs[-1]:
@@ -56,7 +60,10 @@ def _grouped_query_attention_case(
 
 
 def _matmul_nbits_case(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """The weights are [5, 20]; each row of 20 is stored in two blocks of 16."""
+    """A gradient case of MatMulNBits with weights [5, 20].
+
+    Each row of 20 weights is stored in two blocks of 16; padding fills the second block.
+    """
     numbers = np.random.default_rng(bits)
     fixed = {
         "codes": numbers.integers(0, 256, (5, 2, 16 * bits // 8)).astype(np.uint8),

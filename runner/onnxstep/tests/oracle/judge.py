@@ -120,9 +120,10 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Names, evaluators and float64 models to try, in order, for the outputs of ``question``.
+    """Candidates for computing the outputs of the test ``question``, in the order to try them.
 
-    The last model is the part of the gradient graph ``backward`` that computes the outputs.
+    A candidate is a name, an evaluator and a float64 model. The last model is the part of the
+    gradient graph ``backward`` that computes the outputs.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -168,7 +169,10 @@ def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Ar
 
 
 def _smooth_question_and_slopes(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """A nearby test where the model is smooth, and its slopes; NotSmoothError if none is found."""
+    """The test moved to nearby inputs where the model is smooth, and the slopes at these inputs.
+
+    Raises NotSmoothError if no attempt finds such inputs.
+    """
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
         there = question.moved(seed + attempt)

@@ -1,4 +1,7 @@
-"""Render docs/operators.md: whether each operator has a gradient, and counts of ONNX's tests."""
+"""Render docs/operators.md, which says whether each operator has a gradient.
+
+The page also counts how many of ONNX's tests gave each result.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,11 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """Ascending versions that opset 16 or later uses, from the registry or else from ONNX."""
+    """Versions of an operator that opset 16 or a later opset uses, in ascending order.
+
+    The versions come from the registry of gradient rules, or from ONNX if the registry lacks the
+    operator.
+    """
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
         schema.since_version

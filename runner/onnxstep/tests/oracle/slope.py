@@ -27,7 +27,7 @@ class Slope:
     """The slope d/dt u · f(x + t v) for an input x, cotangents u and the ``direction`` v.
 
     ``noise`` bounds the rounding error of ``value``. ``scale`` is the norm of the elementwise
-    product of u and df/dt, and ``level`` that of u and f.
+    product of u and df/dt. ``level`` is the norm of the elementwise product of u and f.
     """
 
     direction: Array
