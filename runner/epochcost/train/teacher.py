@@ -247,7 +247,10 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A random class for each key (a token); all classes get equally many keys, give or take one."""
+    """A random class for each key (a token); every class gets about the same number of keys.
+
+    The numbers of keys of two classes differ by at most one.
+    """
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -274,7 +277,7 @@ class Teacher:
         return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> dict[str, NDArray[Any]]:
-        """Draw batch ``index``, with ``size`` examples, from the endless sequence number ``stream``.
+        """Draw batch ``index``, of ``size`` examples, from the endless sequence ``stream``.
 
         Equal arguments always give equal batches. The result has an array for each input and each
         target, by name, with examples along axis 0.

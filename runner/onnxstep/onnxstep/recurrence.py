@@ -103,7 +103,7 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self) -> Value:
-        """Gradient of the last hidden state that comes from the node's outputs; may be zeros."""
+        """Gradient of the last hidden state from the node's outputs; zeros if no output gives one."""
         cotangent = self.dh[-1]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
@@ -260,7 +260,7 @@ class Directions:
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
-        """Inputs of the direction ``index``; the node has no input of sequence lengths."""
+        """Inputs of the direction ``index``, for a node without the input sequence_lens."""
         w, r = (_slice_at(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)
@@ -316,7 +316,10 @@ class Directions:
         return steps
 
     def _gradients_within_lengths(self, dy: Value | None, d_last: Value | None) -> Value | None:
-        """Zero ``dy`` [T, B, H] after each sequence's end; add ``d_last`` [B, H] at that end."""
+        """Set ``dy`` [T, B, H] to 0 beyond each sequence's length, and add ``d_last`` [B, H].
+
+        ``d_last`` is added at the last step of each sequence. None stands for a zero gradient.
+        """
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []

@@ -202,7 +202,7 @@ class _TypesAndConstants:
         }
 
     def store_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Store computed values and their shapes, which ONNX does not infer for NonZero."""
+        """Store computed values and their shapes; onnx cannot infer the shapes for NonZero."""
         self.arrays.update(arrays)
         for name in arrays.keys() & self.types.keys():
             kind = self.types[name].tensor_type.elem_type
@@ -231,7 +231,11 @@ class _TypesAndConstants:
         return parts
 
     def store_output_types(self, node: onnx.NodeProto) -> Exception | None:
-        """Returns ONNX's error if ONNX lacks the operator or refuses the inputs."""
+        """Infer and store the types of the node's outputs; return onnx's error if it cannot.
+
+        onnx raises an error if it lacks the operator or refuses the inputs. Nothing is stored if
+        the type of an input is unknown.
+        """
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
             return None
@@ -277,7 +281,10 @@ class _TypesAndConstants:
         )
 
     def constant_outputs(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """None if the outputs are not constant, or if their size is unknown or too large."""
+        """Values of the node's outputs by name; None if the outputs are not constant.
+
+        Also None if the size of the outputs is unknown or too large.
+        """
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         if is_standard(node, "CastLike") and node.input[1] in self.types:

@@ -58,7 +58,7 @@ def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def constant_node(name: str, array: NDArray[Any]) -> onnx.NodeProto:
-    """A Constant node that computes the value ``name``."""
+    """A Constant node with the output ``name`` and the value ``array``."""
     return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
 
 

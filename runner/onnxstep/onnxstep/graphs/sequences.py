@@ -90,8 +90,9 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Yield the nodes, with each copy of an output of a Split moved directly behind the Split.
 
-    ``copies`` are the output names of the nodes that copy. Measurements identify a graph by the
-    digest of its file, so the nodes must keep the order that earlier versions of onnxstep wrote.
+    ``copies`` are the outputs of Identity nodes that copy a tensor of a former sequence. Stored
+    benchmark results refer to a graph by the digest of its file. The nodes must therefore keep the
+    order that earlier versions of onnxstep wrote.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

@@ -124,7 +124,10 @@ def _require_frozen_angles(node: Node, *input_indices: int) -> None:
 
 
 def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
-    """Rotate ``x`` [B, heads, L, E] by position, or ``back``, if the node sets ``do_rotary``."""
+    """If the node sets ``do_rotary``, rotate ``x`` [B, heads, L, E] by position.
+
+    With ``back``, the rotation is reversed. Without ``do_rotary``, x is returned.
+    """
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))

@@ -119,7 +119,7 @@ def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, g
 
 
 def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> Value:
-    """Sum of dY Xᵀ over the batch."""
+    """Gradient dW for kernels of one element: the sum of dY Xᵀ over the batch."""
     batch, channels, *space = x.shape
     wide, positions = dy.shape[1], math.prod(space)
     # Take a product for each example, or one product with channels first if that moves fewer
@@ -138,10 +138,10 @@ def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> V
 
 
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
-    """Gradient dW as one product for each element of the kernel, over batch and positions.
+    """Gradient dW as one matrix product for each element of the kernel.
 
-    Each product multiplies dY [M, batch · positions] by the elements of X that meet the kernel's
-    element, [batch · positions, C].
+    A product sums over batch and positions. It multiplies dY [M, batch · positions] by the elements
+    of X that are multiplied by this kernel element, [batch · positions, C].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
@@ -185,8 +185,9 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a convolution of X with dY.
 
-    The batch acts as input channels, and strides and dilations change places: X as [C/group, group
-    · N, ...] and dY as [M, N, ...] give dW as [C/group, M, ...].
+    The batch takes the place of the input channels, and strides and dilations are exchanged. X is
+    arranged as [C/group, group · N, ...] and dY as [M, N, ...]. The convolution gives dW as
+    [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)
