@@ -103,7 +103,10 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self) -> Value:
-        """Gradient of the last hidden state from the node's outputs; zeros if no output gives one."""
+        """The part of the last hidden state's gradient that comes from the node's outputs.
+
+        The result is zeros if the outputs give no gradient.
+        """
         cotangent = self.dh[-1]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 

@@ -145,7 +145,7 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
     """Whether a tensor is an attribute of a PyTorch module and holds a single number above -100.
 
-    Numbers below -100 are typical of attention masks, which are not trained.
+    A number of -100 or less probably belongs to an attention mask, which is not trained.
     """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)

@@ -253,11 +253,10 @@ def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) ->
 def _cheapest_cuts_within_limit(
     limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Choose the ``candidates`` as cuts that store the fewest bytes, with segments within the limit.
+    """Choose cuts among ``candidates`` that store the fewest bytes and keep segments within the limit.
 
-    None if no choice keeps all segments within ``limit_bytes``. A cut before node p stores
-    ``alive[p]`` bytes. ``bytes_before[p]`` counts the bytes that the nodes before p write and the
-    backward pass reads.
+    Returns None if that is impossible. A cut before node p stores ``alive[p]`` bytes.
+    ``bytes_before[p]`` counts the bytes that the nodes before p write and the backward pass reads.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]
