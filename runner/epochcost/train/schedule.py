@@ -85,10 +85,11 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
 def _exponential_factors(
     schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """The factor ``factor`` ** n at each step, after n complete intervals of ``epochs`` epochs.
+    """The learning rate's factor at each step, lowered every ``epochs`` epochs.
 
-    During warm-up, the warm-up's factor applies as well. Without warm-up, the factors equal those
-    of TensorFlow's ``exponential_decay`` with ``staircase``.
+    The factor is ``factor`` ** n after n complete intervals of ``epochs`` epochs, times the factor
+    of the warm-up. Without warm-up, it equals TensorFlow's ``exponential_decay`` with
+    ``staircase``.
     """
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.

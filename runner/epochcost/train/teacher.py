@@ -1,8 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
-Latent factors z ~ N(0, I), one row for each example, become inputs through fixed random layers and
-noise. Some targets depend on z, others on the tokens of an input (see ``_source_field``). The seed
-decides the random layers and all other random numbers.
+Each example has latent factors z ~ N(0, I); their number is called ``directions``. Fixed random
+layers turn z into inputs, and noise is added. Some targets depend on z, others on the tokens of an
+input (see ``_source_field``). The seed decides the random layers and all other random numbers.
 """
 
 from __future__ import annotations
@@ -200,10 +200,10 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    A target of several positions depends on an input with tokens for each position. A target of one
-    position depends on a text only if it has more than ``_MOST_TOPICS`` classes, too many for the
-    latent factors of a text. If several inputs qualify, the one with the largest vocabulary is
-    chosen.
+    A target of several positions depends on an input with tokens for each position. A single label
+    depends on a text only if the label has more than ``_MOST_TOPICS`` classes. The latent factors
+    of a text cannot separate so many classes. If several inputs qualify, the one with the largest
+    vocabulary is chosen.
     """
     if target.classes is None:
         return None

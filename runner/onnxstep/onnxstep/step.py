@@ -61,9 +61,9 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Graph that adds a micro-batch's gradients to running sums, for every micro-batch but one.
+    """Graph that adds the gradients of a micro-batch to running sums.
 
-    The last micro-batch runs the step instead. The graph has the inputs of the step, except
+    The graph runs for every micro-batch but the last. It has the inputs of the step, except
     learning rate and optimizer state. It updates running statistics, but not the loss scale.
     ``carried`` are the sums and running statistics.
     """
@@ -273,10 +273,10 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    Inputs are the model's inputs, targets, parameters and running statistics, and the constants
-    named in ``wrt``. The output ``loss`` is the loss. With ``batch_statistics``, BatchNormalization
-    uses the statistics of the batch, unless its running statistics are frozen. Other arguments are
-    as in ``StepOptions``, errors as in ``training_step``.
+    The graph's inputs are the model's inputs, the targets, the parameters, the running statistics
+    and the constants named in ``wrt``. Its output ``loss`` is the loss. With ``batch_statistics``,
+    BatchNormalization uses the statistics of the batch, unless its running statistics are frozen.
+    Other arguments are as in ``StepOptions``, errors as in ``training_step``.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))

@@ -47,7 +47,7 @@ def convolution(
 
 
 def domains_of_equal_step(model: onnx.ModelProto) -> set[str]:
-    """Assert that a CPU step and a step without a provider compute the same results.
+    """Assert that a CPU step computes the same as a portable step, built without a provider.
 
     Returns the domains of the operators in the CPU step.
     """

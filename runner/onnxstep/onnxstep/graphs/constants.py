@@ -167,13 +167,13 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield the uses of the tensor ``name``; a str is a reason why the tensor is not a weight.
+        """Yield the uses of the tensor ``name``, and reasons (str) why the tensor is not a weight.
 
-        The tensor's uses are the graph outputs, and the nodes that also read data (values that
-        depend on graph inputs). If the tensor is a single number (``is_scalar``), arithmetic
-        without data, such as Exp, is also a use. Nodes that read the tensor as a bound or a size
-        are ignored. Other nodes, such as Transpose, only convert the tensor; the uses of their
-        outputs are yielded.
+        A use is a graph output, or a node that also reads data (values that depend on graph
+        inputs). If the tensor is a single number (``is_scalar``), an operator such as Exp that
+        reads no data is also a use. Nodes that read the tensor as a bound or a size are ignored.
+        Other nodes, such as Transpose, only convert the tensor; the uses of their outputs are
+        yielded.
         """
         waiting, visited = [name], {name}
         while waiting:

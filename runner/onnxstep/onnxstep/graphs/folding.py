@@ -231,7 +231,7 @@ class _TypesAndConstants:
         return parts
 
     def store_output_types(self, node: onnx.NodeProto) -> Exception | None:
-        """Infer and store the types of the node's outputs; return onnx's error if it cannot.
+        """Infer and store the types of the node's outputs; return onnx's error if onnx raises one.
 
         onnx raises an error if it lacks the operator or refuses the inputs. Nothing is stored if
         the type of an input is unknown.

@@ -90,7 +90,7 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Yield the nodes, with each copy of an output of a Split moved directly behind the Split.
 
-    ``copies`` are the outputs of Identity nodes that copy a tensor of a former sequence. Stored
+    ``copies`` are the outputs of the Identity nodes that replaced SequenceAt nodes. Stored
     benchmark results refer to a graph by the digest of its file. The nodes must therefore keep the
     order that earlier versions of onnxstep wrote.
     """

@@ -195,10 +195,10 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, a value that must exist before the node's recomputation starts.
+    """For each backward node, a value that must exist before values for the node are recomputed.
 
-    The value is the newest float output of earlier backward nodes that this or a later node reads.
-    It is None if there is none.
+    This value is the newest float output of an earlier backward node that the node or a later node
+    reads. It is None if there is no such output.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -253,10 +253,11 @@ def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) ->
 def _cheapest_cuts_within_limit(
     limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Choose cuts among ``candidates`` that store the fewest bytes and keep segments within the limit.
+    """Choose cuts among ``candidates`` that store the fewest bytes, for segments within the limit.
 
-    Returns None if that is impossible. A cut before node p stores ``alive[p]`` bytes.
-    ``bytes_before[p]`` counts the bytes that the nodes before p write and the backward pass reads.
+    Returns None if no choice keeps all segments within ``limit_bytes``. A cut before node p stores
+    ``alive[p]`` bytes. ``bytes_before[p]`` counts the bytes that the nodes before p write and the
+    backward pass reads.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]

@@ -185,9 +185,8 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a convolution of X with dY.
 
-    The batch takes the place of the input channels, and strides and dilations are exchanged. X is
-    arranged as [C/group, group · N, ...] and dY as [M, N, ...]. The convolution gives dW as
-    [C/group, M, ...].
+    The batch takes the place of the input channels, and strides and dilations are exchanged. With X
+    as [C/group, group · N, ...] and dY as [M, N, ...], the result is dW as [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

@@ -90,9 +90,9 @@ def _sweep_lstm_backwards(
 ) -> tuple[Value, Value, Value]:
     """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C, as in ``lstm``.
 
-    All arguments but ``run`` have one tensor for each step: ``dz_factors`` [B, 4·H], the others [B,
-    H]. dz is the elementwise product of (dC', dh', dC', dC') and ``dz_factors``. ``dh_by_dc`` is
-    the derivative of h' with respect to C'.
+    All arguments but ``run`` have one tensor for each step. ``dz_factors`` are [B, 4·H], the other
+    arguments [B, H]. dz is the elementwise product of (dC', dh', dC', dC') and ``dz_factors``.
+    ``dh_by_dc`` is the derivative of h' with respect to C'.
     """
     dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -228,9 +228,9 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Gradient of the hidden state before ``step``: the sum of dz R and the given gradients.
+    """Gradient of the hidden state before ``step``: dz R plus further gradients, if not None.
 
-    The given gradients are ``direct`` and ``run.dh`` of the step before; None means zero.
+    These gradients are ``direct`` and the entry of ``run.dh`` for the previous step.
     """
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]

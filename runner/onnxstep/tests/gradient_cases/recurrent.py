@@ -32,7 +32,7 @@ def _recurrent_case(
 ) -> Case:
     """A gradient case of a recurrent operator.
 
-    The inputs are x, w, r and the names in ``more_inputs``, which spaces separate. ``lengths`` has
+    The inputs are x, w, r and the names in ``more_inputs``, separated by spaces. ``lengths`` has
     the length of each sequence of the batch.
     """
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
