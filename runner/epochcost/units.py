@@ -168,7 +168,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """How many decimals show ``digits`` significant digits of an amount, but at least two."""
+    """Number of decimals that show ``digits`` significant digits of ``amount``; at least two."""
     # Rounding may carry: 0.0996 has the two significant digits 0.10.
     rounded_amount = Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(amount)
     return 2 if amount == 0 else max(2, digits - 1 - rounded_amount.adjusted())
@@ -236,14 +236,14 @@ def memory(size_bytes: float) -> str:
 
 
 def precision_words(precision: str) -> str:
-    """Words for a precision: "mixed precision" for ``mixed``."""
+    """The words for a precision in text for readers, such as "mixed precision" for ``mixed``."""
     return "mixed precision" if precision == "mixed" else precision
 
 
 def runtime_words(runtime: str) -> str:
-    """The name of a package for readers, such as "ONNX Runtime 1.31.1".
+    """The name of a pinned package in text for readers.
 
-    ``runtime`` is the package with its version, such as onnxruntime-gpu==1.31.1.
+    For example, onnxruntime-gpu==1.31.1 becomes ONNX Runtime 1.31.1.
     """
     package, _, version = runtime.partition("==")
     name = "ONNX Runtime" if package in {"onnxruntime", "onnxruntime-gpu"} else package

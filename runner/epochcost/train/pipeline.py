@@ -1,4 +1,4 @@
-"""Prepare the inputs of a step: shuffle, augment and scale examples.
+"""Prepare the inputs of a step: shuffle, augment, scale and reshape the examples.
 
 The results have the shapes that the graph's inputs require. Seed and step number decide all inputs,
 so that a resumed training sees the same inputs as before. Until they are batched, examples keep the
@@ -113,9 +113,10 @@ class Feed:
         return {**fed, self.target.name: labels.reshape(-1, *shape)}
 
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
-        """For each label that counts, whether the class with the highest score is the label.
+        """Whether the model's answer is right, for each label except those equal to ``IGNORED``.
 
-        Labels with the number ``IGNORED`` do not count.
+        The answer is the class with the highest score. For a float target, the answer is 1 if the
+        score is positive, else 0.
         """
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":

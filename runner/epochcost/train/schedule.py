@@ -2,7 +2,7 @@
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value. The
 schedule ``on-plateau`` lowers the rate at the end of epochs with too little progress. This module
-keeps that rate constant, because a trial (a short timed run of a training) usually ends within an
+keeps its rate constant, because a trial (a short timed run of a training) usually ends within an
 epoch.
 """
 
@@ -85,10 +85,11 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
 def _exponential_factors(
     schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """At each step, ``factor`` to the power n.
+    """The learning rate's factor at each step, lowered every ``epochs`` epochs.
 
-    n is the number of completed intervals of ``epochs`` epochs. This equals TensorFlow's
-    ``exponential_decay`` with ``staircase``.
+    The factor is ``factor`` ** n after n complete intervals of ``epochs`` epochs, times the factor
+    of the warm-up. Without warm-up, it equals TensorFlow's ``exponential_decay`` with
+    ``staircase``.
     """
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.
@@ -120,8 +121,9 @@ def _cosine_or_linear_factors(
 def _inverse_square_root_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
     """The factor min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
-    This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its value at the end of
-    the warm-up, where it is highest. The learning rate in the spec is the rate at that step.
+    This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its highest value,
+    (d_model · w)^-1/2, at the end of the warm-up. The spec's learning rate takes the place of that
+    highest value.
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))

@@ -137,7 +137,7 @@ def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> o
     """Copy a model with ``values`` as the initializers of its parameters and running statistics.
 
     ``values`` has an array for each of these tensors, by name. The copy's metadata no longer lists
-    the distributions of initial values, since the file now stores the values.
+    the distributions of the initial values, because the values are stored.
     """
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}

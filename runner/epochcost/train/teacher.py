@@ -1,8 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
-Latent factors z ~ N(0, I), an array [examples, factors], become inputs through fixed random layers
-and noise. Some targets depend on z, others on the tokens of an input (see ``_source_field``). The
-seed decides the random layers and all other random numbers.
+Each example has latent factors z ~ N(0, I); their number is called ``directions``. Fixed random
+layers turn z into inputs, and noise is added. Some targets depend on z, others on the tokens of an
+input (see ``_source_field``). The seed decides the random layers and all other random numbers.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of a latent factor of the example.
 
-    Each entry of the vocabulary belongs to a latent factor and a sign. For each text, a factor is
-    drawn. About three quarters of the text's tokens are entries that belong to this factor and to
-    its sign in the example. The other tokens are drawn from the whole vocabulary.
+    Each entry of the vocabulary belongs to a latent factor and a sign. For about three quarters of
+    the tokens, a factor is drawn at random. The token is then an entry of this factor, with the
+    sign that the factor has in the example. The other tokens are drawn from the whole vocabulary.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -200,9 +200,10 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    A target of several positions depends on an input that has a token for each position. A single
-    label depends on the tokens of an input only if there are more than ``_MOST_TOPICS`` classes. Of
-    several such inputs, the one with the largest vocabulary is chosen.
+    A target of several positions depends on an input with tokens for each position. A single label
+    depends on a text only if the label has more than ``_MOST_TOPICS`` classes. The latent factors
+    of a text cannot separate so many classes. If several inputs qualify, the one with the largest
+    vocabulary is chosen.
     """
     if target.classes is None:
         return None
@@ -246,7 +247,10 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A random class for each key (a token); all classes get equally many keys, or one more."""
+    """A random class for each key (a token); every class gets about the same number of keys.
+
+    The numbers of keys of two classes differ by at most one.
+    """
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -273,10 +277,10 @@ class Teacher:
         return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> dict[str, NDArray[Any]]:
-        """Draw batch number ``index``, of ``size`` examples, from the series number ``stream``.
+        """Draw batch ``index``, of ``size`` examples, from the endless sequence ``stream``.
 
-        Equal arguments give equal batches. The result has an array for each input and each target,
-        by name, with examples along axis 0.
+        Equal arguments always give equal batches. The result has an array for each input and each
+        target, by name, with examples along axis 0.
         """
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._direction_count), dtype=np.float32)

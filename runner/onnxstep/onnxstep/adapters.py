@@ -1,8 +1,8 @@
 """Low-rank adapters (LoRA) for matrix products with weights (Hu et al. 2021, arXiv 2106.09685).
 
-An adapter changes y = x W into y = x W + (x A) B · alpha / rank. A [inner, rank] starts as in
-PyTorch's ``peft``, B [rank, features] at zero. A training step with the option ``wrt=ADAPTERS``
-trains only A and B.
+An adapter changes y = x W into y = x W + (x A) B · alpha / rank. The matrix A [inner, rank] starts
+as in PyTorch's ``peft``, and B [rank, features] starts at zero. ``training_step`` trains only A and
+B if its argument ``wrt`` is ``ADAPTERS``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Dot-product attention with several heads and a causal mask, and its gradients.
 
 The scores are s = q kᵀ · scale. With a cap c, a = c tanh(s / c), else a = s. Then p = softmax(a +
-bias) and y = p v. The gradient of the loss with respect to y is dy, and so on; Σ sums over the last
-axis:
+bias) and y = p v. The gradient of the loss with respect to y is written dy, and likewise for the
+other values. Σ sums over the last axis:
 
 dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a / c)²), dq = ds k · scale, dk = dsᵀ q · scale.
 """

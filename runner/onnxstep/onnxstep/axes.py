@@ -137,9 +137,9 @@ def late(x: Value, zero: Value) -> Value:
     """Delay x: return a tensor equal to x that is available only after ``zero`` is computed.
 
     ``zero`` is a result of ``zero_after``. A Reshape node gives x its own shape plus ``zero``, so
-    the result shares memory with x. ONNX Runtime runs nodes that read the result only after
-    ``zero`` is computed, and cannot merge such a node with an equal node that reads x. The Reshape
-    has ``allowzero``, because ONNX Runtime would remove it otherwise.
+    the result shares memory with x. ONNX Runtime therefore runs the nodes that read the result only
+    after ``zero`` is computed. It cannot merge these nodes with equal nodes that read x directly.
+    The Reshape has the attribute ``allowzero``, so that ONNX Runtime does not remove it.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

@@ -75,9 +75,9 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
-    """Sum the list ``cotangents[name]``, store the sum in its place, and return the sum.
+    """Replace the list of gradients ``cotangents[name]`` by its sum, and return the sum.
 
-    The result is None without values.
+    Returns None if there are no gradients.
     """
     received = cotangents.get(name)
     if not received:

@@ -39,9 +39,9 @@ def convolve(
 ) -> Value | None:
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    ``view`` has the strides, dilations and padding. Returns None if ``has_kernels`` is False, if C
-    or M is not a multiple of ``BLOCK``, if a grouped convolution is not depthwise, or if padding is
-    negative. Also returns None if a matrix product is faster.
+    ``view`` has the strides, dilations and padding. The function returns None if ``has_kernels`` is
+    False, if C or M is not a multiple of ``BLOCK``, for negative padding, and for grouped
+    convolutions that are not depthwise. It also returns None if a matrix product is faster.
     """
     fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     is_depthwise = group == x.shape[1] == w.shape[0]
@@ -86,9 +86,9 @@ def _flipped_kernels(w: Value) -> Value:
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
     """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
 
-    ``dy`` [N, M, ...] is the gradient with respect to the result. The function convolves x [N, C,
-    ...] with ``dy``, with strides and dilations exchanged. Returns None if the blocked layout
-    cannot be used, or if kh and kw are 1.
+    ``dy`` [N, M, ...] is the gradient with respect to the result. With strides and dilations
+    exchanged, the function convolves x [N, C, ...] with ``dy``. Returns None if the blocked layout
+    cannot be used, or if kh = kw = 1.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None

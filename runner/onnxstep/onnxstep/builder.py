@@ -97,9 +97,9 @@ class Value:
     def _as_operand(self, other: Value | float) -> Value:
         """Convert ``other``, the other operand of an arithmetic operator, to a value.
 
-        A scalar gets the rank of this value if this value's last axis has length 1. Otherwise a
-        scalar keeps rank 0. The reason is that ONNX Runtime's CPU kernels are slow for a scalar of
-        rank 0 and a last axis of length 1 (benchmarks/rules/scalar.py).
+        If the last axis of ``self`` has length 1, a scalar becomes a tensor of the same rank as
+        ``self``. ONNX Runtime's CPU kernels would be slow with a scalar of rank 0
+        (benchmarks/rules/scalar.py).
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
@@ -112,9 +112,9 @@ class Value:
 class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
-    ``provider`` is the execution provider whose own operators the graph may contain; if None, the
-    graph has only operators of all providers. ``blocked_convolutions`` says that the CPU provider
-    has convolution kernels for the blocked layout (NCHWc), as in ONNX Runtime's x86-64 builds.
+    ``provider`` is the execution provider of ONNX Runtime whose own operators the graph may use.
+    None means portable operators only. ``blocked_convolutions`` says that the CPU provider has
+    convolution kernels for the blocked layout (NCHWc), as in ONNX Runtime's x86-64 builds.
     """
 
     def __init__(

@@ -44,10 +44,7 @@ class Normalized:
 
     @property
     def deviation(self) -> Value:
-        """The difference x - mean [N, C, ...].
-
-        Each call emits a new node; ONNX Runtime merges these equal nodes.
-        """
+        """The difference x - mean [N, C, ...]; each access emits nodes, which runtimes merge."""
         return self.x - per_channel(self.x, self.mean)
 
     def scaled(self, gain: Value, shift: Value) -> Value:
@@ -113,9 +110,9 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """The sum (x - mean) · gain + shift, computed by a BatchNormalization node.
+    """(x - mean) · gain + shift, computed by BatchNormalization.
 
-    For fp16, the shift makes up for the error of rounding the mean to fp16.
+    In half precision the mean is rounded to fp16, and ``shift`` is adjusted to correct the error.
     """
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))

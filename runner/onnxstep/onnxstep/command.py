@@ -190,10 +190,7 @@ def _initial_path(destination: Path) -> Path:
 
 
 def _report_values(step: TrainingStep, kernels: KernelCheck | None) -> Mapping[str, Any]:
-    """The command's report on a step, as values for JSON.
-
-    ``kernels`` is None unless the provider is CUDA.
-    """
+    """The values of the command's JSON report; ``kernels`` is None unless the provider is CUDA."""
     carried = [
         {"input": c.input, "output": c.output, "shape": c.shape, "role": c.role}
         for c in step.carried

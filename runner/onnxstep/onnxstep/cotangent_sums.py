@@ -29,7 +29,7 @@ _MOST_ONES = 2**16
 class ScatteredRows(Value):
     """A gradient that is zero except for ``rows``, which were added at the indices ``places``.
 
-    For places of shape [*n, 1], rows have the shape [*n, ...].
+    If ``places`` has the shape [*n, 1], then ``rows`` has the shape [*n, *shape[1:]].
     """
 
     places: Value

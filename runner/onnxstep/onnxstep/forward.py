@@ -150,7 +150,7 @@ def _adopt(op: Builder, node: onnx.NodeProto) -> None:
 
 
 def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
-    """Append a product with a vector as a product with a matrix of one column."""
+    """Append the matrix-vector product ``node`` as a product with a matrix of one column."""
     # ONNX Runtime 1.31 computes a matrix-vector product wrongly if a Transpose makes the matrix, or
     # if the graph optimizer moves a Transpose before the product.
     b, y = op.values[node.input[1]], op.values[node.output[0]]

@@ -150,10 +150,11 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Emit the part of the loss that label smoothing adds, and two terms for its gradient.
 
-        The terms are label_sum and label_shares. With the softmax p, the gradient of this part is
-        label_sum · p - label_shares. label_shares is the share of the target that each class gets,
-        and broadcasts to [..., classes]; label_sum is its sum over the classes.
-        ``inverse_weight_sum`` [..., 1] is the last result of ``_classes_and_weight_shares``.
+        The results are the added loss, label_sum and label_shares. The gradient of the added loss
+        is label_sum · p - label_shares, with the softmax p. label_shares has the share of the
+        target that each class gets, and broadcasts to [..., classes]. label_sum is the sum of
+        label_shares over the classes. ``inverse_weight_sum`` [..., 1] is the last result of
+        ``_classes_and_weight_shares``.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:

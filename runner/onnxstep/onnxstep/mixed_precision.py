@@ -135,9 +135,10 @@ class Scale:
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
-        """Emit the loss scale and the count of consecutive finite steps, before and after the step.
+        """Emit the next values of the loss scale and of the count of consecutive finite steps.
 
-        ``finite`` is a bool scalar that says whether this step's gradients are finite.
+        Each result has the value before and after the step. ``finite`` is a bool scalar that says
+        whether this step's gradients are finite.
         """
         op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0

@@ -106,8 +106,8 @@ class RmsProp(Optimizer):
 
     s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
 
-    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. The states are stored scaled, as s
-    / (1 - rho) and v · √(1 - rho), which saves passes over memory.
+    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. The stored states are s / (1 -
+    rho) and v · √(1 - rho), which saves a multiplication of a whole tensor.
     """
 
     rho: float = 0.99
@@ -189,8 +189,8 @@ class Adam(Optimizer):
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t.
 
-    ``decoupled`` makes this AdamW. The states are stored scaled, as m / (1 - β₁) and v / (1 - β₂),
-    which saves passes over memory.
+    ``decoupled`` makes this AdamW. The stored states are m / (1 - β₁) and v / (1 - β₂), which saves
+    multiplications of whole tensors.
     """
 
     beta1: float = 0.9

@@ -64,7 +64,7 @@ class StepOptions:
     rematerialise: Rematerialisation = "none"
 
     def __post_init__(self) -> None:
-        """Raise ModelError for a setting that is out of range or not among its choices."""
+        """Raise ModelError for a setting that is out of range or not among the allowed values."""
         for name, kind in (("precision", Precision), ("rematerialise", Rematerialisation)):
             choose(name, dict.fromkeys(get_args(kind)), getattr(self, name))
         if self.clip_norm is not None and not self.clip_norm > 0:

@@ -103,7 +103,10 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self) -> Value:
-        """The part of the final hidden state's gradient that comes from the node's outputs."""
+        """The part of the last hidden state's gradient that comes from the node's outputs.
+
+        The result is zeros if the outputs give no gradient.
+        """
         cotangent = self.dh[-1]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
@@ -260,7 +263,7 @@ class Directions:
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
-        """Inputs of the direction ``index`` of a node that has no input of sequence lengths."""
+        """Inputs of the direction ``index``, for a node without the input sequence_lens."""
         w, r = (_slice_at(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)
@@ -316,9 +319,9 @@ class Directions:
         return steps
 
     def _gradients_within_lengths(self, dy: Value | None, d_last: Value | None) -> Value | None:
-        """Set ``dy`` [T, B, H] to 0 after the last step of each sequence.
+        """Set ``dy`` [T, B, H] to 0 beyond each sequence's length, and add ``d_last`` [B, H].
 
-        ``d_last`` [B, H] is added to ``dy`` at that last step.
+        ``d_last`` is added at the last step of each sequence. None stands for a zero gradient.
         """
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))

@@ -61,10 +61,11 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A graph for every micro-batch but the last, which adds its gradients to running sums.
+    """Graph that adds the gradients of a micro-batch to running sums.
 
-    The graph's inputs are those of the step, except learning rate and optimizer state. It updates
-    running statistics, but not the loss scale. ``carried`` are the sums and the running statistics.
+    The graph runs for every micro-batch but the last. It has the inputs of the step, except
+    learning rate and optimizer state. It updates running statistics, but not the loss scale.
+    ``carried`` are the sums and running statistics.
     """
 
     model: onnx.ModelProto
@@ -76,10 +77,11 @@ class Accumulation:
 class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are data inputs. ``frozen`` are parameters that are inputs but are not trained.
-    ``targets`` has None for a loss term without target. ``learning_rate`` is a float32 scalar.
-    ``carried`` are the values passed to the next step. ``accumulation`` is for all micro-batches
-    but the last.
+    ``inputs`` are data inputs. ``frozen`` are parameters that the step reads but does not train.
+    ``targets`` has one name per loss term, or None for a loss term without target.
+    ``learning_rate`` is a float32 scalar. ``carried`` are the values passed to the next step.
+    ``trained_set`` lists the trained parameters and all other float tensors. ``accumulation`` is
+    for all micro-batches but the last.
     """
 
     model: onnx.ModelProto
@@ -163,7 +165,7 @@ def _tensors(
 class _DifferentiatedModel:
     """A forward pass, its loss, and the gradients by parameter.
 
-    The gradients are already divided by the loss scale ``scale``, if there is one.
+    If the loss has a ``scale``, the gradients are already divided by this loss scale.
     """
 
     forward: Forward
@@ -271,10 +273,10 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    Its inputs are the data, the targets, the parameters, the running statistics, and the constants
-    that ``wrt`` names; ``loss`` is an output. If ``batch_statistics``, each BatchNormalization
-    whose statistics are not frozen uses the statistics of the batch. Other arguments are as in
-    ``StepOptions``, errors as in ``training_step``.
+    The graph's inputs are the model's inputs, the targets, the parameters, the running statistics
+    and the constants named in ``wrt``. Its output ``loss`` is the loss. With ``batch_statistics``,
+    BatchNormalization uses the statistics of the batch, unless its running statistics are frozen.
+    Other arguments are as in ``StepOptions``, errors as in ``training_step``.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -326,9 +328,10 @@ def _step_transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """Values before and after a step of all tensors that it changes.
+    """All carried values (parameters and states), each before and after the step.
 
-    ``sums`` are the gradients' sums over earlier micro-batches, empty for a single micro-batch.
+    ``sums`` has the sums of gradients over micro-batches, by parameter; it is empty for a single
+    micro-batch.
     """
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients

@@ -16,8 +16,8 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 class LeftOut:
     """A float tensor of the model that a step does not train, and the reason.
 
-    ``size`` is the number of elements; for a quantization scale, the number of values that it
-    scales.
+    ``size`` is the number of elements. For a quantization scale, ``size`` is the number of
+    quantized values.
     """
 
     name: str

@@ -124,7 +124,7 @@ def _split_gates_and_candidate(
 
 
 def _input_terms(run: DirectionInputs) -> Value:
-    """The product W x + b for the inputs x of all T time steps at once, [n, T·B]."""
+    """W x + b for the inputs x of all time steps, with the shape [n, T·B] (see ``TimeLayout``)."""
     op = run.x.op
     if run.bias is None:
         return op.Gemm(run.w, run.x, transB=1)
@@ -139,9 +139,9 @@ UNITS = -2
 class TimeLayout:
     """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
 
-    A value of one step with n numbers for each sequence has the shape [n, B]. With two directions,
-    the shape is [2, n, B]: the first direction runs forward in time, the second backward. The
-    values of all steps of a direction together have the shape [n, T·B].
+    A value in one step with n numbers per sequence has the shape [n, B]. With two directions the
+    shape is [2, n, B]: first forward in time, then backward. The values of all steps are joined to
+    one tensor [n, T·B] for each direction.
     """
 
     op: Builder

@@ -47,10 +47,10 @@ class Window:
         return self.dilations[axis] * (self.kernel[axis] - 1) + 1
 
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
-        """A copy with another end padding, so that ``out`` windows fit on ``into`` elements.
+        """Copy with the end padding that lets exactly ``out`` windows fit on ``into`` elements.
 
-        ``into`` and ``out`` have a number for each spatial axis. The end padding of an axis is
-        negative if no window contains the axis's last elements.
+        ``into`` and ``out`` have a number for each spatial axis. The end padding is negative if no
+        window contains the last elements of the axis.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]

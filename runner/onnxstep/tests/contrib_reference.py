@@ -105,7 +105,7 @@ class RotaryEmbedding(Contributed):
 class GroupQueryAttention(Contributed):
     """Causal attention without past keys.
 
-    If ``key`` is None, the first input x holds queries, keys and values side by side.
+    If the input ``key`` is omitted, the first input holds queries, keys and values side by side.
     """
 
     def _run(  # noqa: PLR0917 - the operator's inputs

@@ -93,10 +93,7 @@ def _transposed_convolution(
     output_padding: Sequence[int],
     group: int,
 ) -> Array:
-    """The transposed convolution of x with the kernels w, without bias.
-
-    Padding is not cut off the result.
-    """
+    """Transposed convolution without bias, before the padding is cut off."""
     batch, channels, *into = x.shape
     reach = [s * (n - 1) + 1 for s, n in zip(strides, into, strict=True)]
     spans = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]

@@ -1,6 +1,7 @@
-"""Small models as PyTorch's exporters write them.
+"""Small models like those that PyTorch's exporters write.
 
-In some, equal tensors are stored once, constants are computed, or metadata has the tensors' names.
+The exporters store equal tensors once (merged), compute tensors in advance (folded), or write the
+origin of tensors into metadata.
 """
 
 from __future__ import annotations

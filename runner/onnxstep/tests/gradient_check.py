@@ -39,9 +39,9 @@ class Case:
     operator's order ("" for an omitted input); by default, ``shapes`` come before ``fixed``.
     ``outputs`` is the number of outputs, or their names ("" for an omitted output).
 
-    ``exact_opset`` is the opset of the check in float64, if it differs from ``opset``.
-    ``reference_flaw`` says why onnx's reference evaluator cannot run the gradient graph,
-    ``runtime_flaw`` why ONNX Runtime cannot ("" if it can).
+    ``exact_opset`` is the opset of the float64 model, if it differs from ``opset``.
+    ``reference_flaw`` says why onnx's reference evaluator cannot run the gradient graph ("" if it
+    can). ``runtime_flaw`` says the same of ONNX Runtime.
     """
 
     op_type: str

@@ -61,7 +61,7 @@ def run(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
 def optimized_operators(model: onnx.ModelProto, folder: Path) -> list[str]:
     """The operators of a model after ONNX Runtime's optimization.
 
-    The optimized model is written into ``folder``.
+    The optimized model is saved in ``folder``.
     """
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(folder / "optimized.onnx")

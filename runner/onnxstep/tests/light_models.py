@@ -95,9 +95,9 @@ def _shape_by_weight(graph: onnx.GraphProto) -> dict[str, list[int]]:
 
 
 def _first_use_by_value(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
-    """Operator and input index of each value's first use.
+    """First use of each value: the type of the operator that reads it, and the index of the input.
 
-    If the first use is Unsqueeze, the first use of its result is meant.
+    If the first reader is an Unsqueeze, the first use of the Unsqueeze's output counts instead.
     """
     reader = {}
     for node in reversed(graph.node):

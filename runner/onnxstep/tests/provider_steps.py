@@ -1,4 +1,7 @@
-"""Compare a training step for a provider with the step without provider; both run on the CPU."""
+"""Compare a training step for a provider with a portable step, which is built without a provider.
+
+Both steps run on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,6 @@ def assert_alike(
 
 
 def assert_alike_on_cuda(portable: onnx.ModelProto, cuda: onnx.ModelProto) -> None:
-    """Assert that all nodes of ``cuda`` have CUDA kernels, and that both steps compute the same."""
+    """Assert that ``cuda`` has CUDA kernels for all nodes and gives the outputs of ``portable``."""
     assert not check_kernels(cuda).on_host
     assert_alike(portable, cuda, tolerance=2e-6)

@@ -1,4 +1,4 @@
-"""The gradient rules are right in ONNX's backend tests, and docs/operators.md states the results.
+"""The gradient rules agree with ONNX's backend test suite, and docs/operators.md has the results.
 
 `make operators` writes docs/operators.md.
 """

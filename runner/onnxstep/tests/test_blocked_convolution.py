@@ -47,9 +47,9 @@ def convolution(
 
 
 def domains_of_equal_step(model: onnx.ModelProto) -> set[str]:
-    """The domains of the operators of a CPU step.
+    """Assert that a CPU step computes the same as a portable step, built without a provider.
 
-    Asserts that this step and a step without provider compute the same.
+    Returns the domains of the operators in the CPU step.
     """
     portable, special = portable_and_special(model, "cpu", blocked_convolutions=True)
     assert DOMAIN not in {node.domain for node in portable.graph.node}
@@ -95,7 +95,10 @@ def test_a_step_in_blocks_is_the_plain_step(
 def test_a_depthwise_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step of a depthwise convolution in the blocked layout computes the usual results."""
+    """With blocked depthwise convolutions, a CPU step computes the same as a portable step.
+
+    A portable step is built without a provider.
+    """
     model = convolution(batch, channels, 9, channels, attributes, kernel, group=channels)
     assert DOMAIN in domains_of_equal_step(model)
 

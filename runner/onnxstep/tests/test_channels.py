@@ -1,4 +1,4 @@
-"""Steps for CUDA normalize a batch with few nodes, and compute the same as without provider."""
+"""CUDA steps normalize a batch with few nodes and compute the same as steps without a provider."""
 
 from __future__ import annotations
 

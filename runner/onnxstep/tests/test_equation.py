@@ -1,4 +1,4 @@
-"""The ellipsis of an Einsum equation becomes letters; equations unlike the operands are refused."""
+"""An ellipsis in an Einsum equation becomes unused letters; unsuitable equations are refused."""
 
 from __future__ import annotations
 

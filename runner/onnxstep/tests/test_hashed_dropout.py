@@ -58,9 +58,10 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlations of ``first[i]`` and ``second[i]``, scaled to variance 1 for independent masks.
+    """Correlations of the masks ``first[i]`` and ``second[i]``, scaled to variance 1.
 
-    ``stays`` is the expected share of kept elements.
+    The variance is 1 if the masks are independent. ``stays`` is the expected share of kept
+    elements.
     """
     pairs = (first - stays) * (second - stays)
     each = pairs.reshape(len(pairs), -1)

@@ -140,7 +140,10 @@ def operators(op: MixedBuilder) -> list[str]:
 
 
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
-    """A ReduceSum of fp16 numbers runs in fp32; using its result in fp32 needs no more casts."""
+    """A ReduceSum of fp16 numbers computes in fp32, and its result is then rounded to fp16.
+
+    Casting the result back to fp32 adds no node, because the fp32 sum exists already.
+    """
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)
     assert total.elem_type == FP16

@@ -85,7 +85,10 @@ def adamw(w: Array, g: Array, states: list[Array], step: int) -> Array:
 
 
 def adam_step(w: Array, g: Array, states: list[Array], step: int) -> Array:
-    """The weights after one update of Adam without weight decay; ``step`` counts from 1."""
+    """The weights after one update by Adam without weight decay.
+
+    The function also updates ``states``. ``step`` counts from 1.
+    """
     states[0] = 0.9 * states[0] + 0.1 * g
     states[1] = 0.999 * states[1] + 0.001 * g**2
     denominator = np.sqrt(states[1]) / np.sqrt(1 - 0.999**step) + 1e-8

@@ -69,9 +69,9 @@ def feeds(step: TrainingStep, model: onnx.ModelProto) -> dict[str, np.ndarray]:
 def equal_steps(
     model: onnx.ModelProto, outputs: Sequence[str] = ()
 ) -> tuple[TrainingStep, TrainingStep]:
-    """The two steps of ``steps(model)``, after asserting that they give equal ``outputs``.
+    """Assert that steps without and with recomputation give equal ``outputs``; return both steps.
 
-    Without ``outputs``, all outputs are compared.
+    By default, all outputs are compared.
     """
     plain, again = steps(model)
     expected, got = (run(step.model, feeds(step, model)) for step in (plain, again))

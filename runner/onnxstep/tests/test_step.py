@@ -105,7 +105,10 @@ def test_wrt_trains_what_it_matches_alone() -> None:
 
 
 def test_a_model_may_call_its_own_loss_loss() -> None:
-    """A model's own output ``loss`` may be its loss: step and evaluation graph return its value."""
+    """A model whose loss is its own output ``loss`` can be trained and evaluated.
+
+    The training step and the evaluation graph return the loss as ``loss``.
+    """
     model = model_of_text(
         "g (float[2,4] x) => (float loss) <float[4] w = {0.12345678, 2, 3, 4}> "
         "{ p = Mul(x, w) loss = ReduceSum <keepdims = 0> (p) }"
@@ -209,7 +212,10 @@ def test_a_weight_before_a_rounding_has_no_gradient() -> None:
 
 
 def test_a_dynamically_quantized_model_is_refused() -> None:
-    """A model is refused if an 8-bit layer's scale is the only path to the layer before."""
+    """A model whose activations are quantized at run time is refused.
+
+    In this model, only the scale of the quantized activations would give the bias ``b`` a gradient.
+    """
     model = model_of_text(
         "g (float[2,2] x) => (float[2,2] y) "
         "<float[2] b = {0.12345678, 2}, int8[2,2] w = {1, 2, 3, 4}, float s = {0.12345678}> "
@@ -255,7 +261,10 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A CPU step uses MaxUnpool, which CUDA lacks, and computes the same as without provider."""
+    """A CPU step uses MaxUnpool, which CUDA lacks; a step without a provider does not.
+
+    Both steps compute the same update.
+    """
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
         "{ c = Conv(x, w) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (c) "

@@ -287,7 +287,10 @@ def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step, which normalizes images by Conv nodes, computes the same as without provider."""
+    """A CPU step normalizes images by Conv nodes, unlike a step without a provider.
+
+    Both steps compute the same.
+    """
     rng = np.random.default_rng(3)
     shapes = dict.fromkeys(("scale", "shift", "running_mean", "running_var"), (16,))
     model = model_of_text(

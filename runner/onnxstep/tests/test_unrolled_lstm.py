@@ -54,9 +54,9 @@ def layer(
 
 
 def operators_of_equal_step(model: onnx.ModelProto) -> set[str]:
-    """The operators of a CPU step.
+    """Assert that a CPU step and a step without a provider compute the same results.
 
-    Asserts that this step and a step without provider compute the same.
+    Returns the types of the operators in the CPU step.
     """
     portable, special = portable_and_special(model, "cpu")
     assert_alike(portable, special)
@@ -72,7 +72,7 @@ def test_a_layer_written_out_is_the_layer(direction: str, inputs: str, output: s
 
 
 def test_a_frozen_layer_may_have_many_steps() -> None:
-    """A CPU step keeps the node of a frozen LSTM, even if the sequence is too long to unroll."""
+    """A CPU step keeps a frozen LSTM as one node, even for sequences too long to be unrolled."""
     model = model_of_text(
         "g (float[5000,1,1] x) => (float[5000,1,1,1] y) <float[1,4,1] w = {1,2,3,4}, "
         "float[1,4,1] r = {1,2,3,4}, float s = {0.12345678}> "

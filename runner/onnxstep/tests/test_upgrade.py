@@ -47,7 +47,10 @@ def test_an_operator_keeps_its_meaning(case: tuple[str, range, Shape, Shape]) ->
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 @pytest.mark.parametrize("factors", _FACTORS)
 def test_an_image_is_resized_from_its_corner(mode: str, factors: tuple[float, float]) -> None:
-    """Upsample, and Resize of opset 10, keep asymmetric coordinates in nearest and linear mode."""
+    """Converting Upsample, or Resize of opset 10, to a newer opset keeps the results.
+
+    Both operators use asymmetric coordinates, in the modes nearest and linear.
+    """
     out = (1, 2, *(int(size * factor) for size, factor in zip(_IMAGE[2:], factors, strict=True)))
     scales = (
         f"s = Constant <value = float[4] {{1.0, 1.0, {float(factors[0])}, {float(factors[1])}}}> ()"

@@ -151,7 +151,11 @@ def test_the_given_model_is_left_as_it_was() -> None:
 
 
 def test_a_transposed_matrix_times_a_vector() -> None:
-    """The gradient graph of Aᵀ v is right on ONNX Runtime, which computes the model wrongly."""
+    """The gradient graph returns the right Aᵀ v and the right gradients.
+
+    ONNX Runtime computes the original model, a product of a transposed matrix and a vector,
+    wrongly.
+    """
     model = model_of_text(
         "g (float[3,2] x, float[3] v) => (float[2] y) "
         "{ t = Transpose <perm = [1, 0]> (x) y = MatMul(t, v) }"

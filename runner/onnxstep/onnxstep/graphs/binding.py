@@ -67,12 +67,11 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. A dimension that not all inputs
-    have may have the size 0; inputs that have it then become empty constants. All other sizes must
-    be positive. ``varying`` names stored tensors that are not constants. If ``plain_sequences``,
-    nodes that read an ONNX sequence are replaced by nodes that read the tensors of the sequence.
-    Raises ModelError for unknown names, missing or invalid sizes, contradicting shapes, and shapes
-    that depend on data.
+    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. A size may be 0 unless all
+    inputs have the dimension. Inputs with a size of 0 become empty constants. ``varying`` names
+    stored tensors that are not constants. With ``plain_sequences``, nodes that read an ONNX
+    sequence are replaced by nodes that read the tensors of the sequence. Raises ModelError for
+    unknown names, missing or invalid sizes, contradicting shapes, and shapes that depend on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)

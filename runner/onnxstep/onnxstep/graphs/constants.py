@@ -1,9 +1,9 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter says which these are. In other files, this module finds tensors that are
-never weights, such as the bounds of Clip and the exponent of Pow. It also finds tensors from which
-only shapes, or the arguments of Sin and Cos, are computed. Factors and summands are constants if
-their numbers look as if a person typed them.
+PyTorch's dynamo exporter says which tensors are constants or buffers. In other files, this module
+finds tensors that are never weights, such as the bounds of Clip and the exponent of Pow. It also
+finds tensors from which only shapes or arguments of sine and cosine are computed. Factors and
+summands whose numbers a person probably typed count as constants, too.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is an attribute of a PyTorch module and holds one number.
+    """Whether a tensor is an attribute of a PyTorch module and holds a single number above -100.
 
-    A number below -100 does not count, because masks use such numbers.
+    A number of -100 or less probably belongs to an attention mask, which is not trained.
     """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
@@ -167,12 +167,13 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield each use of the tensor ``name``, or the reason why a use rules out a weight.
+        """Yield the uses of the tensor ``name``, and reasons (str) why the tensor is not a weight.
 
-        Values that depend on graph inputs are data. A use is a graph output, or a node that also
-        reads data. If the tensor is a single number (``is_scalar``), arithmetic without data, such
-        as Exp, is also a use. Nodes that read the tensor as a bound or a size are ignored. Other
-        nodes, such as Transpose, only convert the tensor; the uses of their outputs are yielded.
+        A use is a graph output, or a node that also reads data (values that depend on graph
+        inputs). If the tensor is a single number (``is_scalar``), an operator such as Exp that
+        reads no data is also a use. Nodes that read the tensor as a bound or a size are ignored.
+        Other nodes, such as Transpose, only convert the tensor; the uses of their outputs are
+        yielded.
         """
         waiting, visited = [name], {name}
         while waiting:

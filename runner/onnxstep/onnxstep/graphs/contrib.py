@@ -104,10 +104,10 @@ def _transposed_operand_shape(
 
 
 def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Types of the outputs of MultiHeadAttention: the result, the keys, and the values.
+    """Types of the outputs of MultiHeadAttention: the result, then keys and values of each head.
 
-    For queries [B, L, D], keys [B, S, D] and values [B, S, V], the result is [B, L, V]. Keys and
-    values have an axis for heads.
+    For queries [B, L, D], keys [B, S, D] and values [B, S, V], the result is [B, L, V]. The keys of
+    all heads are [B, heads, S, D / heads], and the values are [B, heads, S, V / heads].
     """
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
@@ -121,11 +121,10 @@ def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Types of the outputs of Attention: the result, then a tensor of keys and values.
+    """Types of the outputs of Attention: the result, then one tensor with keys and values.
 
-    This tensor has an axis for heads. ``qkv_hidden_sizes`` says how many columns of the weights
-    belong to queries, to keys and to values. Without this attribute, each has a third of the
-    columns.
+    ``qkv_hidden_sizes`` gives the number of columns of the weights that belong to queries, keys and
+    values. Without this attribute, each has a third of the columns.
     """
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3

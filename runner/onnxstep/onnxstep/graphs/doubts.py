@@ -119,8 +119,8 @@ def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeP
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
     """Path of the module that contains a node.
 
-    A repeated call of the module ``owner`` has a path such as ``owner_1``; for it, ``owner`` is
-    returned.
+    A repeated call of the module ``owner`` has a path such as ``owner_1``; ``owner`` is returned
+    then.
     """
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -76,9 +76,10 @@ def _sort_origins(
 ) -> Folded:
     """Sort the names from which a tensor was computed into parameters, buffers and operators.
 
-    Names in ``node_outputs`` and names like ``val_3`` are ignored. Of the others in ``origins``, a
-    name with a dot is a parameter, or a buffer if it ends like ``attn_mask``; a single name needs
-    no dot. All other names and ``tensor_name`` itself are operators.
+    Names in ``node_outputs`` and names like ``val_3`` are ignored. Of the remaining names, a name
+    with a dot is a parameter, or a buffer if it ends like ``attn_mask``. If ``origins`` has a
+    single name, this name counts as one with a dot. All other names and ``tensor_name`` itself are
+    operators.
     """
     steps = {
         step
@@ -94,8 +95,8 @@ def _sort_origins(
 def is_attribute(name: str) -> bool:
     """Whether the initializer ``name`` of a traced file is a module's attribute but not a buffer.
 
-    The name must look like the path of an attribute. Numbers typed in code are Constant nodes, and
-    folded tensors have names such as ``onnx::Add_7``, so neither is mistaken for an attribute.
+    The exporter writes numbers typed in code as Constant nodes, not as initializers. Folded tensors
+    have names such as ``onnx::Add_7``, which no attribute has.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 

@@ -202,7 +202,7 @@ class _TypesAndConstants:
         }
 
     def store_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Store computed values with their shapes; onnx infers no shape for NonZero."""
+        """Store computed values and their shapes; onnx cannot infer the shapes for NonZero."""
         self.arrays.update(arrays)
         for name in arrays.keys() & self.types.keys():
             kind = self.types[name].tensor_type.elem_type
@@ -231,9 +231,10 @@ class _TypesAndConstants:
         return parts
 
     def store_output_types(self, node: onnx.NodeProto) -> Exception | None:
-        """Infer and store the types of a node's outputs.
+        """Infer and store the types of the node's outputs; return onnx's error if onnx raises one.
 
-        Returns onnx's error if onnx lacks the operator or refuses the inputs, else None.
+        onnx raises an error if it lacks the operator or refuses the inputs. Nothing is stored if
+        the type of an input is unknown.
         """
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
@@ -280,9 +281,9 @@ class _TypesAndConstants:
         )
 
     def constant_outputs(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """The values of a node's outputs, by name.
+        """Values of the node's outputs by name; None if the outputs are not constant.
 
-        None if the outputs are not constant, or if their size is unknown or too large.
+        Also None if the size of the outputs is unknown or too large.
         """
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}

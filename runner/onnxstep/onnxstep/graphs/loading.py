@@ -219,7 +219,10 @@ def _external_entries(tensor: onnx.TensorProto) -> dict[str, str]:
 
 
 def _load_tensor_data(tensor: onnx.TensorProto, folder: Path, limit_bytes: int) -> int:
-    """Read a tensor's external data, at most ``limit_bytes``; return the number of bytes read."""
+    """Read a tensor's external data into the tensor; return the number of bytes read.
+
+    Raises ModelError if the data has more than ``limit_bytes``.
+    """
     try:
         entries = _external_entries(tensor)
         file = _file_inside_folder(folder, entries.get("location", ""), tensor.name)

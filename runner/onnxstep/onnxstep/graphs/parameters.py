@@ -250,7 +250,7 @@ def origins(
 ) -> dict[str, str]:
     """Map the output of each node with an operator in ``op_types`` to the value that it copies.
 
-    In a chain of such nodes, every output is mapped to the value at the beginning of the chain.
+    In a chain of such nodes, every output is mapped to the first input of the chain's first node.
     """
     sources: dict[str, str] = {}
     for node in nodes:

@@ -1,9 +1,9 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
 Operators in ``WIDE`` (for training, ``WIDE_IN_TRAINING``) compute in fp32. Sines and cosines that
-depend on no float input also compute in fp32, together with the nodes that compute their arguments.
-For bf16, so do the operators without a CUDA kernel for bf16. Data inputs and outputs stay fp32,
-except a decoder's cache. For training, parameters stay fp32.
+depend on no float input also compute in fp32, and so do the nodes that compute their arguments. For
+bf16, operators without a CUDA kernel for bf16 compute in fp32, too. Data inputs and outputs stay
+fp32, except a decoder's cache. For training, parameters stay fp32.
 """
 
 from __future__ import annotations
@@ -265,9 +265,9 @@ class _HalfPrecisionRewriting:
         return node.op_type in self._wide or looks_up or of_angles or typed
 
     def _convert_once(self, name: str, kind: int) -> str:
-        """The name of a float value's conversion to ``kind``, which is added on the first call.
+        """Convert the float value ``name`` to ``kind``, unless it was converted before.
 
-        A value that is not a float keeps its name.
+        Returns the name of the converted value. A value that is not float keeps its name and type.
         """
         if name not in self._floats:
             return name

@@ -60,10 +60,10 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of a model in which ONNX Runtime's Gelu replaces the nodes that compute GELU with Erf.
+    """Copy of a model in which one Gelu node replaces the nodes that compute GELU with Erf.
 
-    The gradient of the single node takes fewer passes than the gradients of the nodes that it
-    replaces.
+    The gradient of ONNX Runtime's Gelu node takes fewer passes than the gradients of the nodes that
+    it replaces.
     """
     fused = with_halving_last(model)
     graph = _GraphIndex(fused.graph)

@@ -34,7 +34,7 @@ def recompute_segments(op: Builder, forward_nodes: int) -> None:
     """Let the backward nodes read recomputed values instead of stored values.
 
     The first ``forward_nodes`` nodes are the forward pass, and all later nodes the backward pass.
-    The graph stays unchanged if no division of the forward pass into segments saves memory.
+    The forward pass is cut into segments. The graph stays unchanged if no cut saves memory.
     """
     forward, backward = op.nodes[:forward_nodes], op.nodes[forward_nodes:]
     passed = _ForwardPass(op, forward, backward)
@@ -195,10 +195,10 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, the value that must exist before values are recomputed for the node.
+    """For each backward node, a value that must exist before values for the node are recomputed.
 
-    It is the newest float output of earlier backward nodes that this or a later node reads, or
-    None.
+    This value is the newest float output of an earlier backward node that the node or a later node
+    reads. It is None if there is no such output.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -253,11 +253,11 @@ def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) ->
 def _cheapest_cuts_within_limit(
     limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Choose the cuts that store the fewest bytes while each segment stays within ``limit_bytes``.
+    """Choose cuts among ``candidates`` that store the fewest bytes, for segments within the limit.
 
-    ``candidates`` are the nodes at which the forward pass may be cut. ``bytes_before[p]`` counts
-    the bytes that the nodes before p write and the backward pass reads. None if no choice is within
-    the limit.
+    Returns None if no choice keeps all segments within ``limit_bytes``. A cut before node p stores
+    ``alive[p]`` bytes. ``bytes_before[p]`` counts the bytes that the nodes before p write and the
+    backward pass reads.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]

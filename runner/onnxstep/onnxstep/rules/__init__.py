@@ -1,8 +1,8 @@
 """The derivatives of ONNX operators, with a module for each family of operators.
 
-Importing this package fills the table in ``registry``. A rule turns ``dy``, the gradient with
-respect to the result, into gradients with respect to the inputs. If a rule's docstring says d(sin
-x) = cos x dx, the rule returns dy · cos x.
+Importing this package fills the table in ``registry``. A rule turns ``dy``, the gradient at the
+result, into gradients at the inputs. If the docstring of a rule says d(sin x) = cos x dx, the rule
+returns dy · cos x.
 """
 
 from onnxstep.rules import (  # noqa: F401

@@ -19,8 +19,8 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    Except on CUDA, float32 gradients are multiplied by min(2¹²⁷ y, 1) instead of being selected.
-    For 0 < y < 2⁻¹²⁷, this makes them too small.
+    Except on CUDA, float32 gradients are multiplied by min(2¹²⁷ y, 1). This factor is below 1, and
+    so too small, only if 0 < y < 2⁻¹²⁷.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))
@@ -113,7 +113,7 @@ def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(x Φ(x)) = (Φ(x) + x φ(x)) dx.
 
     Φ and φ are the distribution and the density of the standard normal distribution. If the node's
-    ``approximate`` is "tanh", the result is the derivative of that approximation.
+    ``approximate`` is tanh, the gradient is that of the tanh approximation.
     """
     slope = gelu_tanh_slope if node.attribute("approximate") == "tanh" else gelu_slope
     return dy * slope(node.x)

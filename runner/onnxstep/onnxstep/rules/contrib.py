@@ -124,9 +124,9 @@ def _require_frozen_angles(node: Node, *input_indices: int) -> None:
 
 
 def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
-    """Rotate ``x`` [B, heads, L, E] by angles that depend on position, if ``do_rotary`` is set.
+    """If the node sets ``do_rotary``, rotate ``x`` [B, heads, L, E] by position.
 
-    If ``back``, the angles are negative.
+    With ``back``, the rotation is reversed. Without ``do_rotary``, x is returned.
     """
     if not node.attribute("do_rotary"):
         return x

@@ -138,10 +138,10 @@ def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> V
 
 
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
-    """Gradient dW as one product for each element of the kernel, over batch and positions.
+    """Gradient dW as one matrix product for each element of the kernel.
 
-    Each product multiplies dY [M, batch · positions] by those elements of X that the convolution
-    multiplies by this element of the kernel, [batch · positions, C].
+    A product sums over batch and positions. It multiplies dY [M, batch · positions] by the elements
+    of X that are multiplied by this kernel element, [batch · positions, C].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
@@ -185,8 +185,8 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a convolution of X with dY.
 
-    The batch takes the place of the input channels, and strides and dilations change places. X has
-    the shape [C/group, group · N, ...], dY [M, N, ...], and dW [C/group, M, ...].
+    The batch takes the place of the input channels, and strides and dilations are exchanged. With X
+    as [C/group, group · N, ...] and dY as [M, N, ...], the result is dW as [C/group, M, ...].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

@@ -137,9 +137,9 @@ def _einsum_operand_cotangent(
 
 
 def _replace_repeated_letters(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repetitions of letters by letters that ``equation`` does not use.
+    """Replace repeated letters in ``term`` by letters that ``equation`` does not use.
 
-    Returns the new term, such as "ija" for "iji", and the pairs of old and new letter, here "ia".
+    Also returns each replaced letter with its new letter: "iji" becomes "ija", with the pair "ia".
     """
     fresh = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
@@ -171,9 +171,9 @@ class Equation:
 def parse(text: str, ranks: Sequence[int]) -> Equation:
     """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
-    Unused letters replace each ellipsis. The last axes of all ellipses get the same letter, and so
-    on towards the first axis. Without an arrow, the result has the ellipsis, then the letters that
-    occur once, in alphabetical order.
+    Each ellipsis is replaced by unused letters. Axes of several ellipses are matched from the last
+    axis backwards, and matching axes get the same letter. Without an arrow, the result has the
+    ellipsis, then the letters that occur once, in alphabetical order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
     terms = operands.split(",")

@@ -90,9 +90,9 @@ def _sweep_lstm_backwards(
 ) -> tuple[Value, Value, Value]:
     """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C, as in ``lstm``.
 
-    The lists have a tensor for each step: ``dz_factors`` [B, 4·H], the others [B, H]. dz is the
-    elementwise product of (dC', dh', dC', dC') and ``dz_factors``. ``dh_by_dc`` is the derivative
-    of h' with respect to C'.
+    All arguments but ``run`` have one tensor for each step. ``dz_factors`` are [B, 4·H], the other
+    arguments [B, H]. dz is the elementwise product of (dC', dh', dC', dC') and ``dz_factors``.
+    ``dh_by_dc`` is the derivative of h' with respect to C'.
     """
     dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -190,7 +190,7 @@ class _GruWeights:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def candidate_bias(self, side: int) -> Value | None:
-        """The candidate's bias b for ``side`` 0, b' for 1 (see ``gru``); None without biases."""
+        """The candidate's bias b if ``side`` is 0, b' if 1 (see ``gru``); None without biases."""
         return self._new_biases[side] if self._new_biases else None
 
     def direction_cotangents(
@@ -228,9 +228,9 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Gradient of the hidden state before ``step``: dz R + ``direct`` + the step's ``run.dh``.
+    """Gradient of the hidden state before ``step``: dz R plus further gradients, if not None.
 
-    A summand that is None is left out.
+    These gradients are ``direct`` and the entry of ``run.dh`` for the previous step.
     """
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
@@ -240,9 +240,9 @@ def _hidden_gradient_before(
 
 
 def _cotangents_from_dz(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Gradients of weights, biases and initial state.
+    """Gradients of weights and biases, from the gradient ``dz`` of z = x Wᵀ + h Rᵀ + b.
 
-    ``dz`` is the gradient of z = x Wᵀ + h Rᵀ + b, and ``dh0`` the gradient of the initial state.
+    ``dh0``, the gradient of the initial hidden state, is returned with them.
     """
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

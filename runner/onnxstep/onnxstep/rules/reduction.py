@@ -1,7 +1,7 @@
 """Gradients of reductions over axes, and of running sums along one axis.
 
-A node reduces its input x to y. Axes that the node removed are put back with length 1, so that y
-and its gradient broadcast to x.
+``_reinsert_reduced_axes`` restores the reduced axes with length 1, so that results and gradients
+broadcast to the node's input x.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(Π x) = Σᵢ pᵢ dxᵢ, where pᵢ is the product of all elements except xᵢ.
+    """Gradient from d(Π x) = Σᵢ (Πⱼ xⱼ) dxᵢ, with the product over all j ≠ i.
 
-    To avoid a division by 0, pᵢ is the product of the nonzero elements ÷ (xᵢ, or 1 if xᵢ is 0). It
-    is 0 if another element is 0.
+    The product over j ≠ i is 0 if an element other than xᵢ is 0. Otherwise the product is that of
+    all nonzero elements, divided by xᵢ if xᵢ ≠ 0.
     """
     axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
     is_zero = op.Equal(node.x, zero)

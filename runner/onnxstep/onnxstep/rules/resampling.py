@@ -50,9 +50,9 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repetition_factors(node: Node) -> list[int] | None:
-    """How often each element is repeated along each spatial axis.
+    """Number of copies of each element along each spatial axis, if Resize only copies elements.
 
-    None unless the Resize node does nothing but repeat elements.
+    Otherwise None.
     """
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape

@@ -113,7 +113,7 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Put each element of the incoming gradient at its place in x, with zeros everywhere else.
 
-    An axis with a negative step is reversed first, so that its indices ascend.
+    For a negative step, the gradient is first reversed along the axis.
     """
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)

@@ -22,9 +22,10 @@ def _contrib_case(
     input_names: Sequence[str] = (),
     **fields: Any,
 ) -> Case:
-    """A case of an operator of com.microsoft, whose inputs have the order of ``input_names``.
+    """A gradient case of an operator of the domain com.microsoft.
 
-    A name without a tensor in ``shapes`` or ``fixed`` is an omitted input.
+    ``input_names`` lists the operator's inputs in order. A name that has no shape and no value in
+    ``fixed`` is an omitted input.
     """
     tensors = {*shapes, *fields.get("fixed", {})}
     inputs = [place if place in tensors else "" for place in input_names]
@@ -59,9 +60,9 @@ def _grouped_query_attention_case(
 
 
 def _matmul_nbits_case(name: str, bits: int = 4, zeros: Any = None, bias: bool = False) -> Case:
-    """A case of MatMulNBits with the weights [5, 20].
+    """A gradient case of MatMulNBits with weights [5, 20].
 
-    A row of 20 weights is stored in two blocks of 16, the second padded.
+    Each row of 20 weights is stored in two blocks of 16; padding fills the second block.
     """
     numbers = np.random.default_rng(bits)
     fixed = {

@@ -30,9 +30,10 @@ def _shapes(op_type: str, directions: int) -> dict[str, tuple[int, ...]]:
 def _recurrent_case(
     op_type: str, name: str, more_inputs: str, lengths: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """A case of a node with the inputs x, w, r and those in ``more_inputs``, separated by spaces.
+    """A gradient case of a recurrent operator.
 
-    ``lengths`` has the length of each sequence of the batch.
+    The inputs are x, w, r and the names in ``more_inputs``, separated by spaces. ``lengths`` has
+    the length of each sequence of the batch.
     """
     fields = {key: options.pop(key) for key in ("outputs", "opset") if key in options}
     directions = 2 if options.get("direction") == "bidirectional" else 1

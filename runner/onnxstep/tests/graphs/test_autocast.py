@@ -20,7 +20,11 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """Both tables of operators that stay in float32 list only operators of ONNX."""
+    """All operators in ``WIDE_IN_TRAINING`` are ONNX operators, and ``WIDE`` is a part of this set.
+
+    A half-precision model computes the operators in ``WIDE`` in fp32. For training, the operators
+    in ``WIDE_IN_TRAINING`` take their place.
+    """
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 

@@ -139,7 +139,10 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """``constants`` states a reason that contains ``why``; an empty ``why`` means no reason."""
+    """``constants`` gives the reason why a tensor that an optimizer computed is not trained.
+
+    The reason contains ``why``. If ``why`` is empty, the tensor is trained and has no reason.
+    """
     reasons = constants(optimised({"val_9": origin}, {"val_9": value}))
     assert why in reasons.get("val_9", "")
     assert bool(reasons) == bool(why)

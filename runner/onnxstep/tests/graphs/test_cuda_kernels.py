@@ -1,4 +1,4 @@
-"""A table of CUDA kernels tells which nodes would run on the CPU; CUDA steps have no such nodes."""
+"""A table of CUDA kernels tells which nodes would run on the CPU; CUDA steps avoid such nodes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_nodes_without_a_kernel_are_listed(graph: str, opset: int, on_host: list
 
 
 def test_a_kernel_without_a_last_version_serves_only_its_first() -> None:
-    """An entry for Gemm with the first version 13 and no last version covers only version 13."""
+    """A table entry for Gemm with first version 13 and no last version covers only version 13."""
     kernels = [
         kernel for kernel in cuda_kernels._kernels("", "Gemm") if kernel.last_version is None
     ]
@@ -68,9 +68,9 @@ def test_operators_of_onnx_runtime_are_judged_by_its_schemas(kind: str, on_host:
 
 
 def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx.ModelProto:
-    """A model that applies a Conv to x · p for a parameter p.
+    """A model that multiplies x by a parameter and convolves the product.
 
-    Training p needs the gradient of the Conv's input.
+    Training the parameter needs the gradient of the Conv with respect to its input.
     """
     channels = 4 if group == 2 else kernel**2
     rng = np.random.default_rng(1)
@@ -98,7 +98,10 @@ def convolution(size: int, kernel: int, attributes: str, group: int = 2) -> onnx
 def test_unequal_padding_is_differentiated_with_a_kernel(
     size: int, kernel: int, attributes: str
 ) -> None:
-    """A CUDA step has only nodes with CUDA kernels, and computes the same as without provider."""
+    """A CUDA step differentiates convolutions with unequal padding by nodes with CUDA kernels.
+
+    A step without a provider has nodes that would run on the CPU. Both steps compute the same.
+    """
     model = convolution(size, kernel, attributes)
     portable, cuda = portable_and_special(model, "cuda")
     assert check_kernels(portable).on_host
@@ -114,7 +117,10 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """With 3 × 3 kernels, a step for CUDA computes the weights' gradient by nine more Gemms."""
+    """For weights of 3 × 3, a CUDA step has nine Gemms more than a step without a provider.
+
+    One Gemm computes the gradient of one of the nine kernel elements. Both steps compute the same.
+    """
     model = convolution(8, 3, attributes, group=1)
     portable, cuda = portable_and_special(model, "cuda")
     products = Counter(node.op_type for node in cuda.graph.node)["Gemm"]

@@ -1,4 +1,4 @@
-"""Tests of `exported`, which reads from PyTorch's metadata how an exporter changed the tensors."""
+"""Tests of `exported`, which reads how PyTorch's exporter merged or computed stored tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """``separated`` makes an initializer of each merged tensor; the model computes the same."""
+    """``separated`` gives each tensor that the exporter merged an initializer of its own.
+
+    An Identity node stands for such a tensor in the exported file. The results of the model stay
+    equal.
+    """
     model = merged_file()
     restored = separated(model)
     assert merged(model) == {"1.norm.weight": "0.norm.weight", "1.norm.bias": "0.norm.bias"}

@@ -31,7 +31,10 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_places_in_a_constant_mask_become_numbers() -> None:
-    """If a constant mask selects elements, as PyTorch exports it, the result gets a fixed size."""
+    """A selection by a constant mask becomes a Gather whose output has a known size.
+
+    PyTorch exports the selection as NonZero, Transpose, Squeeze and Gather.
+    """
     model = model_of_text(
         "g (float[2,3] x) => (float[2,n] y) <bool[3] mask = {1, 0, 1}, int64[1] one = {1}> "
         "{ i = NonZero(mask) t = Transpose(i) s = Squeeze(t, one) y = Gather <axis = 1> (x, s) }"

@@ -149,7 +149,10 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An initializer that is also listed as an input is a parameter, also in half precision."""
+    """An initializer listed among the inputs is a parameter, which need not be fed.
+
+    The initializer is no input in half precision either.
+    """
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
         "{ a = Mul(x, w) y = Mul(a, v) }"

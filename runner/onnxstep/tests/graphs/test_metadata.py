@@ -17,7 +17,7 @@ GOOD = {"distribution": "normal", "scale": 0.02, "seed": 7}
 
 
 def model_with(text: str) -> onnx.ModelProto:
-    """A model with an empty graph, and with ``text`` as the list of parameters in its metadata."""
+    """A model without nodes; its metadata has ``text`` as the list of parameters."""
     model = onnx.ModelProto()
     onnx.helper.set_model_props(model, {METADATA_KEY: text})
     return model

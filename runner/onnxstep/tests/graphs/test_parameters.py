@@ -142,7 +142,10 @@ def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: i
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """``parameters`` lists a merged tensor once; ``materialise`` lists all the equal tensors."""
+    """``materialise`` also returns values for the tensors that an exporter merged with equal ones.
+
+    ``parameters`` lists equal tensors only once.
+    """
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]
     assert [parameter.name for parameter in parameters(model)] == names

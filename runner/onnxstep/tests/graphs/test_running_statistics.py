@@ -32,7 +32,7 @@ def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """``state`` lists mean and variance; ``materialise`` lists them after the parameters."""
+    """``state`` lists mean and variance; ``materialise`` returns both, after the parameters."""
     model = stored(LAYER)
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))

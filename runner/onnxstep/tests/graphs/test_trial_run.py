@@ -61,7 +61,10 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_exception_is_an_end() -> None:
-    """If the forked call raises, ``require_end`` returns, and no variable here changes."""
+    """If the call raises an exception in the forked process, ``require_end`` returns normally.
+
+    Variables of this process do not change.
+    """
     changed: list[int] = []
 
     def fail() -> None:

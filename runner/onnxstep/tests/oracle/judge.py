@@ -120,10 +120,10 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Ways to compute the outputs of the test ``question``, to try in order.
+    """Candidates for computing the outputs of the test ``question``, in the order to try them.
 
-    A way is a name, an evaluator and a float64 model. The last model is the part of the gradient
-    graph ``backward`` that computes the outputs.
+    A candidate is a name, an evaluator and a float64 model. The last model is the part of the
+    gradient graph ``backward`` that computes the outputs.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -169,9 +169,9 @@ def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Ar
 
 
 def _smooth_question_and_slopes(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """The test with slightly changed inputs at which the model is smooth, and the slopes there.
+    """The test moved to nearby inputs where the model is smooth, and the slopes at these inputs.
 
-    Raises NotSmoothError if no such inputs are found.
+    Raises NotSmoothError if no attempt finds such inputs.
     """
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):

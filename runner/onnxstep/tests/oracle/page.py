@@ -1,4 +1,7 @@
-"""Render docs/operators.md: which operators have a gradient, and how many of ONNX's tests agree."""
+"""Render docs/operators.md, which says whether each operator has a gradient.
+
+The page also counts how many of ONNX's tests gave each result.
+"""
 
 from __future__ import annotations
 
@@ -96,9 +99,10 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """Versions of an operator that are in force at opset 16 or later, ascending.
+    """Versions of an operator that opset 16 or a later opset uses, in ascending order.
 
-    They are the versions with a gradient rule, or all of ONNX's versions if there is no rule.
+    The versions come from the registry of gradient rules, or from ONNX if the registry lacks the
+    operator.
     """
     answered = {v for owner, name, v in registry.registered() if (owner, name) == (domain, op)}
     every = sorted(
