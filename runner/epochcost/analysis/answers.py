@@ -47,16 +47,20 @@ _GOALS: Mapping[Mode, Goal] = {"training": "full", "inference": "million", "epoc
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
-    """Price the times of ``workloads`` (ids) at today's prices; raises as ``times_of`` does."""
+    """Rows of the workloads with these ids: their times, and the costs at today's prices.
+
+    Raises InputError as ``times_of`` does.
+    """
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A question for the cheapest or fastest machine for work with a model, within limits.
+    """A request for the cheapest or fastest machine on which to train or run a model, within limits.
 
-    Inference processes ``examples`` examples of ``tokens`` tokens each. If ``tokens`` is None, the
-    model's spec gives the number of tokens.
+    Without ``software`` or ``precision``, any is considered. Inference processes ``examples``
+    examples of ``tokens`` tokens each. If ``tokens`` is None, the model's spec gives the number of
+    tokens.
     """
 
     model: str
@@ -82,12 +86,12 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """The number of examples in millions, converted to examples of the spec's length.
+        """The number of examples in millions, converted to examples of the length in the spec.
 
-        An example with twice as many tokens as an example of the spec counts as two examples,
-        although attention takes more than twice the time. If ``tokens`` is None, examples have the
-        spec's length. Raises InputError if ``tokens`` is set but the model's examples are not
-        texts, or if ``tokens`` is more than the model reads.
+        The conversion is proportional to the number of tokens, although attention takes more than
+        twice the time for twice the tokens. If ``tokens`` is None, examples have the spec's length.
+        Raises InputError if ``tokens`` is set but the model's examples are not texts, or if
+        ``tokens`` is more than the model accepts.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -129,7 +133,7 @@ class Demand:
 class SwitchPoint:
     """The value of an input, such as a price, at which ``changed`` and ``rival`` cost the same.
 
-    The input belongs to ``changed``.
+    ``switch`` holds this value. The input is one of ``changed``, such as its price.
     """
 
     changed: Candidate[Offer]
@@ -139,11 +143,10 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The cheapest (or fastest) candidate, and the machines without a time.
+    """The cheapest (or fastest) candidate, and the machines without a time (``without``).
 
-    A candidate is a machine with a batch size and a price plan. ``other_stacks`` has the best
-    candidate of every other software stack: within the demand's limits if possible, else the
-    cheapest.
+    A candidate is a machine with a batch size and a price plan. ``other_stacks`` has, for every
+    other software, the best candidate that meets the demand's limits; if none does, the cheapest.
     """
 
     demand: Demand
@@ -221,10 +224,10 @@ def name_of(candidate: Candidate[Offer]) -> str:
 
 
 def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> CheapestAnswer:
-    """Choose the cheapest or fastest candidate; if none meets the limits, raise InputError.
+    """Choose the cheapest or the fastest candidate that meets the limits.
 
-    ``times`` are those of the demand's model and precision. The message names the candidate that is
-    nearest to the limits.
+    ``times`` are those of the demand's model and precision. If no candidate meets the limits,
+    raises an InputError that names the candidate that comes nearest.
     """
     best, *slower_stacks = _offers_by_stack(catalogue, times, demand)
     choice = _choice(demand, best)
@@ -247,8 +250,9 @@ def _best_of(stack: Offers, demand: Demand) -> Candidate[Offer]:
 def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:
     """Priced times for ``demand`` by software stack.
 
-    The first stack is the one that ``demand`` names, by default the one with the best evidence.
-    Raises InputError if the first stack has no time.
+    The first stack is the one that ``demand`` names. By default, it is the stack with the surest
+    times: measured before published before predicted. Raises InputError if the first stack has no
+    time.
     """
     goal = _GOALS[demand.mode]
     work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)
@@ -284,7 +288,7 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
 
 
 def remedy(catalogue: Catalogue, name: str, goal: Goal, hardware: str = AT_HAND) -> str:
-    """Advice on a workload without a time, as text that follows a colon; empty if nothing helps."""
+    """A text such as ": measure it with ..." on a missing time; empty if there is no advice."""
     model = catalogue.models.get(name)
     if model is None:
         table = catalogue.published.get(name)

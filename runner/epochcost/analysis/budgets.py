@@ -1,10 +1,10 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
-The mean cost of the machine and price that `epochcost cheapest` chooses decides. Times are
-measured, published or else predicted. An imprecise time or an assumed price decides only if all
-choices have such a drawback. If only the high end of the cost is above the limit, the verdict says
-so. A limit is unknown if the workload has no suitable time or price. An unknown limit does not
-pass.
+A limit is compared with the mean cost on the machine and price plan that `epochcost cheapest`
+chooses. Times are measured, published or else predicted. An imprecise time or an assumed price is
+used only if all choices have such a drawback. If only the high end of the cost is above the limit,
+the verdict says so. A limit is unknown if the workload has no suitable time or price. An unknown
+limit does not pass.
 """
 
 from __future__ import annotations

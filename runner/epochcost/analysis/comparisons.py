@@ -40,7 +40,10 @@ class JobCost:
 
 
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
-    """The current price of the whole machine at which the job costs least; None without a price."""
+    """Of the whole machine's current prices, the one under which the job costs least.
+
+    None without a price.
+    """
     costs = [
         (price, cost.mean)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))

@@ -27,7 +27,10 @@ _LEAST_BF16 = Decimal("8.0")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A machine with ``count`` devices of one kind; processors count as a single device."""
+    """A machine with ``count`` devices of one kind; all its CPUs together count as one device.
+
+    ``memory_bytes`` is the memory of one device, ``capability`` its CUDA compute capability.
+    """
 
     machine: Machine
     device: Device | CpuForm
@@ -49,7 +52,10 @@ class Refusal:
 
     @classmethod
     def too_slow(cls, machine: str, times: Iterable[tuple[float, float]]) -> Refusal:
-        """The refusal of a machine whose times to first and further tokens exceed the bounds."""
+        """The refusal of a machine whose latencies exceed the demanded bounds.
+
+        ``times`` are pairs: the time to the first token, and the time per further token.
+        """
         first, token = (seconds(min(each)) for each in zip(*times, strict=True))
         best = f"first token {first}, each further {token}"
         return cls(machine, "too slow for the bounds", best)

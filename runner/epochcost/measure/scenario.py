@@ -209,8 +209,9 @@ class _Scenario(LoadGenTrial):
 class ServedModel:
     """A model with a session for each batch size, called with the indices of examples.
 
-    ``placement`` and ``first_outputs`` belong to the largest batch size. Carried state is reset at
-    each call. Raises JobError for a graph input without a value.
+    ``placement`` (the device of each node) and ``first_outputs`` are those of the largest batch
+    size. Values that a step passes to the next are reset at each call. Raises JobError for a graph
+    input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -341,7 +342,8 @@ Answer = Callable[[Sequence[int]], None]
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
     """Yield a function that answers each query immediately, in batches of up to ``most`` samples.
 
-    When the block ends, the first error of ``answer`` is raised.
+    ``answer`` runs the model, and ``answered`` is told the number of answered samples. When the
+    block ends, the first error that ``answer`` raised is raised.
     """
     answers = Answers(answered)
 

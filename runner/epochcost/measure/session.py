@@ -59,9 +59,9 @@ def open_session(
 ) -> ort.InferenceSession:
     """Open a session for ``graph`` that runs on ``provider`` alone.
 
-    ``weights`` become constants without a copy; the caller must keep them. ``profile`` is a
-    profile's path prefix. Under CUDA, ``strict`` forbids nodes on the CPU. Raises CapabilityError
-    after a fallback, and JobError for a refused graph.
+    ``weights`` become constants without a copy; the caller must keep them as long as the session.
+    ``profile`` is a profile's path prefix. Under CUDA, ``strict`` forbids nodes on the CPU. Raises
+    CapabilityError if ONNX Runtime takes another provider, and JobError if it refuses the graph.
     """
     if provider == "cuda":
         load_cuda_libraries()
@@ -113,8 +113,8 @@ def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input, by the input's name.
 
-    It is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound there:
-    ONNX Runtime ignores later changes of a value on another device.
+    It is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound on its
+    device. Otherwise ONNX Runtime copies it once, and ignores later changes.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}
@@ -185,7 +185,10 @@ def allocate(
 
 
 def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array into a tensor from ``allocate``; shapes and types must be equal."""
+    """Copy an array into a tensor from ``allocate``; shapes and types must be equal.
+
+    ``settings`` are those of the session that reads the tensor.
+    """
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

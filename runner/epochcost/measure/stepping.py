@@ -1,7 +1,8 @@
 """Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
-Carried values stay on the device, in two sets of tensors. Each step reads one set and writes the
-other. The sets share the tensors that a step may write in place.
+Carried values (outputs that the next step reads) stay on the device, in two sets of tensors. Each
+step reads one set and writes the other. A tensor that a step may overwrite in place is in both
+sets.
 """
 
 from __future__ import annotations
@@ -62,9 +63,10 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 class StepInputs:
     """Values for the inputs of a graph.
 
-    ``batches`` has arrays ``[pool, batch, ...]``; steps take batches in turn. ``series`` has arrays
-    ``[steps, ...]`` of a schedule; after the end, the last value stays. ``constants`` has all other
-    inputs, and the first values of carried ones.
+    ``batches`` has arrays [number of batches, batch size, ...]; steps take the batches in turn.
+    ``series`` has arrays [steps, ...] of inputs that change with the step, such as a learning rate;
+    after the end, the last value stays. ``constants`` has all other inputs, and the first values of
+    inputs that take an output of the previous step.
     """
 
     batches: Mapping[str, Array]
@@ -273,9 +275,10 @@ def graph_inputs(
 ) -> StepInputs:
     """Find a value for each graph input.
 
-    The value is a pool of batches, a series, a scalar, a parameter, or for carried state a tensor
-    filled with ``CarriedValue.fill``. Raises JobError if an input has no value, if a pool belongs
-    to no input, or if a shape or type is not that of the graph.
+    The value is a set of batches, a value for each step, a scalar or a parameter. An input that
+    takes an output of the previous step starts with ``CarriedValue.fill``. Raises JobError if an
+    input has no value, if a set of batches belongs to no input, or if a shape or type is not that
+    of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _load_step_arrays(job, job.batches, types)
@@ -291,7 +294,10 @@ def graph_inputs(
 def _load_step_arrays(
     job: Job, path: Path, input_types: Mapping[str, TensorType]
 ) -> dict[str, Array]:
-    """Axis 0 of each array is the step; the other axes must fit the graph's input."""
+    """Load the arrays of inputs that change with the step.
+
+    Axis 0 of each array is the step; the other axes must fit the graph's input.
+    """
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - input_types.keys())
     if unknown:

@@ -1,7 +1,8 @@
 """Measure a decoder in an engine that receives requests at random times.
 
-LoadGen runs its scenario "server". The trial finds the highest rate of requests that keeps the
-latency bounds of first and further tokens. It then measures at percentages of that rate.
+LoadGen runs its scenario "server". The trial finds the highest request rate at which the latencies
+of first and of further tokens stay within their bounds. It then measures at some percentages of
+that rate.
 """
 
 from __future__ import annotations

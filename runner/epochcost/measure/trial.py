@@ -138,9 +138,10 @@ def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> su
 def _forward_progress(
     process: subprocess.Popen[str], silence_seconds: float, on_progress: OnProgress
 ) -> str | None:
-    """Return the worker's failure message; None if its output ends without such a message.
+    """Pass the worker's progress to ``on_progress`` until its output ends.
 
-    A worker that is silent for ``silence_seconds`` is killed.
+    Returns the worker's failure message, or None. A worker that prints nothing for
+    ``silence_seconds`` is killed.
     """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()
@@ -162,7 +163,10 @@ def _forward_progress(
 
 
 def _next_line(lines: Lines, silence_seconds: float) -> str | None:
-    """None at the end of the worker's output; raises queue.Empty if no line comes in time."""
+    """The next line of the worker's output; None at its end.
+
+    Raises queue.Empty after ``silence_seconds`` without a line.
+    """
     try:
         return lines.get(timeout=silence_seconds)
     except queue.Empty:

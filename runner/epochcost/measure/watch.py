@@ -40,8 +40,9 @@ class Watch:
     """Watches the machine while a trial is sampled; enter it before the worker gets its job.
 
     ``follow`` learns from the worker's progress when sampling begins and ends. ``completed`` adds
-    the machine's conditions and energy to the measurement. ``pinning`` has the worker's CPUs, and
-    ``device`` is CUDA's number of the worker's GPU.
+    the energy and the machine's conditions, such as other programs and throttling, to the
+    measurement. ``pinning`` has the worker's CPUs, and ``device`` is CUDA's number of the worker's
+    GPU.
     """
 
     def __init__(

@@ -103,7 +103,8 @@ def _prove_first_step(
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
     """Run the first step, and prove with a profile on which device and in which precision it ran.
 
-    Returns a stepper for timed steps, the placement of nodes, and outputs to compare with fp32.
+    Returns a stepper for timed steps, the placement of nodes, and the outputs, which are later
+    compared with those of a run in fp32.
     """
     # A replayed CUDA graph leaves no profile, so the first step runs without a CUDA graph.
     plain = job.session.model_copy(update={"cuda_graph": False})

@@ -1,7 +1,8 @@
 """Fit a graph to a trial: give sizes to the graph's dimensions, and find its carried state.
 
-Carried state is inputs whose value is an output of the previous step. A decoder's graph must have
-the names of onnxruntime-genai's model builder, and the sizes in ``[decoder]``. No weights are read.
+Carried state is inputs whose value is an output of the previous step. The inputs and outputs of a
+decoder's graph must have the names that onnxruntime-genai's model builder writes, and the sizes in
+``[decoder]``. No weights are read.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def bind_model(
 
     If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
     ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has all sizes except the batch's. The
-    batch is the only dimension without a size there; among several, it is the dimension "batch".
+    batch is the dimension without a size there; if several have none, it is the dimension "batch".
     Raises ModelError for a missing, contradicting or surplus size.
     """
     if isinstance(work, Phase) and model.decoder is not None:
@@ -146,7 +147,9 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
 def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
     """Yield contradictions between an ONNX file and a spec's inputs, vocabularies and targets.
 
-    Only sizes that the file states are compared. The result is empty if the spec itself has faults.
+    A vocabulary is the number of valid indices of an input; targets are what the training's loss
+    compares with. Only sizes that the file states are compared. The result is empty if the spec
+    itself has faults.
     """
     try:
         model = Model.model_validate(spec)

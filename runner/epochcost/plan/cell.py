@@ -1,4 +1,4 @@
-"""A cell of a launch: a trial or a sweep of batch sizes on a kind of machine."""
+"""A cell of `epochcost launch`: a trial or a sweep of batch sizes, for a kind of machine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from epochcost.plan.trial import Trial
 class Cell:
     """A trial, or a sweep of batch sizes, to measure on a kind of machine.
 
-    ``kind`` is the kind of a target that can measure the cell: the machine's id, the execution
-    provider and the package of ONNX Runtime. ``id`` is the id of the trial or sweep. Each trial is
-    measured ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
+    ``kind`` says which machines can measure the cell: the machine's id, the execution provider and
+    the package of ONNX Runtime. ``id`` is the id of the trial or sweep. Each trial is measured
+    ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
     """
 
     kind: tuple[str, str, str]
@@ -36,7 +36,7 @@ class Cell:
 
 
 def cells_of(plan: Plan, kind: tuple[str, str, str]) -> Iterator[Cell]:
-    """The cells of a plan for targets of one kind: first the trials, then the sweeps."""
+    """The cells of a plan for machines of one kind: first the trials, then the sweeps."""
     for trial in plan.trials:
         yield Cell(kind, trial.id, trial, plan.rounds.get(trial.id, 1))
     for sweep in plan.sweeps:

@@ -1,4 +1,4 @@
-"""Digests that identify a trial's work: of the ONNX file, and of part of the model's spec.
+"""Digests of an ONNX file and of a part of a model's spec, which identify what a trial computes.
 
 ``plan.make`` reads no files, but gets the digests of files from this module.
 """

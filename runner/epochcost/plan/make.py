@@ -35,12 +35,13 @@ _CHEAPER_FIRST = {"inference": 0, "training": 1, "cpu": 0, "cuda": 1}
 
 @dataclass(frozen=True)
 class HostCapabilities:
-    """What the machine that would run the trials can do, by its software, CPUs and GPUs.
+    """What the machine that would run the trials can do: its software, CPUs and GPUs.
 
     ``hardware`` is the id of the machine's spec. ``runtime`` is ONNX Runtime's package, such as
-    "onnxruntime==1.31.1", and ``producer`` is epochcost's version. ``cpus`` and ``gpus`` are
-    numbers, None if unknown. ``missing_engines`` maps each missing serving engine to a message. A
-    field ``no_…`` is the reason why CUDA, LoadGen or pinning to CPUs is unavailable, else None.
+    "onnxruntime==1.31.1", and ``producer`` is epochcost's version. ``cpus`` and ``gpus`` are the
+    numbers of CPUs and GPUs, None if unknown. ``missing_engines`` maps each missing serving engine
+    to a message. A field ``no_…`` is the reason why CUDA, LoadGen or pinning to CPUs is
+    unavailable, else None.
     """
 
     hardware: str
@@ -157,7 +158,10 @@ def _merged_sweeps(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason, such as "part A and 2 more: the reason"."""
+    """Yield a line for each reason, such as "part A and 2 more: the reason".
+
+    It names the first part that was left out for this reason, and counts the others.
+    """
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 
@@ -317,7 +321,7 @@ def _sweep_from(model: Model, smallest: Trial) -> Sweep:
 
 
 def _possible_obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
-    """Reasons why this machine cannot run a trial; None stands for a condition that is met."""
+    """For each condition of a trial on this machine, the reason why it is not met, or None."""
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"

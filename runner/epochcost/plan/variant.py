@@ -150,7 +150,10 @@ def _remedy(capability: str) -> str:
 
 
 def _supported_capability_ranges(runtime: str) -> _Ranges:
-    """Empty if the package is not for CUDA, or if its kernels are unknown."""
+    """The compute capabilities for which a package of ONNX Runtime has kernels.
+
+    Empty if the package is not for CUDA, or if its kernels are unknown.
+    """
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:
         return ()

@@ -63,8 +63,10 @@ STEPS = Steps()
 class Load(_Kind):
     """Inference under a scenario of MLPerf's LoadGen.
 
-    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``. Settings that
-    ``scenario`` does not use are None.
+    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``.
+    ``maximum_delay_ms`` is how long a sample may wait for others in its batch. ``compliant`` is
+    False, because the results are not official ones of MLPerf. Settings that ``scenario`` does not
+    use are None.
     """
 
     kind: Literal["load"] = "load"
@@ -181,7 +183,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in a stored trial, with the kind of work added as the key ``kind``."""
+    """The work in a stored trial, with the key ``kind`` added, which the file does not have."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:

@@ -51,8 +51,8 @@ class ChangedCost:
     """A job's cost under a price plan in two revisions.
 
     ``before`` and ``after`` are the figures in the two revisions, None where one is missing. If the
-    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if nothing
-    else changed and the difference between these times is not significant.
+    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if only this
+    time changed, and not significantly.
     """
 
     before: Figure | None
@@ -181,7 +181,10 @@ def _days(earlier: Price, later: Price) -> str:
 
 
 def data_changes(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
-    """Sentences on devices and tables of measured speeds, from which predictions learn."""
+    """Sentences on the changes in the data from which predictions learn.
+
+    These data are devices and tables of measured speeds.
+    """
     lines: list[str] = []
     for name in sorted({*before.devices, *after.devices}):
         old, new = before.devices.get(name), after.devices.get(name)
@@ -207,9 +210,9 @@ def _changed_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterat
 def spec_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
-    """Yield a sentence for each changed price that none of the changed ``costs`` mentions.
+    """Yield a sentence for each changed price that is no cause of any of ``costs``.
 
-    Models, machines and studies that were added or removed have a sentence, too.
+    Also yield a sentence for each model, machine or study that was added or removed.
     """
     for title, old, new in (
         ("model", before.models, after.models),

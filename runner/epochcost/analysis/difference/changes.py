@@ -45,10 +45,10 @@ class Winner:
     """A goal, such as a full training, whose cheapest machine or price plan changed.
 
     ``before`` and ``after`` are the cheapest figures, or None without a known cost. ``wins`` is the
-    probability that the machine of ``after`` costs least; None for an estimate or without a second
-    machine. ``measured`` has the cheapest measured figure and its machine's probability.
-    ``measured`` is None if that machine is the machine of ``after``, if no figure is measured, or
-    if ``wins`` is None. ``removed`` says that the model of the workload was removed.
+    probability that the machine of ``after`` costs least; None if ``after`` is an estimate, or if
+    only one machine is known. ``measured`` has the cheapest measured figure and the probability
+    that its machine costs least. It is None if ``after`` is for the same machine, if no figure is
+    measured, or if ``wins`` is None. ``removed`` says that the model was removed.
     """
 
     workload: str
@@ -65,8 +65,8 @@ class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
     ``unsure`` counts jobs measured again without significant change. ``prices`` has sentences on
-    new or removed models, machines and studies, on changed devices and tables of observations, and
-    on changed prices outside ``costs``. ``added`` and ``removed`` are jobs predicted in only one
+    all other changed specs: models, machines, studies, devices, tables of measured speeds, and
+    prices that are no cause in ``costs``. ``added`` and ``removed`` are jobs predicted in only one
     revision. ``problems`` names unusable files.
     """
 
@@ -165,10 +165,10 @@ def _changed_winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest_with_odds(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, Odds[Machine] | None]:
-    """Return the figure of the cheapest machine, and the odds that this machine is the cheapest.
+    """The figure of the cheapest machine, and each machine's probability of being the cheapest.
 
     If ``rows`` has no comparable cost, the figure is an estimate from the number of operations, or
-    None. The odds are None for an estimate or without a second machine.
+    None. The probabilities are None for an estimate or without a second machine.
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)

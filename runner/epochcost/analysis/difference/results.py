@@ -134,7 +134,10 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _work_digests(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """The digests of graph and spec that a new trial of each model and mode would store."""
+    """Digests of the current graph and spec of each model and mode.
+
+    They are compared with the digests in stored results.
+    """
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

@@ -29,8 +29,8 @@ class Job:
     """A workload, a machine and a goal (an epoch, say), as the table's columns state them.
 
     ``kind`` says whether the figures are measured, published, predicted or estimated. ``source``
-    distinguishes figures that epochcost did not measure, else it is empty. If ``threads`` is 0, all
-    cores are used. Estimates have no batch size.
+    says where a figure comes from that epochcost did not measure, else it is empty. If ``threads``
+    is 0, all cores are used. Estimates have no batch size.
     """
 
     workload: str

@@ -156,12 +156,13 @@ class CpuForm:
 class Chip:
     """The peak rates of a device, or of all processors of a machine together.
 
-    ``products`` (matrix units, at one precision) and ``operations`` (vector units, in fp32) are
-    operations a second. ``bandwidth`` (of memory) and ``link`` (between devices) are bytes a
-    second. ``hops`` counts the links between two devices. ``unpacking`` is 2 if unpacking a
-    quantised weight takes twice the usual operations. ``memory`` is in bytes, infinite for
-    processors. ``cores`` counts those of all ``sockets``, 0 for a device. Chips with equal
-    ``kind``, ``maker`` or ``generation`` should behave alike.
+    ``products`` is the rate of the matrix units at one precision, ``operations`` the rate of the
+    vector units in fp32, both in operations a second. ``bandwidth`` (of memory) and ``link``
+    (between devices) are bytes a second. ``hops`` counts the links between two devices.
+    ``unpacking`` is the number of operations to unpack a quantised weight, relative to the usual
+    number. ``memory`` is in bytes, infinite for processors. ``cores`` counts those of all
+    ``sockets``, 0 for a device. Chips with equal ``kind``, ``maker`` or ``generation`` should
+    behave alike.
     """
 
     name: str
@@ -185,8 +186,8 @@ def chip_of(
 ) -> Chip:
     """The peak rates of a device, or of all processors of a machine, at a precision.
 
-    The link is the one between ``count`` devices. With ``short_sums``, products in 16 bits are
-    summed in 16 bits, or computed in int8.
+    ``Chip.link`` is the rate between ``count`` devices. If ``short_sums``, products of 16-bit
+    numbers are summed in 16 bits, or computed in int8.
     """
     if isinstance(device, CpuForm):
         return _processor_chip(device)
@@ -328,9 +329,10 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processors of a machine that a source names: the entry in ``processors``, else a guess.
+    """The processors of a machine that a published row names.
 
-    For a guess, a ``note`` such as "8 threads" gives the cores: llama.cpp runs a thread on each.
+    They are the entry in ``processors``, else a guess from the names. For a guess, a ``note`` such
+    as "8 threads" gives the number of cores, because llama.cpp runs a thread on each core.
     """
     if machine in processors:
         return processors[machine]

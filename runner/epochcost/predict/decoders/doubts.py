@@ -162,7 +162,10 @@ def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
 
 
 def least_seconds(question: ServingQuestion) -> float:
-    """The seconds at the peak rates of the question's devices; 0 for processors."""
+    """The shortest possible time of the step in question, at the peak rates of its devices.
+
+    0 for processors.
+    """
     device, count = question.device, question.count
     if not isinstance(device, Device):
         return 0.0
@@ -174,7 +177,7 @@ def least_seconds(question: ServingQuestion) -> float:
 
 
 def _operations_of_step(question: ServingQuestion) -> float:
-    """Operations of a prefill, or of decoding one token of each sequence, at least."""
+    """At least how many operations a prefill takes, or decoding one token of each sequence."""
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
     looked_up = form.vocabulary * form.hidden
@@ -191,9 +194,9 @@ def _operations_of_step(question: ServingQuestion) -> float:
 def _bytes_of_step(
     question: ServingQuestion, device: Device, count: int, different: float
 ) -> float:
-    """Bytes read to decode one token of each sequence, at least.
+    """At least how many bytes are read to decode one token of each sequence.
 
-    ``different`` sequences select different experts.
+    ``different`` is the number of sequences that select different experts.
     """
     form = question.form
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters

@@ -50,12 +50,15 @@ class DecoderForm:
         return tokens - self.windowed * max(tokens - self.window, 0.0)
 
     def attended_pairs(self, tokens: float) -> float:
-        """Twice the number of pairs of tokens that attend to each other, as a mean over layers."""
+        """Twice the number of (query, key) pairs that attention computes, as a mean over layers.
+
+        Attention is causal, so n tokens have about n² / 2 pairs.
+        """
         return tokens**2 - self.windowed * max(tokens - self.window, 0.0) ** 2
 
     @property
     def expert_parameters(self) -> float:
-        """Number of parameters of all experts that a router chooses from; 0 if it chooses all."""
+        """Number of parameters of all experts; 0 if every token uses all experts."""
         if self.experts <= self.experts_per_token:
             return 0.0
         unused = self.parameters - self.active_parameters

@@ -1,6 +1,7 @@
-"""Read published rates of tokens, and convert each to seconds to the first token or between tokens.
+"""Read published token rates, and convert each to a time.
 
-``training_rows`` reads rows of training, ``doubts`` lists implausible rows.
+The time is that to the first token, or that between tokens. ``training_rows`` reads rates of
+trainings, ``doubts`` lists implausible rows.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class ServingQuestion:
 
     @property
     def read_pairs(self) -> float:
-        """Attended pairs, as `DecoderForm` counts them, of the prompt without the cached tokens."""
+        """``DecoderForm.attended_pairs`` of the prompt, minus those of its cached tokens."""
         prompt = max(self.prompt, 0.0)
         cached = min(max(self.cached, 0.0), prompt)
         return self.form.attended_pairs(prompt) - self.form.attended_pairs(cached)
@@ -198,7 +199,10 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The values that a spec states for all rows, by the columns that its token table may omit."""
+    """The values that a spec states once for all rows of its table, by column.
+
+    The table may omit these columns.
+    """
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
@@ -227,7 +231,7 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 
 def _require_known_cells(line: Line) -> None:
-    """Raise ValueError for a number, metric or unit that no reader of the line understands."""
+    """Raise ValueError for an invalid number, or for a metric or unit that is not known."""
     for column in ("count", "tensor_parallel", "input_tokens", "output_tokens"):
         line.count_of(column, 1)
     for column in ("batch", "concurrency", "weight_bytes"):

@@ -56,7 +56,7 @@ _WORKS = ("token", "first", "load")
 
 
 def _work(question: ServingQuestion) -> str:
-    """The kind of time, where whole requests under load are a kind of their own."""
+    """The kind of time: "first" or "token", or "load" for whole requests under load."""
     return "load" if question.interleaved else question.kind
 
 
@@ -254,7 +254,11 @@ class _ChipsForecaster:
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecast the answers to questions about one model, with correlated draws."""
+        """Forecast the answers to questions about one model.
+
+        Each forecast has random draws of its time. Errors that forecasts share are the same in
+        their draws.
+        """
         at = numbered((_trait_values(question), question.source) for question in questions)
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
@@ -265,7 +269,11 @@ class _ChipsForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
-        """Covariance [n, n] between times of one kind from one source without learnt rows."""
+        """Covariance [n, n] of the error that times from one new source share.
+
+        A source is new if none of its rows was learnt. Only times of one kind and software share
+        it.
+        """
         deviations = np.array(
             [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]
         )

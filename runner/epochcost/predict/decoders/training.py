@@ -134,9 +134,10 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """Operations with the weights in a training step, divided by those in a forward pass.
+        """A training step's operations with the weights, divided by those of a forward pass.
 
-        Gradients of activations count as 1, and so do those of weights that are not ``frozen``.
+        The forward pass counts 1, gradients of activations 1, gradients of weights 1 unless
+        ``frozen``, and a recomputed forward pass ``recomputed``.
         """
         return 2 + (not self.frozen) + self.recomputed
 
@@ -187,7 +188,11 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
-        """Forecast the seconds per token for each question, in order, with correlated draws."""
+        """Forecast the seconds per token for each question, in order.
+
+        Each forecast has random draws of its time. Errors that forecasts share are the same in
+        their draws.
+        """
         if not questions:
             return []
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
@@ -308,7 +313,10 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def _seconds_to_move(question: TrainingQuestion) -> float:
-    """Seconds to exchange weights, and tokens of experts, for each token of a device."""
+    """Seconds per token that a device needs to exchange data with other devices.
+
+    The data are weights, and tokens that are sent to their experts.
+    """
     form, count, link = question.form, question.count, _chip(question).link
     network = question.network or math.inf
     weights = question.passes * question.gathered_parameters if question.sharded else 0.0
