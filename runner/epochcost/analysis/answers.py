@@ -56,7 +56,7 @@ def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A request for the cheapest or fastest machine on which to train or run a model, within limits.
+    """A request for the cheapest or fastest machine to train or run a model, within limits.
 
     Without ``software`` or ``precision``, any is considered. Inference processes ``examples``
     examples of ``tokens`` tokens each. If ``tokens`` is None, the model's spec gives the number of
