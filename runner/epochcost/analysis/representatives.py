@@ -1,6 +1,6 @@
 """Choose the result that represents a workload on a host, and list reasons to doubt a result.
 
-Times and costs of results belong to `observations`, `serving` and `tokens`.
+The modules `observations`, `serving` and `tokens` compute times and costs from results.
 """
 
 from __future__ import annotations

@@ -130,7 +130,8 @@ def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     The speed-up is the time of a p2.xlarge machine with the same batch size ÷ the row's time. The
     number of images seen is steps × batch size. After 82 epochs, the learning rate drops for the
     first time; an epoch has 45,000 ÷ batch size steps, rounded down. The claim "stabilised / first
-    drop" is the number of all steps ÷ the number of steps until that drop.
+    drop" divides the number of all steps, after which the accuracy is stable, by the number of
+    steps until that drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)

@@ -1,4 +1,7 @@
-"""Write the files of a trial under LoadGen: a graph for each batch size, and examples."""
+"""Write the files of a trial that MLPerf's load generator (LoadGen) runs.
+
+The files are a graph for each batch size, and input examples.
+"""
 
 from __future__ import annotations
 

@@ -55,9 +55,10 @@ _PROBLEMS = {
 
 
 class EngineError(EpochcostError):
-    """A call of an engine failed; the message says on which target, why and what to do.
+    """A target could not be reached or used; the message says which target, why and what to do.
 
-    If ``passing``, the cause is temporary, such as a lost connection, and a new call may succeed.
+    ``passing`` says that the cause is temporary, such as a lost connection, so that a new call may
+    succeed.
     """
 
     exit_code = 3

@@ -131,8 +131,8 @@ def plan_study(
 def merge_plans(plans: Iterable[Plan]) -> Plan:
     """Merge the plans of several studies into one plan, in the order that `Plan` describes.
 
-    Work that several studies name is done once, in the largest number of rounds that any of the
-    studies demands.
+    A trial that several studies name is in the plan once, with the largest of their numbers of
+    rounds.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}

@@ -79,10 +79,10 @@ class Forecast:
 def forecasts_of(
     levels: Vector, cells: NDArray[np.int64], covariance: Matrix, factors: Vector, seed: str
 ) -> list[Forecast]:
-    """Make forecasts of times whose predicted logarithms are ``levels`` [m].
+    """Make m forecasts of times from their predicted logarithms ``levels`` [m].
 
-    Row ``cells[i]`` of ``covariance`` belongs to the error of forecast i. The other arguments are
-    as in ``joint_draws``.
+    Forecasts may share an error: the error of forecast i is that of row ``cells[i]`` of
+    ``covariance``, so ``cells`` is [m]. The other arguments are as in ``joint_draws``.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))

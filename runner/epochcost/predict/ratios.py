@@ -1,8 +1,9 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares the rates of one workload on two accelerators, both predicted from the other rows.
-Every pair of accelerators has the same weight in the averages, however many workloads both ran. If
-sources are withheld, a pair counts once for each source that has ratios of the pair.
+A ratio compares the rates of one workload on two accelerators. Both rates are predicted without the
+withheld rows. In the averages, every pair of accelerators has the same weight, however many
+workloads both ran. If a source is withheld, each pair of accelerators in this source has the same
+weight.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def compare_tables(
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Yield each cost in a revision's table, and each job whose price is unknown."""
+    """Yield a figure for each cost in a revision's table, and for each job without a price."""
     stored = revision.stored
     for line in revision.lines:
         values = values_of(line)

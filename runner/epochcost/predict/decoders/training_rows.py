@@ -1,4 +1,4 @@
-"""Read published trainings of language models: tokens a second."""
+"""Read published training speeds of language models, in tokens a second."""
 
 from __future__ import annotations
 
