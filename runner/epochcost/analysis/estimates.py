@@ -63,9 +63,9 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """Estimated rows by model id, cheapest first, for models without a timed training in ``rows``.
 
-    Rows whose price has a drawback (it is assumed, say) come last, and after them prices in another
-    than the most frequent currency. Small models, and models whose operations cannot be counted,
-    have no entry. A model has no row on machines whose accelerators it does not fit.
+    Rows whose price has a drawback (it is assumed, say) come later, and rows in another currency
+    than most prices come last. Small models, and models whose operations cannot be counted, have no
+    entry. A model has no row on machines whose accelerators it does not fit.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}

@@ -82,7 +82,7 @@ class TrainingDemand:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A layout of a training on a kind of machine, with its time.
+    """A way to split a training over the devices of a kind of machine, with its time.
 
     ``needed_bytes`` is the memory on each device; ``forecast`` predicts the seconds per token.
     """

@@ -85,11 +85,11 @@ class StepRatios(BaseModel):
     gpu: dict[str, dict[str, dict[int, _Ratios]]] = {}
 
     def of(self, trial: Trial) -> StepRatio | None:
-        """The ratio of a training step to PyTorch's fastest mode; None without a comparison.
+        """The time of our training step divided by that of PyTorch's fastest mode.
 
-        If the batch size was not compared, the ratio of the nearest compared batch size (by
-        quotient) is returned. If the number of threads (0 means all) was not compared, the ratio of
-        the most threads is returned.
+        None without a comparison. If the batch size was not compared, the compared batch size with
+        the smallest quotient to it is used. If the number of threads (0 means all) was not
+        compared, the comparison on the most threads is used.
         """
         model, batch_size, threads = trial.model, trial.batch_size, trial.session.threads
         batches = _without_empty(self.gpu.get(model, {}).get(trial.precision, {}))
@@ -150,7 +150,7 @@ def read_ratios(path: Path) -> StepRatios:
 class StoredResult:
     """A result, its file, and the file's address on the site.
 
-    Rounds that other programs disturbed are left out, unless all rounds were disturbed.
+    ``result`` lacks the rounds that other programs disturbed, unless all rounds were disturbed.
     """
 
     result: Result
@@ -259,10 +259,10 @@ def read_inputs(
 def _declared_machine_by_host(
     catalogue: Catalogue, stored: Iterable[StoredResult]
 ) -> Mapping[str, str]:
-    """The id of each host's declared machine, by the fingerprint of the host's hardware.
+    """For each host, by fingerprint, the id of the declared machine that its results name.
 
-    A declared machine's spec states CPU and memory. A host with several such machines is left out,
-    and so are results of hosts that contradict the spec.
+    A declared machine's spec states CPU and memory. A host is left out if its results name several
+    such machines. Results of a host that contradicts the spec do not count.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored if not file.result.contradictions):
@@ -288,9 +288,9 @@ def _read_sound_records(
     problems: list[str],
     fault_of: Callable[[SidecarT], str | None] = lambda _: None,
 ) -> dict[Path, SidecarT]:
-    """Read the sound records in folders, by file; add the faults of all others to ``problems``.
+    """Read the usable records in folders, by file; add the faults of all others to ``problems``.
 
-    ``fault_of`` returns a message if the project lacks a spec that a record names, else None.
+    ``fault_of`` returns a message if a record names a spec that the project lacks, else None.
     """
     sound: dict[Path, SidecarT] = {}
     for loaded in (load_sidecars(folder, kind) for folder in folders):

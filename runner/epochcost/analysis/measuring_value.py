@@ -51,8 +51,9 @@ class CellsValue:
     """One or two ``cells`` to measure next, and the regret that measuring them saves.
 
     A cell is a trial on a machine. An answer is the choice of the cheapest machine for a model and
-    mode. ``answers`` counts the answers that save at least a tenth of the largest saving; ``saved``
-    is the mean of their savings. Cells chosen earlier count as measured.
+    mode. ``answers`` counts the answers for which the measurement saves at least a tenth of what it
+    saves for the answer that gains most. ``saved`` is the mean of their savings. Cells chosen
+    earlier count as measured.
     """
 
     cells: tuple[Cell, ...]
@@ -91,9 +92,9 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
     """Pair each job's cheapest machine with the rivals that measurements may show to be cheaper.
 
-    Returns indices [r] of the cheapest machines' times, indices [r] of the rivals' times, and gaps
-    [r, 1]: the logarithms of each rival's cost divided by the cheapest cost. Each gap has an error,
-    because times are uncertain.
+    Returns three arrays over r pairs: the index of the cheapest machine's time, the index of the
+    rival's time, and the gap [r, 1], which is the logarithm of the rival's cost divided by the
+    cheapest cost. Each gap has an error, because times are uncertain.
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]

@@ -175,7 +175,11 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """Machine time; goals other than a full training are billed as shares of a longer job."""
+        """The machine time to pay for a goal.
+
+        An epoch, or a million inferences, is billed as a share of a longer job; a full training is
+        a job of its own.
+        """
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
         machine = self.machine

@@ -63,7 +63,7 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean ``regret`` over those draws that the choice loses, or shares with an equal way."""
+        """Mean ``regret`` over the draws in which the choice is not the only cheapest way."""
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property

@@ -33,7 +33,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """Published rates of GPUs or of CPUs, and scales of the Gaussian process for these rates."""
+    """Published rates of GPUs or of CPUs, and their devices.
+
+    ``scales`` are the hyperparameters of the Gaussian process for these rates.
+    """
 
     rates: tuple[Placed, ...]
     devices: Devices

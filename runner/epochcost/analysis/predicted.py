@@ -127,11 +127,11 @@ def predict_times(
     """Predict training and inference of the models on every machine of the catalogue.
 
     By default, ``precision`` is each machine's usual one. Times are predicted for ONNX Runtime. On
-    GPUs, they are also predicted for the framework of the published benchmark whose graph is most
-    similar to the model's. The batch is the largest in the spec that fits, or the largest of
-    equal parts of a training's batch. On CPUs, inference is also predicted for the smallest batch.
-    Without tables of published rates, nothing is predicted. Raises InputError for a table that
-    cannot be read.
+    GPUs, they are also predicted for the software of one published benchmark: the benchmark with
+    the most similar graph. The batch size is the largest in the spec that fits into memory. A
+    training batch that does not fit is split into equal parts that fit. On CPUs, inference is also
+    predicted for the smallest batch. Without tables of published rates, nothing is predicted.
+    Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []

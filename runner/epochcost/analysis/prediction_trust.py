@@ -101,7 +101,8 @@ class Headline:
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
     """Summarize the errors over all published rows; None if there are none.
 
-    Each row was predicted without the rates of its own ``withheld`` (by default, its accelerator).
+    ``withheld`` says which rates were left out when a row was predicted: by default, all rates of
+    the row's accelerator.
     """
     errors = trust.all.get(withheld)
     if errors is None:

@@ -109,7 +109,7 @@ def gpu_rates(
     profiles: Mapping[str, Profile],
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our measured rates on one GPU of ``hardware``, for models similar to published models.
+    """Yield our measured rates on one GPU, for models whose graphs resemble those in ``published``.
 
     Recurrent models, non-default settings and machines that contradict their spec are left out.
     """

@@ -129,7 +129,10 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
 
 
 def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
-    """GB of parameters and optimizer states in fp32; InputError without a graph or a training."""
+    """GB of parameters and optimizer states in fp32.
+
+    Raises InputError if the model has no graph, or if its spec declares no training.
+    """
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

@@ -109,7 +109,8 @@ def _plan_and_hourly_cost(
 ) -> tuple[str, Cost]:
     """The price in words, and the cost of an hour of all GPUs or machines of the run.
 
-    The price is the reader's price per GPU-hour, else of the reader's plan, else the usual price.
+    The price is the price per GPU-hour that the reader states, else that of the plan that the
+    reader names, else the machine's usual price.
     """
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
@@ -130,7 +131,7 @@ def _plan_and_hourly_cost(
 def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
     """Tokens read, tokens written and seconds of a run.
 
-    If any of them is unknown, the tokens are those of a single second.
+    If one of these is unknown, the tokens per second and 1 second are returned instead.
     """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))

@@ -153,11 +153,11 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group rows with a time by software stack, and sort the stacks: the best evidence comes first.
+    """Group rows with a time by software stack, and sort the stacks: the surest times come first.
 
     Stacks are compared by their best row, the first in ``ranking``; a stack without such a row is
     last. The criteria are, in this order: no drawback (an assumed price, say); a known precision;
-    measured before published before predicted; the programs of published times before ONNX Runtime.
+    measured before published before predicted; other software (PyTorch, say) before ONNX Runtime.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -180,8 +180,8 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The cheapest row of each machine in the software stack that ``by_stack`` puts first.
 
-    Rows with more drawbacks than the first (an assumed price, say) are left out. Empty if no row
-    has a cost.
+    Rows with more drawbacks (such as an assumed price) than the first row are left out. Empty if no
+    row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
@@ -222,9 +222,9 @@ def usual_currency(currencies: Iterable[str]) -> str | None:
 
 
 def cheapest_price(costs: Sequence[tuple[Price, Decimal]]) -> Price | None:
-    """The offered, plausible price with the lowest cost in the most frequent currency.
+    """Of the prices that are still offered and plausible, the one with the lowest cost.
 
-    None without such a price.
+    Only prices in the most frequent currency count. None without such a price.
     """
     sound = [(cost, price) for price, cost in costs if not price.flaw]
     usual = usual_currency(price.currency for _, price in sound)
@@ -250,7 +250,7 @@ def in_usual_currency(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row, the job that is billed for its goal, and the interval of the job's cost."""
+    """A row, the job that is billed for one of the row's goals, and the range of the cost."""
 
     row: Row
     job: PricedJob
@@ -268,9 +268,9 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     """Make offers from those rows of one software stack that may be answers (``Row.answers``).
 
-    Each job repeats the goal ``repetitions`` times. All offers have the most frequent currency.
-    Rows with more drawbacks than others (an assumed price, say) are left out. The time of an offer
-    includes starting the machine and expected interruptions.
+    Each job repeats the goal ``repetitions`` times. Rows in other currencies than the most frequent
+    one are left out, and so are rows with more drawbacks (such as an assumed price) than others.
+    The time of an offer includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

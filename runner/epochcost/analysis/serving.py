@@ -40,8 +40,8 @@ _RATE_PRECISION = Decimal("1.05")
 class ServingRow:
     """A LoadGen scenario on a machine under a price plan.
 
-    ``run`` decides the rate; it is None if latencies exceeded their bound at every rate.
-    ``million`` is the cost of a million samples at this rate.
+    ``run`` is the run of LoadGen whose rate of samples is priced; it is None if latencies exceeded
+    their bound at every rate. ``million`` is the cost of a million samples at this rate.
     """
 
     model: str
@@ -69,8 +69,8 @@ class ServingRow:
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """Make a row for each scenario, machine and current price, in the order of the files.
 
-    Only trials in default settings have rows, because a price is for a whole machine. Requests to
-    decoders are priced by their tokens (``served_decoders``).
+    A price is for a whole machine, so trials on a part of it, or in other settings, have no row.
+    Requests to decoders are priced by their tokens (``served_decoders``).
     """
     loads = [
         stored
@@ -132,11 +132,11 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    ``per_second`` is the rate at which ``requests`` requests were completed in ``seconds``; LoadGen
-    does not count the first request. Requests arrive at random times, so this rate may differ from
-    the intended rate: by about a tenth for a hundred requests. ``tokens`` has the latencies and the
-    numbers of tokens. ``good_share`` is the share of requests whose latencies kept their bounds;
-    None if unknown.
+    ``per_second`` is the rate at which ``requests`` requests were completed in ``seconds``, without
+    the first request. Requests arrive at random times, so this rate may differ from the intended
+    rate, for a hundred requests by about a tenth. ``tokens`` has the latencies and the numbers of
+    tokens. ``good_share`` is the share of requests whose latencies kept their bounds; None if
+    unknown.
     """
 
     per_second: Decimal
@@ -146,11 +146,17 @@ class ServedRate:
     seconds: float
 
     def first_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the seconds to the first token; None if fewer than three lie beyond."""
+        """A percentile of the seconds to the first token.
+
+        None if fewer than three requests took longer than this percentile.
+        """
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over answers, of the mean seconds between tokens; may be None as well."""
+        """A percentile, over answers, of the mean seconds per token after the first.
+
+        None if fewer than three answers were slower than this percentile.
+        """
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
     def _seconds(self, percent: int, nanoseconds: int) -> float | None:

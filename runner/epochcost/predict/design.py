@@ -226,7 +226,10 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred_work_features(features: Sequence[Vector], learnt_count: int) -> Matrix:
-    """Subtract the mean of the first ``learnt_count`` rows; unknown graphs do not count."""
+    """Subtract the mean of the first ``learnt_count`` rows from all rows.
+
+    Rows of unknown graphs are left out of the mean.
+    """
     rows = np.array(features)
     counted = rows[:learnt_count][np.isfinite(rows[:learnt_count, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows

@@ -2,7 +2,7 @@
 
 One Gaussian process learns from all published rates. If no rate of a workload's software is known,
 the process assumes that this software differs from the others as much as these differ among
-themselves. The package ``analysis`` adds machines, memory and prices.
+themselves. The package ``analysis`` applies these rates to machines, with their memory and prices.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ FARTHEST_KIN = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A workload on ``count`` devices of one machine, whose steps process ``batch`` examples.
+    """A workload on ``count`` devices of one machine, in steps of ``batch`` examples.
 
-    The workload runs in ``software``. If ``program`` is not None, it is a published rate, and the
-    workload runs in the program that reached this rate instead.
+    If ``program`` (a published rate) is given, the forecast is for the program that reached this
+    rate. Otherwise it is for ``software``.
     """
 
     model: str

@@ -212,7 +212,11 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
 
 
 def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, Doubt]:
-    """Of two rows that contradict each other, that which contradicts more rows, or else both."""
+    """Find pairs of rows with an impossible ratio of speeds, and doubt a row of each pair.
+
+    It is the row that contradicts more other rows; if both contradict equally many, both are
+    doubted.
+    """
     sound = [at for at in range(len(placed)) if at not in doubted]
     by_work = group_by(sound, lambda at: (placed[at].rate.work, placed[at].device.id))
     reasons: dict[tuple[int, int], str] = {}
@@ -234,7 +238,7 @@ def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[i
 
 
 def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
-    """Yield each row that others contradict, the worst first, and its rate / predicted rate."""
+    """Yield each row that others contradict, the worst first, and its rate ÷ the predicted rate."""
     departures, _ = centred_departures(design)
     inverse = inverted(with_noise(design, _SCREENING))
     sound = np.ones(len(departures), bool)
@@ -254,9 +258,10 @@ def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """The row's index, None if all rows are plausible, and its rate / predicted rate.
+    """The index of the most contradicted row, and its rate divided by the predicted rate.
 
-    Both arrays are zero for rows that were removed earlier.
+    The index is None if all rows are plausible. In both arrays, rows that were removed earlier are
+    zero.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -1,8 +1,8 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
 A rate's logarithm is the sum of a roofline model's prediction, a level of the workload and
-departures (see ``Scales``). Each group of rows is predicted from the others, without a new fit.
-Those errors calibrate the intervals.
+departures (see ``Scales``). To calibrate the intervals, each group of rows is predicted from all
+other rows, without a new fit.
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4;
 Sundararajan and Keerthi 2001 (left-out groups); Vovk 2015 (cross-conformal prediction).
@@ -359,7 +359,7 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
 
 
 def relative_errors(design: Design) -> Vector:
-    """Factor [n] on predicted standard deviations; 1 for mixed precision on a busy device."""
+    """Factor [n] by which a row's errors exceed those of mixed precision on a busy device."""
     relative = np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
     return relative * np.where(design.is_host_bound, _ERRORS_BY_HOSTS, 1.0)
 

@@ -38,11 +38,11 @@ class Program:
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
-        """A published rate of the workload's network on ``count`` devices, or None.
+        """A published rate of the workload's model on ``count`` devices, or None.
 
-        ``batch`` is the workload's batch size on one device. Rates at less than half of it do not
-        count. Of several rates, the result is that of the first program in ``same``, at the most
-        similar batch size.
+        ``batch`` is the workload's batch size on one device; rates at less than half of ``batch``
+        do not count. Of several rates, the result is that of the first program in ``same``, at the
+        most similar batch size.
         """
         rates = [
             row.rate

@@ -108,8 +108,8 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    A pair has the figures of one job under one price plan, before and after. If one revision lacks
-    the plan, the pair has that revision's figure without a price, or else None.
+    A pair has the figures of one job under one price plan, before and after. A revision without the
+    plan is represented by the job's figure without a price, or by None if there is no such figure.
     """
 
     changed: tuple[Pair, ...]
@@ -182,7 +182,7 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    If one revision lacks a plan, its figure without a price completes the pair, or else None.
+    A revision without the plan is represented by the job's figure without a price, or by None.
     Figures at outdated prices are paired by the id of the price, or left out.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]

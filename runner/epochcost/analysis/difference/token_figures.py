@@ -19,7 +19,10 @@ from epochcost.units import plain
 
 
 def token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
-    """Costs of typical requests (see ``usual_answers``) to all decoders, before and after."""
+    """Costs of a million tokens of each decoder on each machine, before and after.
+
+    The requests have a typical length (see ``usual_answers``).
+    """
     old, new = before.catalogue, after.catalogue
     machines = {*old.hardware, *new.hardware}
     if TokenMarket(before.inputs).evidence == TokenMarket(after.inputs).evidence:

@@ -165,7 +165,10 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _left_out(omitted: int, noun: str) -> str:
-    """A sentence without its end; empty if nothing is omitted."""
+    """A clause that says how many items the chart omits; empty if none.
+
+    ``noun`` names the items.
+    """
     are = "is" if omitted == 1 else "are"
     return f" {count_words(omitted, noun)} {are} left out" if omitted > 0 else ""
 

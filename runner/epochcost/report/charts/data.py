@@ -162,7 +162,7 @@ def clip(ends: Ends) -> Ends:
 
 
 def distinct(names: Sequence[str], long_names: Sequence[str]) -> list[str]:
-    """The names of lines; a line whose name is that of another one, too, has its long name."""
+    """A distinct name for each line: its long name if another line has the same short name."""
     counts = Counter(names)
     pairs = zip(names, long_names, strict=True)
     return [name if counts[name] == 1 else long_name for name, long_name in pairs]

@@ -64,7 +64,7 @@ class CostByLoad(Figure):
 
     @property
     def height(self) -> int:
-        """Lower than other charts, because the legend has up to eight names."""
+        """The height of the plot: low, because the legend below it has up to eight names."""
         return 280
 
     def layers(self, alt: Any) -> list[Any]:
