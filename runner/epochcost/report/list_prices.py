@@ -73,7 +73,7 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
 
 
 def on_demand_hours(prices: Iterable[Price], currency: str) -> Iterator[tuple[Price, Decimal]]:
-    """Yield each on-demand price in ``currency`` that anyone can rent at, with that of an hour."""
+    """Yield each on-demand price in ``currency`` that is still offered, with the amount for an hour."""
     for price in prices:
         listed = price.plan == "on-demand" and price.currency == currency
         if listed and not price.assumed and not price.flaw:
@@ -165,10 +165,10 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
 
 
 def hourly(price: Price, vcpus: int | None = None) -> Decimal | None:
-    """The price of an hour of use; a plan that charges for each vCPU needs their number.
+    """The price of an hour of use; for a plan per vCPU, ``vcpus`` is the number of vCPUs.
 
-    None without this number, if the plan charges for each run, and if its figures do not determine
-    an amount.
+    None if this number is missing, if the plan charges for each run, or if the plan's figures do
+    not determine an amount.
     """
     try:
         return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=vcpus)).total

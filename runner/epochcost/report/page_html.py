@@ -48,7 +48,7 @@ def resolve_links(content: str, address: Callable[[str], str]) -> str:
 
 
 def first_sentence(content: str) -> str:
-    """The first sentence of a page's first paragraph, or of its decision, as plain text."""
+    """The first sentence of a page's first paragraph, or of the decision in a decision record."""
     paragraph = _DECISION.search(content) or _PARAGRAPH.search(content)
     text = html.unescape(_TAG.sub("", paragraph[1])) if paragraph else ""
     return _SENTENCE_END.split(one_line(text), maxsplit=1)[0]
