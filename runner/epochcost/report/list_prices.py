@@ -73,7 +73,7 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
 
 
 def on_demand_hours(prices: Iterable[Price], currency: str) -> Iterator[tuple[Price, Decimal]]:
-    """Yield each on-demand price in ``currency`` that is still offered, with the amount for an hour."""
+    """Yield each on-demand price in ``currency`` that is still offered, and its amount an hour."""
     for price in prices:
         listed = price.plan == "on-demand" and price.currency == currency
         if listed and not price.assumed and not price.flaw:
