@@ -124,7 +124,7 @@ class Layout:
     room: float
 
     def deployment(self, precision: str) -> Deployment:
-        """The deployment that fills the whole machine with copies of this layout."""
+        """The deployment of as many copies of the model as the machine has devices for."""
         place, software = self.place, self.engine.name
         computed = computed_in(precision, place.capability)
         return Deployment(place.machine, computed, software, "predicted", self.copies, self.devices)
@@ -143,9 +143,9 @@ class Layout:
         """Number of tokens of each prompt that need no computation, because the cache has them.
 
         This is the share ``requests.cached_share`` of the prompt, if the cache is large enough. The
-        cache first holds the requests that are being served, ``sequences`` at once. Only the space
-        that is left keeps the prompts of earlier requests, and each sequence has an equal part. The
-        last token of a prompt is always computed, because the answer's first token follows from it.
+        cache first holds the requests that are being served, ``sequences`` at once. The space that
+        is left holds prompts of earlier requests, an equal part for each sequence. The last token
+        of a prompt is always computed, because the answer's first token follows from it.
         """
         spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
         return min(float(requests.cached_share) * requests.prompt, requests.prompt - 1.0, spare)
@@ -160,10 +160,11 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 
 @dataclass(frozen=True, slots=True)
 class _LayoutForecast:
-    """A layout with ``sequences`` per copy at once, and the forecasts of its phases.
+    """A layout in which each copy serves ``sequences`` at once, with the forecasts of its phases.
 
-    ``lone_token`` is the time of a token of a single sequence. ``token`` is the time in which every
-    sequence gets a token, with a share of the time to read prompts.
+    ``output`` is the number of tokens of an answer. ``lone_token`` is the time of a token of a
+    single sequence. ``token`` is the time in which every sequence gets a token, while the server
+    also reads the prompts of new requests.
     """
 
     layout: Layout
@@ -226,7 +227,7 @@ def question_of(
     sequences: int,
     cached: float = 0.0,
 ) -> ServingQuestion:
-    """The question how long phase ``kind`` takes if each copy serves ``sequences`` at once.
+    """Ask how long the phase ``kind`` takes if each copy serves ``sequences`` at once.
 
     The cache already has ``cached`` tokens of each prompt.
     """

@@ -74,8 +74,8 @@ def cached_times(
 ) -> Times:
     """Times of a workload, read from ``cache`` unless a spec, a result or the code has changed.
 
-    Prices may change, as times do not depend on them. Raises InputError for an unknown workload,
-    and as ``times_of`` does.
+    Changed prices do not matter, because times do not depend on them. Raises InputError for an
+    unknown workload, and for a table of published rates that cannot be read.
     """
     if workload not in catalogue.published:
         catalogue.model(workload)

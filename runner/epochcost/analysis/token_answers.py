@@ -118,7 +118,7 @@ class TokenAnswer:
 
     @property
     def precision_words(self) -> str:
-        """The precision; if it is the published one of below 16 bits, the words say so."""
+        """The precision, with a note if it is that of the published weights and has fewer than 16 bits."""
         if self.precision == "bf16" or self.precision != self.published_precision:
             return self.precision
         return f"{self.precision} ({int(BITS[self.precision])} bits, as published)"
@@ -352,7 +352,10 @@ def _no_answer_message(answer: TokenAnswer) -> str:
 
 
 def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
-    """Refuse a decoder as too slow or, without ``slow_capacities``, not timed at these lengths."""
+    """The refusal of a decoder that was timed: it is too slow if there are ``slow_capacities``.
+
+    Otherwise it was not timed at the lengths of the requests.
+    """
     where = f"{timed.machine.name} in {timed.precision}"
     if slow_capacities:
         times = [(float(each.first.mean), float(each.token.mean)) for each in slow_capacities]

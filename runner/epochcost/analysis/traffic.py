@@ -1,7 +1,8 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-The time to decode one token of each of c sequences has three parts. They grow with c, with c times
-the context's length, and with the pairs of tokens in other requests' prompts.
+The time to decode one token of each of c sequences has three parts. The first grows with c, the
+second with c times the context's length. The third is for reading other requests' prompts, and
+grows with the pairs of tokens in them.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _timing_key(layout: Layout) -> tuple[object, ...]:
 def _timing_questions(
     model: ServedModel, layout: Layout, prompts: Sequence[int]
 ) -> Iterator[ServingQuestion]:
-    """Yield the questions whose answers ``_timing_from_answers`` expects, in its order."""
+    """Yield questions, in the order in which ``_timing_from_answers`` expects their answers."""
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)

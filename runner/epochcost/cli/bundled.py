@@ -68,21 +68,21 @@ def _not_in_project(remedy: str) -> InputError:
 
 
 def catalogue_to_read() -> Catalogue:
-    """Load the current folder's specs, else the bundled ones; raises as ``load_catalogue`` does."""
+    """Load the current folder's specs, else the bundled ones; InputError for invalid specs."""
     return load_catalogue(project_to_read())
 
 
 def own_catalogue() -> Catalogue:
-    """Load the current folder's specs; raises as ``project_to_write`` and ``load_catalogue`` do."""
+    """Load the current folder's specs; raises InputError if it has none or invalid ones."""
     return load_catalogue(project_to_write())
 
 
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read the project's specs, its stored results and the values computed from them.
 
-    If ``results`` is the default folder, it is that of `project_to_read`. The computed values are
-    cached in the user's cache folder. A line is printed for each file that cannot be read. Raises
-    as ``load_catalogue`` and ``read_inputs`` do.
+    The default of ``results`` is a folder of the project that `project_to_read` returns. The
+    computed values are cached in the user's cache folder. A line is printed for each file that
+    cannot be read. Raises InputError for invalid specs.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -96,7 +96,11 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 def times_to_read(
     catalogue: Catalogue, results: Path, workload: str, precision: Precision | None
 ) -> Times:
-    """Times of a workload; see ``inputs_to_read`` for files, and ``cached_times`` for errors."""
+    """Times of a workload in a precision, or in any; files are found as in ``inputs_to_read``.
+
+    Raises InputError for an unknown workload, and for a table of published rates that cannot be
+    read.
+    """
     from epochcost.analysis.times import cached_times  # noqa: PLC0415
 
     folder = _results_to_read(results)

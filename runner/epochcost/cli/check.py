@@ -131,7 +131,10 @@ def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
 
 
 def _catalogue_or_faults(json_document: dict[str, Any] | None) -> Catalogue:
-    """Load the project's specs; print their faults as JSON, unless ``json_document`` is None."""
+    """Load the project's specs; if they have faults, raise SpecError.
+
+    Before that, if there is a ``json_document``, print it with the faults.
+    """
     try:
         return own_catalogue()
     except SpecError as error:

@@ -31,7 +31,7 @@ def _end(*_: object) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """In the block, a signal ends the process at once: no module may stay half loaded."""
+    """In the block, a signal ends the process at once, so that no module stays half loaded."""
     with _signals_handled_by(_end):
         yield
 

@@ -186,7 +186,7 @@ def _measure(parts: Launch, engines: Sequence[Engine], interrupted: Callable[[],
 def _cells_to_measure(
     catalogue: Catalogue, targets: Iterable[Target], request: RunRequest
 ) -> list[Cell]:
-    """The trials and sweeps to measure on each kind of machine."""
+    """The cells to measure: trials and sweeps of batch sizes, on each kind of machine."""
     cells: list[Cell] = []
     reasons: list[str] = []
     facts = GraphFacts(catalogue)
@@ -216,7 +216,10 @@ def _target_problem(engine: Engine) -> str:
 def _most_valuable_cells(
     inputs: Inputs, cells: Sequence[Cell], prices: Prices, currency: str, limit: int
 ) -> list[Cell]:
-    """Choose the cells that help most, per dollar, to find the cheapest machine, and print why."""
+    """Choose the cells that help most, per dollar, to find the cheapest machine, and print why.
+
+    A cell is a trial on a kind of machine.
+    """
     values = order_by_value(inputs, cells, prices, limit)
     for value in values:
         say(value.sentence(prices, currency), err=True)
@@ -230,7 +233,8 @@ def _show_plan(
 ) -> None:
     """Print a row for each target, and the highest possible cost of all cells.
 
-    Targets of the same kind share cells, so each cell is counted once.
+    A cell is a trial on a kind of machine. Several targets may be machines of this kind, so each
+    cell is counted once. ``done`` counts the cells that are already measured.
     """
     counts, rows = Counter(cell.kind for cell in cells), []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):

@@ -133,7 +133,7 @@ def kept_words(event: Failed) -> str:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a callback that shows on a terminal for how many models the memory is known."""
+    """Yield a callback that shows on a terminal how many models' memory is computed so far."""
     columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

@@ -192,7 +192,10 @@ def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
 
 
 def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]:
-    """Rates of interruptions an hour and the bill at each; empty if the price's rate is known."""
+    """Pairs of a number of interruptions an hour and the bill at this rate.
+
+    Empty if the price states its rate of interruptions.
+    """
     rates = SHOWN_RATES if can_be_interrupted(price) else ()
     return [(rate, bill_of(interrupted_at(price, rate), usage).total) for rate in rates]
 

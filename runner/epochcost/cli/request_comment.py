@@ -97,7 +97,7 @@ def faults_part(output: str) -> Part:
 
 
 def unkept_budgets_part(output: str) -> Part:
-    """Make a ``Part`` from the output of `check --budgets`, without kept limits and the count."""
+    """Make a ``Part`` of the exceeded and unknown limits in the output of `check --budgets`."""
     lines = [line for line in output.splitlines() if not _KEPT_OR_COUNT.search(line)]
     return faults_part("\n".join(lines))
 

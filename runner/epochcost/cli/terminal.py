@@ -158,7 +158,7 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def log(text: str) -> None:
-    """Print a line on standard error; a log that cannot be written ends no measurement."""
+    """Print a line on standard error; if that is impossible, the measurement goes on."""
     with contextlib.suppress(OSError):
         say(text, err=True)
 
