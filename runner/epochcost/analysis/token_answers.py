@@ -118,7 +118,7 @@ class TokenAnswer:
 
     @property
     def precision_words(self) -> str:
-        """The precision, with a note if it is that of the published weights and has fewer than 16 bits."""
+        """The precision, with a note if the published weights have it and it is below 16 bits."""
         if self.precision == "bf16" or self.precision != self.published_precision:
             return self.precision
         return f"{self.precision} ({int(BITS[self.precision])} bits, as published)"
