@@ -46,7 +46,10 @@ class Listed:
 
 @dataclass(frozen=True)
 class Moved:
-    """A change of a plan's hourly price from ``before``, stated on ``since``, to ``now``."""
+    """A change of a plan's hourly price, from ``before`` to ``now``.
+
+    ``since`` is the day of the price ``before``.
+    """
 
     hardware: Hardware
     price: Price

@@ -189,7 +189,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
         files: Files,
     ) -> str:
-        """Describe a page, weight it in the search, and resolve links that MkDocs ignores."""
+        """Set a page's description and its weight in the search, and resolve ``site:`` links."""
         page.meta.setdefault("description", page_title(first_sentence(html)))
         boost = _search_boost(page.file.src_uri, self._site.sections.values())
         page.meta.setdefault("search", {"boost": boost})

@@ -89,7 +89,10 @@ class DocsFiles:
 
 
 class SiteFolder:
-    """The folder that a build fills: next to the site's folder, so on the same disk."""
+    """The folder that a build fills, until it replaces the site's folder.
+
+    Both folders are next to each other, and so on the same disk.
+    """
 
     def __init__(self, place: Path) -> None:
         """Create the folder next to ``place``; raises CapabilityError if that is impossible."""

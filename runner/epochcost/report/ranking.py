@@ -72,14 +72,15 @@ class Contender:
 
     @property
     def drawbacks(self) -> tuple[bool, bool]:
-        """The drawbacks of the row (see ``Row``); those of the price if there is no row."""
+        """Whether the price has a drawback, and whether the time is imprecise, as in ``Row``."""
         return self.row.drawbacks if self.row else (bool(self.price.reservation), False)
 
     @property
     def added_energy(self) -> Decimal | None:
-        """Cost of the energy that the job adds on an owned machine; None for other machines.
+        """Cost of the energy that the job adds on an owned machine.
 
-        The rest of the job's cost is due in any case. None for prices per vCPU, too.
+        The rest of the job's cost, such as depreciation, arises even without the job. None for
+        other machines, and for prices per vCPU.
         """
         owned = self.price.owned
         if owned is None or owned.per_vcpu:
@@ -133,7 +134,7 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines with the fewest drawbacks, which `cheapest` compares (``Row.drawbacks``)."""
+        """The machines with the fewest drawbacks; only these can be ``cheapest``."""
         least = min(contender.drawbacks for contender in self.machines)
         return tuple(each for each in self.machines if each.drawbacks == least)
 
@@ -194,7 +195,10 @@ class Contest:
 
     @property
     def measured(self) -> Contender | None:
-        """The cheapest measured machine in ``competing``, unless it is ``cheapest``; else None."""
+        """The cheapest measured machine in ``competing``.
+
+        None if there is none, or if it is ``cheapest``.
+        """
         if self.cheapest.is_measured:
             return None
         measured = (each for each in self._competing_in_one_currency if each.is_measured)
@@ -202,7 +206,10 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine whose imprecise time alone prevents a recommendation, or None."""
+        """The cheapest of the machines that are not recommended only because of an imprecise time.
+
+        None without such a machine.
+        """
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 

@@ -233,7 +233,7 @@ def _fine_tuning_json(
 
 
 def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
-    """By machine, the time of a token in texts of ``length`` tokens over that in ``answer``."""
+    """By machine, the time per token in texts of ``length`` tokens ÷ that in ``answer``."""
     try:
         longer = report.tuning_market.answer(replace(answer.demand, length=length))
     except InputError:
@@ -295,7 +295,10 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 
 
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
-    """Store the weights from which the browser makes ``draws``; return the seed and position."""
+    """Store the weights from which the browser makes ``draws``, in ``rows_by_seed``.
+
+    Returns the seed, and the position of the weights among the rows of this seed.
+    """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})
     key = least, *(round(1000 * part) for part in (draws.shift, *draws.weights))
@@ -303,7 +306,7 @@ def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
 
 
 def _timing_with_plans(rows: Sequence[Row]) -> Json:
-    """The time of the observation that all ``rows`` share, with the ids of their price plans."""
+    """The time of the single observation of all ``rows``, and the ids of the rows' price plans."""
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"

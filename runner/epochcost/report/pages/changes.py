@@ -86,7 +86,10 @@ def _shown_changes(changes: Difference) -> dict[str, Any]:
 
 
 def _file_below_heading(report: Report, file_name: str) -> str:
-    """Text of a project file without its first heading; empty if missing, InputError for a link."""
+    """Text of a project file without its first heading; empty if the file is missing.
+
+    Raises InputError if the file is a symbolic link.
+    """
     path = report.catalogue.models_folder.parent / file_name
     # A link may lead to any file on the machine that builds the site.
     if path.is_symlink():

@@ -169,5 +169,5 @@ def _main_job_cost_ratios(report: Report, workload: Workload) -> Figure | None:
 
 
 def _step_ratio_to_pytorch(trial: Observation) -> Decimal:
-    """Our step time / PyTorch's; 0 if unknown or if batch sizes differ more than twofold."""
+    """Our step time ÷ PyTorch's; 0 if it is unknown or if batch sizes differ more than twofold."""
     return trial.step_ratio.value if trial.step_ratio and trial.step_ratio.near else Decimal(0)
