@@ -104,3 +104,12 @@ def test_all_machines_are_in_the_order_of_the_heading() -> None:
     rows = re.findall(r"  on-demand +([0-9.]+) (s|min|h) ", run(line))
     times = [float(number) * {"s": 1, "min": 60, "h": 3600}[unit] for number, unit in rows]
     assert times[:20] == sorted(times[:20])
+
+
+def test_machines_beyond_the_deadline_are_a_table_of_their_own() -> None:
+    """With `--all`, every machine above the heading meets the deadline, and none below it."""
+    within, _, beyond = run(f"{LORA} --deadline 20m --all").partition("\nBeyond the limits:\n")
+    times = [re.findall(r"  on-demand +([0-9.]+) (s|min|h) ", part) for part in (within, beyond)]
+    minutes = {"s": 1 / 60, "min": 1, "h": 60}
+    met, late = ([float(number) * minutes[unit] for number, unit in part] for part in times)
+    assert max(met) <= 20 < min(late)

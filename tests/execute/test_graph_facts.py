@@ -23,19 +23,25 @@ def test_plans_for_several_machines_read_each_graph_once(
     study.write_text(f'hardware = ["local", "giant"]\n{study.read_text()}')
     catalogue = load_catalogue(project)
     requests = [RunRequest(providers=("cpu",), hardware=name) for name in ("local", "giant")]
-    alone = [plan_elsewhere(catalogue, request) for request in requests]
-    read: list[Path] = []
-    original = graph_facts.external_files
+    alone = [plan_elsewhere(GraphFacts(catalogue), request) for request in requests]
+    calls: list[tuple[str, object]] = []
 
-    def noted(path: Path) -> tuple[str, ...]:
-        read.append(path)
-        return original(path)
+    def note(name: str) -> None:
+        original = getattr(graph_facts, name)
 
-    monkeypatch.setattr(graph_facts, "external_files", noted)
+        def noted(*arguments: object) -> object:
+            calls.append((name, arguments[1:] or arguments))
+            return original(*arguments)
+
+        monkeypatch.setattr(graph_facts, name, noted)
+
+    for name in ("graph_digests", "external_files", "footprints"):
+        note(name)
     facts = GraphFacts(catalogue)
-    assert [plan_elsewhere(catalogue, request, facts=facts) for request in requests] == alone
+    assert [plan_elsewhere(facts, request) for request in requests] == alone
     assert all(plan.trials for plan in alone)
-    assert len(read) == len(set(read)) == len({trial.model for trial in alone[0].trials})
+    assert {name for name, _ in calls} == {"graph_digests", "external_files", "footprints"}
+    assert all(calls.count(call) == 1 for call in calls)
 
 
 def test_a_file_that_is_no_graph_is_a_fault(tmp_path: Path) -> None:
@@ -48,6 +54,6 @@ def test_a_file_that_is_no_graph_is_a_fault(tmp_path: Path) -> None:
     fault = GraphFacts(catalogue).fault("tiny")
     assert fault is not None
     assert fault.startswith(f"{path}: expected an ONNX model")
-    plan = plan_elsewhere(catalogue, RunRequest(providers=("cpu",)))
+    plan = plan_elsewhere(GraphFacts(catalogue), RunRequest(providers=("cpu",)))
     assert not plan.trials
     assert {each.reason for each in plan.left_out} == {fault}

@@ -43,9 +43,9 @@ def test_a_plan_for_another_machine_is_that_of_the_machine(tmp_path: Path) -> No
     catalogue = load_catalogue(write_tiny_project(tmp_path))
     request = RunRequest(providers=("cpu",))
     here = plan_run(catalogue, request)
-    there = plan_elsewhere(catalogue, request, runtime_name())
+    there = plan_elsewhere(GraphFacts(catalogue), request, runtime_name())
     assert [trial.id for trial in there.trials] == [trial.id for trial in here.trials]
-    arm = plan_elsewhere(catalogue, request, "onnxruntime==1.2.3")
+    arm = plan_elsewhere(GraphFacts(catalogue), request, "onnxruntime==1.2.3")
     assert {trial.runtime for trial in arm.trials} == {"onnxruntime==1.2.3"}
     assert {trial.id for trial in arm.trials}.isdisjoint(trial.id for trial in here.trials)
 
@@ -56,7 +56,7 @@ def test_a_machine_without_an_accelerator_has_no_trials_on_cuda(tmp_path: Path) 
     study = project / "specs/studies/brief.toml"
     study.write_text(f'hardware = ["giant"]\n{study.read_text()}')
     request = RunRequest(providers=("cuda",), hardware="giant")
-    plan = plan_elsewhere(load_catalogue(project), request)
+    plan = plan_elsewhere(GraphFacts(load_catalogue(project)), request)
     assert not plan.trials
     assert {each.reason for each in plan.left_out} == {"giant has no accelerator"}
 
@@ -77,7 +77,7 @@ def test_plan_and_run_name_the_arm_cpu_of_a_module(
     monkeypatch.setattr(planning, "require_cuda", no_cuda)
     with pytest.raises(CapabilityError, match="its CPU is an Arm CPU") as refused:
         plan_run(catalogue, request)
-    plan = plan_elsewhere(catalogue, request)
+    plan = plan_elsewhere(GraphFacts(catalogue), request)
     assert {each.reason for each in plan.left_out} == {str(refused.value)}
     assert not plan.trials
 

@@ -25,7 +25,14 @@ from epochcost.analysis.odds import odds_sentence, scenarios, times_over
 from epochcost.analysis.representatives import DIFFERS
 from epochcost.analysis.rows import Offer, Row
 from epochcost.cli.bundled import catalogue_to_read, times_to_read
-from epochcost.cli.choices import Budget, Deadline, ShowAll, limits_of, print_choices
+from epochcost.cli.choices import (
+    Budget,
+    Deadline,
+    ShowAll,
+    limits_of,
+    print_beyond_limits,
+    print_choices,
+)
 from epochcost.cli.terminal import (
     RESULTS,
     OutputFormat,
@@ -131,10 +138,13 @@ def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     order = "fastest first, as --budget asks" if demand.limits.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
     met, beyond = demand.limits.divided(answer.ordered)
-    listed, others = (met, beyond) if show_all else (first_by(met, place_of)[:_MOST_SHOWN], ())
-    rows, late = ([_row(candidate, answer) for candidate in part] for part in (listed, others))
-    hidden = len(answer.ordered) - len(rows) - len(late)
-    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden, beyond=late)
+    listed = met if show_all else first_by(met, place_of)[:_MOST_SHOWN]
+    hidden = 0 if show_all else len(answer.ordered) - len(listed)
+    rows = [_row(candidate, answer) for candidate in listed]
+    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
+    if show_all:
+        late = [_row(candidate, answer) for candidate in beyond]
+        print_beyond_limits(_HEADER, late, drop=_DROP, wide=wide)
     say("\n".join((*_explanation_lines(answer), "", *_left_out_texts(answer, show_all=show_all))))
 
 

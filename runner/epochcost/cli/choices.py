@@ -58,23 +58,27 @@ def print_choices(
     drop: Sequence[str],
     wide: bool,
     hidden: int,
-    beyond: Sequence[Sequence[str]] = (),
 ) -> None:
     """Print a table of machines, then name the command-line options that show omitted parts of it.
 
-    ``hidden`` is the number of rows that the caller left out. Rows in ``beyond``, which miss the
-    deadline or the budget, follow as a second table. Columns in ``drop`` are omitted in order until
-    the table fits the terminal, unless ``wide``.
+    ``hidden`` is the number of rows that the caller left out. Columns in ``drop`` are omitted in
+    order until the table fits the terminal, unless ``wide``.
     """
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
     if left_out:
         more.append(f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide")
     say(f"  … {'; '.join(more)}\n" if more else "")
-    if beyond:
+
+
+def print_beyond_limits(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str], wide: bool
+) -> None:
+    """Print the choices that miss the deadline or the budget, if any, under a heading."""
+    if rows:
         say("Beyond the limits:\n")
-        print_table(header, beyond, drop=drop, wide=wide)
-        say("")
+        print_table(header, rows, drop=drop, wide=wide)
+        say()
 
 
 def how_known(mark: str, price: Price) -> str:

@@ -28,6 +28,7 @@ from epochcost.cli.choices import (
     how_known,
     left_out_lines,
     limits_of,
+    print_beyond_limits,
     print_choices,
 )
 from epochcost.cli.terminal import (
@@ -130,10 +131,13 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     if limits.fastest:
         offers = tuple(sorted(offers, key=_fastest_first))
     met, beyond = limits.divided(offers)
-    listed, others = (met, beyond) if show_all else (by_hardware(met)[:_MOST_SHOWN], ())
-    rows, late = ([_row(offer, answer) for offer in part] for part in (listed, others))
-    hidden = len(offers) - len(rows) - len(late)
-    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden, beyond=late)
+    listed = met if show_all else by_hardware(met)[:_MOST_SHOWN]
+    hidden = 0 if show_all else len(offers) - len(listed)
+    rows = [_row(offer, answer) for offer in listed]
+    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
+    if show_all:
+        late = [_row(offer, answer) for offer in beyond]
+        print_beyond_limits(_HEADER, late, drop=_DROP, wide=wide)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
     say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
 

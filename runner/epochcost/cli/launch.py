@@ -192,7 +192,7 @@ def _cells_to_measure(
     facts = GraphFacts(catalogue)
     for target in {target.kind: target for target in targets}.values():
         here = replace(request, providers=(target.provider,), hardware=target.hardware)
-        plan = plan_elsewhere(catalogue, here, target.runtime, facts)
+        plan = plan_elsewhere(facts, here, target.runtime)
         cells += cells_of(plan, target.kind)
         reasons += (f"\n  {target.hardware}: {each}" for each in why_left_out(plan.left_out))
     if not cells:

@@ -32,6 +32,7 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.errors import CapabilityError, InputError, UsageError
+from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.kernels import CheckedGraph, check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import SizeOrError, model_sizes
@@ -165,7 +166,7 @@ def plan(
         planned = plan_run(catalogue, selection.request())
     except CapabilityError as error:
         if selection.provider == "cuda":
-            elsewhere = plan_elsewhere(catalogue, selection.request())
+            elsewhere = plan_elsewhere(GraphFacts(catalogue), selection.request())
             _show_missing_cuda_kernels(catalogue, elsewhere, hardware, output)
             if hardware != AT_HAND and elsewhere.trials and output == "text":
                 _show(elsewhere, catalogue, hardware, wide=wide)

@@ -207,20 +207,15 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     return _plan_measurable_trials(GraphFacts(catalogue), request, studies, hosts)
 
 
-def plan_elsewhere(
-    catalogue: Catalogue,
-    request: RunRequest,
-    runtime: str | None = None,
-    facts: GraphFacts | None = None,
-) -> Plan:
+def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str | None = None) -> Plan:
     """Plan the trials of a run on another machine, from that machine's spec.
 
     ``runtime`` is ONNX Runtime's package on that machine, by default the package that the extra
-    `run` installs on Linux with x86-64. Plans for several machines can share ``facts`` of the
-    catalogue's graphs. Raises InputError as ``plan_run`` does.
+    `run` installs on Linux with x86-64. Plans for several machines share the ``facts``. Raises
+    InputError as ``plan_run`` does.
     """
-    machine = catalogue.machine(request.hardware)
-    studies = with_device(_studies(catalogue, request), request.device)
+    machine = facts.catalogue.machine(request.hardware)
+    studies = with_device(_studies(facts.catalogue, request), request.device)
     host = HostCapabilities(
         request.hardware,
         runtime or PINNED_RUNTIME,
@@ -238,7 +233,7 @@ def plan_elsewhere(
         "cuda": min(gpus, default=None),
     }
     room = {kind: int(size * _GIB) for kind, size in sizes.items() if size is not None}
-    return _plan_measurable_trials(facts or GraphFacts(catalogue), request, studies, hosts, room)
+    return _plan_measurable_trials(facts, request, studies, hosts, room)
 
 
 def _plan_measurable_trials(

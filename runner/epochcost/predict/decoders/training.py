@@ -134,11 +134,7 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """A training step's operations with the weights, divided by those of a forward pass.
-
-        The forward pass counts 1, gradients of activations 1, gradients of weights 1 unless
-        ``frozen``, and a recomputed forward pass ``recomputed``.
-        """
+        """A training step's operations with the weights, divided by those of a forward pass."""
         return 2 + (not self.frozen) + self.recomputed
 
     @property
@@ -188,11 +184,7 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
-        """Forecast the seconds per token for each question, in order.
-
-        Each forecast has random draws of its time. Errors that forecasts share are the same in
-        their draws.
-        """
+        """Forecast the seconds per token for each question; shared errors have equal draws."""
         if not questions:
             return []
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
@@ -313,10 +305,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def _seconds_to_move(question: TrainingQuestion) -> float:
-    """Seconds per token that a device needs to exchange data with other devices.
-
-    The data are weights, and tokens that are sent to their experts.
-    """
+    """Seconds per token in which a device exchanges weights and tokens of experts with others."""
     form, count, link = question.form, question.count, _chip(question).link
     network = question.network or math.inf
     weights = question.passes * question.gathered_parameters if question.sharded else 0.0
