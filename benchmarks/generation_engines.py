@@ -23,6 +23,7 @@ import numpy as np
 import onnx
 from made_trials import made_trial
 from numpy.typing import NDArray
+from transformers_modules import network, renamed
 
 from epochcost.graphs.weight_bits import draw_codes, in_few_bits
 from epochcost.plan.trial import SessionSettings, Trial
@@ -261,9 +262,9 @@ class Transformers:
         sys.path.insert(0, "models")
         # Specs do not contain the shape's theta and epsilon.
         shape = importlib.import_module("export_decoders").SHAPES[case.graph.stem]
-        self._network = _network(transformers, shape).eval()
+        self._network = network(transformers, shape).eval()
         drawn = materialise(load_model(case.graph), _SEED).items()
-        tensors = _renamed(shape, {name: torch.from_numpy(value) for name, value in drawn})
+        tensors = renamed(shape, {name: torch.from_numpy(value) for name, value in drawn})
         self._network.load_state_dict(dict(tensors))
         self._cache = transformers.StaticCache(
             self._network.config, max_cache_len=case.prompt + case.tokens
@@ -297,78 +298,6 @@ class Transformers:
             answer = self._network(tokens, past_key_values=self._cache, logits_to_keep=1)
             self._logits = answer.logits[:, -1]
             self._next = self._logits.argmax(dim=-1, keepdim=True)
-
-
-def _network(library: Any, shape: Any) -> Any:
-    sizes = {
-        "vocab_size": shape.vocabulary,
-        "max_position_embeddings": shape.context,
-        "hidden_size": shape.width,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-    }
-    if shape.theta is None:
-        settings = library.GPT2Config(
-            **sizes, n_inner=shape.inner, layer_norm_epsilon=shape.epsilon
-        )
-        return library.GPT2LMHeadModel(settings)
-    family = "Qwen2" if shape.projection_bias else "Llama"
-    settings = getattr(library, f"{family}Config")(
-        **sizes,
-        intermediate_size=shape.inner,
-        num_key_value_heads=shape.key_value_heads,
-        rms_norm_eps=shape.epsilon,
-        tie_word_embeddings=shape.tied,
-        rope_parameters={"rope_type": "default", "rope_theta": shape.theta},
-    )
-    return getattr(library, f"{family}ForCausalLM")(settings)
-
-
-_GPT2_NAMES = {
-    "layers": "transformer.h",
-    "embed": "transformer.wte",
-    "position": "transformer.wpe",
-    "norm": "transformer.ln_f",
-    "attention_norm": "ln_1",
-    "mlp_norm": "ln_2",
-    "qkv": "attn.c_attn",
-    "out": "attn.c_proj",
-    "mlp.up": "mlp.c_fc",
-    "mlp.down": "mlp.c_proj",
-}
-_LLAMA_NAMES = {
-    "layers": "model.layers",
-    "embed": "model.embed_tokens",
-    "norm": "model.norm",
-    "attention_norm": "input_layernorm",
-    "mlp_norm": "post_attention_layernorm",
-    "out": "self_attn.o_proj",
-    "mlp.gate": "mlp.gate_proj",
-    "mlp.up": "mlp.up_proj",
-    "mlp.down": "mlp.down_proj",
-}
-
-
-def _renamed(shape: Any, tensors: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The parameters of epochcost under transformers' names and in transformers' layout."""
-    gpt2 = shape.theta is None
-    names = _GPT2_NAMES if gpt2 else _LLAMA_NAMES
-    yield "lm_head.weight", tensors["embed.weight"]
-    for name, values in tensors.items():
-        path, _, part = name.rpartition(".")
-        if path in names:
-            yield f"{names[path]}.{part}", values
-            continue
-        _, layer, place = path.split(".", 2)
-        block = f"{names['layers']}.{layer}"
-        # GPT-2's projections are [inner, features], as ours; the others' are transposed.
-        turned = values if gpt2 or values.ndim == 1 else values.T.contiguous()
-        if place in names:
-            yield f"{block}.{names[place]}.{part}", turned
-            continue
-        shared = shape.key_value_heads * shape.head_size
-        for letter, split in zip("qkv", turned.split([shape.width, shared, shared]), strict=True):
-            yield f"{block}.self_attn.{letter}_proj.{part}", split
 
 
 ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
