@@ -31,7 +31,7 @@ _LOST = {12, 30, 35, 255}
 _KEEP_TEMPORARY = "--filter=protect .*.??????"
 # Colours, and the summary that rsync prints after the reason of its failure.
 _NOISE = re.compile(r"\x1b\[[0-9;]*m|^rsync error: .*", re.MULTILINE)
-_INSTALL = {"sky": "install skypilot 0.14 for your cloud (see docs/how-to/measure-on-clouds.md)"}
+_INSTALL = {"sky": "install skypilot 0.14.1 for your cloud (see docs/how-to/measure-on-clouds.md)"}
 _UNREACHABLE = "it cannot be reached ({reason}): is it on, and does `ssh {host}` work?"
 _SLURM_AWAY = "Slurm does not answer ({reason}): does `sinfo` work there?"
 # Patterns of messages of known failures, each with a sentence that has the remedy.
