@@ -288,7 +288,7 @@ def _without_time(times: Times, demand: Demand) -> tuple[NoTime, ...]:
 
 
 def remedy(catalogue: Catalogue, name: str, goal: Goal, hardware: str = AT_HAND) -> str:
-    """A text such as ": measure it with ..." on a missing time; empty if there is no advice."""
+    """What to do if a workload has no time, as the end of an error message; may be empty."""
     model = catalogue.models.get(name)
     if model is None:
         table = catalogue.published.get(name)

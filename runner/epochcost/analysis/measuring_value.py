@@ -215,7 +215,10 @@ def _best_cell_by_time(
 
 
 def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> JointTimes:
-    """Measured, else predicted times of ``workloads``; errors of measured times are independent."""
+    """The measured time of each of ``workloads`` on each machine, or else the predicted time.
+
+    The errors of measured times are assumed to be independent of all others.
+    """
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in workloads if name in models])
     measured = [each for each in observe(inputs, workloads) if each.stack == "onnxruntime"]

@@ -47,7 +47,10 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's memory by batch size; empty if it cannot be counted at one of ``batch_sizes``."""
+    """A model's memory by batch size.
+
+    Empty if the memory cannot be computed for all of ``batch_sizes``.
+    """
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:

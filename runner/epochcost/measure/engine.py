@@ -1,9 +1,9 @@
 """Serve requests with onnxruntime-genai's engine; only this module imports onnxruntime-genai.
 
 This module writes the folder that the engine reads (graph, weights and configuration), starts the
-engine, and answers LoadGen's requests. Between two steps of the engine, the thread that opened the
-engine adds new requests. The engine decides which sequences it batches. ``token_scenario`` sends
-the requests.
+engine, and answers the requests that LoadGen sends (see ``token_scenario``). The thread that opened
+the engine adds new requests between two steps of the engine. The engine decides which sequences it
+batches.
 """
 
 from __future__ import annotations

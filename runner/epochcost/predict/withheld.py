@@ -98,8 +98,8 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
     """Forecast each row without the rows of its accelerator, generation, model or source.
 
-    ``withheld`` names one of these four. If models or sources are withheld, only rows with a known
-    graph are forecast.
+    ``withheld`` names one of these four. Rows of models whose graph we do not have are forecast
+    only if accelerators or generations are withheld.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:

@@ -74,7 +74,7 @@ class TokenPrices(Spec):
 class LongPrompts(TokenPrices):
     """The token prices of requests whose prompt is longer than ``above_tokens``.
 
-    These prices apply to all tokens of such a request.
+    For such requests, these prices apply to all tokens of the request.
     """
 
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)

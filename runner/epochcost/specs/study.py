@@ -34,7 +34,7 @@ class BudgetLimit(Spec):
     """A limit: training or inference of a model may cost at most ``at_most`` in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the machine and plan that `epochcost
-    cheapest` names, from measured, published or predicted times. A choice with an assumed
+    cheapest` names. Its time may be measured, published or predicted. A choice with an assumed
     price or an imprecise time is named only if there is no other choice. With ``accuracy_percent``,
     the limit applies only to trainings whose source states at least this accuracy.
     """

@@ -200,7 +200,10 @@ def _append_blocked_node(
 
 
 def forward(node: Node) -> Sequence[Value]:
-    """Result of a Conv node, computed in blocks; empty if ``convolve`` returns None."""
+    """The result of a Conv node in the blocked layout.
+
+    Empty if the layout cannot be used, or if a matrix product is faster (see ``convolve``).
+    """
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
     y = convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

@@ -21,7 +21,10 @@ PLACES = {"few": [[5, -2, 5]], "many": [[5, -2, 5, 7, 11]]}
 
 
 def tied(read: int) -> onnx.ModelProto:
-    """A model that looks up ``read`` ids in the embeddings v and w; w is also the last layer."""
+    """A model that looks up the same ids in the embeddings v and w; w is also the last layer.
+
+    ``read`` is the number of ids.
+    """
     rng = np.random.default_rng(1)
     return model_of_text(
         f"tied (int64[1,{read}] ids) => (float[1,{ROWS}] y) {{"

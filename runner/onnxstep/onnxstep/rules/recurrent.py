@@ -198,7 +198,8 @@ class _GruWeights:
     ) -> DirectionCotangents:
         """Gradients of the direction's inputs from those of the gates and of the candidate.
 
-        ``d_gates`` [T·B, 2·H] is (da_z, da_r), and ``dn`` is da_n, as in ``_sweep_gru``.
+        With a for the arguments of the activations, ``d_gates`` [T·B, 2·H] is (da_z, da_r), and
+        ``dn`` is da_n; ``dq`` is as in ``gru``, and ``dh0`` is the gradient of the initial state.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
