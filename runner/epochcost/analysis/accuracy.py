@@ -48,12 +48,12 @@ class AccuracyTraining:
 
     @property
     def seconds(self) -> Spread:
-        """Seconds of one training: mean and spread over the repeats in ``counted``."""
+        """Mean and spread of a training's seconds, over the trainings that reached the accuracy."""
         return spread([repeat.seconds for repeat in self.counted])
 
     @property
     def steps(self) -> Spread:
-        """Steps of one training: mean and spread over the repeats in ``counted``."""
+        """Mean and spread of a training's steps, over the trainings that reached the accuracy."""
         return spread([float(repeat.steps) for repeat in self.counted])
 
     @property
@@ -63,7 +63,7 @@ class AccuracyTraining:
 
     @property
     def cost(self) -> Spread | None:
-        """Cost of one training: mean and spread over ``counted`` repeats; None without a price."""
+        """Mean and spread of a training's cost, over the same trainings; None without a price."""
         if self.price is None:
             return None
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])

@@ -49,7 +49,7 @@ _GOALS: Mapping[Mode, Goal] = {"training": "full", "inference": "million", "epoc
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
     """Rows of the workloads with these ids: their times, and the costs at today's prices.
 
-    Raises InputError as ``times_of`` does.
+    Raises InputError if published times or rates cannot be read.
     """
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
@@ -131,9 +131,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """The value of an input, such as a price, at which ``changed`` and ``rival`` cost the same.
+    """The value of a number, such as a price, at which ``changed`` and ``rival`` cost the same.
 
-    ``switch`` holds this value. The input is one of ``changed``, such as its price.
+    The number, described by ``switch``, belongs to the candidate ``changed``.
     """
 
     changed: Candidate[Offer]

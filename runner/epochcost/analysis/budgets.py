@@ -64,7 +64,7 @@ class Verdict:
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
     """Judge every limit in the budget of every study, in the order of the files.
 
-    Raises InputError as ``times_of`` does.
+    Raises InputError if published times or rates cannot be read.
     """
     studies = inputs.catalogue.studies.values()
     budgets = [(study, study.budget.limits) for study in studies if study.budget]

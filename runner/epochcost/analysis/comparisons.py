@@ -40,9 +40,9 @@ class JobCost:
 
 
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
-    """Of the whole machine's current prices, the one under which the job costs least.
+    """The current price under which a job on all of a machine's CPUs and GPUs costs least.
 
-    None without a price.
+    None if the machine has no current price.
     """
     costs = [
         (price, cost.mean)

@@ -48,12 +48,11 @@ Prices = Mapping[tuple[str, str, str], Decimal]
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """One or two ``cells`` to measure next, and the regret that measuring them saves.
+    """One or two ``cells`` (trials on machines) to measure next, and what measuring them improves.
 
-    A cell is a trial on a machine. An answer is the choice of the cheapest machine for a model and
-    mode. ``answers`` counts the answers for which the measurement saves at least a tenth of what it
-    saves for the answer that gains most. ``saved`` is the mean of their savings. Cells chosen
-    earlier count as measured.
+    An answer is the choice of the cheapest machine for a model and mode. ``answers`` counts the
+    answers that clearly improve: those with at least a tenth of the largest saving of regret.
+    ``saved`` is the mean saving of these answers. Cells chosen earlier count as measured.
     """
 
     cells: tuple[Cell, ...]
@@ -155,9 +154,10 @@ def steps(
 def _revealed_parts(
     covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
 ) -> Matrix:
-    """Split what measuring k ``times`` reveals of r errors into k independent parts [k, r].
+    """Split what the measurement of k times reveals about r errors into k independent parts [k, r].
 
-    ``errors`` [t, r] has the covariances of the r errors with the errors of all t times.
+    ``times`` has the indices of the k times. ``errors`` [t, r] has the covariances of the r errors
+    with the errors of all t times.
     """
     measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
     parts: Matrix = np.linalg.solve(np.linalg.cholesky(measured), errors[[*times]])
@@ -169,9 +169,10 @@ def order_by_value(
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
-    The regret is that of choosing the cheapest machine for each model and mode of ``cells``. Cells
-    that save nothing are not chosen, nor are cells without a predicted time, such as cells whose
-    time has been measured. Raises InputError for a table of published rates that cannot be read.
+    Regret is what it costs that the machine chosen as the cheapest for a model and mode may not be
+    the cheapest. Cells that save nothing are not chosen, nor are cells without a predicted time,
+    such as cells whose time has been measured. Raises InputError for a table of rates that cannot
+    be read.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))
@@ -194,7 +195,7 @@ def order_by_value(
 def _best_cell_by_time(
     catalogue: Catalogue, cells: Iterable[Cell], prices: Prices, times: Mapping[Observation, int]
 ) -> Mapping[int, Cell]:
-    """For each predicted time, the best cell to measure it.
+    """For each predicted time, the best cell (trial on a machine) that would measure it.
 
     Trials in the prediction's precision come first, then low prices, then large batches.
     """

@@ -130,7 +130,7 @@ class Observation:
 
     @property
     def imprecise(self) -> str:
-        """Explain why a measured time is too imprecise for an answer; empty if it is precise."""
+        """The reason why a measured time is too imprecise to choose a machine by it, or ""."""
         step = self.step
         if self.kind != "measured" or step is None or step.high <= MOST_HIGH_OVER_LOW * step.low:
             return ""

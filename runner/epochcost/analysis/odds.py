@@ -174,7 +174,7 @@ def normal_draws(time: Time, seed: int) -> Vector:
 def deviations(time: Time) -> tuple[float, float]:
     """Standard deviations of log(time / mean): for times below the mean, then for times above.
 
-    If the interval has no usable low end, both deviations follow from the high end.
+    If the interval has no low end above zero, both deviations follow from the high end.
     """
     above = math.log(float(time.high / time.mean)) / _DEVIATIONS
     below = math.log(float(time.mean / time.low)) / _DEVIATIONS if time.bounded else above

@@ -143,7 +143,7 @@ def predict_times(
 
 
 def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
-    """Predict times for ONNX Runtime as ``predict_times`` does, with the errors' covariance."""
+    """Predict times of models with ONNX Runtime on all machines, with the errors' covariance."""
     timed: dict[Observation, int] = {}
     covariance: Matrix = np.empty((0, 0))
     for group in _tasks_by_device(inputs, models, None, with_programs=False):

@@ -1,8 +1,8 @@
 """Measure the errors of predictions and the cost of relying on them, and store both in a file.
 
 The computation takes a minute, so pages quote the file. The file's digest of code and data, without
-prices, reveals whether the figures are out of date. The package ``predict`` withholds published
-rows from the data and predicts them.
+prices, reveals whether the figures are out of date. The package ``predict`` leaves published speeds
+out of its data and predicts them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Published and predicted seconds of an example on ``count`` accelerators, for the chart."""
+    """Published and predicted seconds of an example on ``count`` accelerators, for a chart."""
 
     accelerator: str
     count: int
@@ -99,10 +99,10 @@ class Headline:
 
 
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """Summarize the errors over all published rows; None if there are none.
+    """Summarize the errors of the predictions of all published speeds; None if there are none.
 
-    ``withheld`` says which rates were left out when a row was predicted: by default, all rates of
-    the row's accelerator.
+    ``withheld`` says which speeds were left out of the data when a speed was predicted: by default,
+    all speeds of its accelerator.
     """
     errors = trust.all.get(withheld)
     if errors is None:

@@ -90,7 +90,7 @@ def cpu_rates(
 ) -> tuple[tuple[Placed, ...], Devices]:
     """The fp32 rates of each workload by CPU model and number of vCPUs, and a device for each CPU.
 
-    If fewer than three makes of CPU have rates, no rates are returned. ``profiles`` has the graphs'
+    If fewer than three CPU models have rates, no rates are returned. ``profiles`` has the graphs'
     profiles by model id. Raises InputError for a table that cannot be read.
     """
     rows = [*_measured(inputs, profiles), *_published(inputs.catalogue, profiles)]

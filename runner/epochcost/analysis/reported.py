@@ -63,7 +63,7 @@ class ReportedRow:
 
 
 def reported_rows(inputs: Inputs, model: str) -> tuple[ReportedRow, ...]:
-    """The reported runs of a model, ascending by cost of all tokens; unpriced runs come last."""
+    """The reported runs of a model, by the cost of a million tokens; those without a price last."""
     records = inputs.reported.items()
     rows = [
         _row(inputs, record, uri_of(path, record))

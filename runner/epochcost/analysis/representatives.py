@@ -64,7 +64,7 @@ def of_whole_machines(
 
 
 def _is_replaced_by(earlier: Result, later: Result) -> bool:
-    """Whether ``later`` has another version, or at least as many undisturbed rounds."""
+    """Whether ``later`` has another runtime, graph or spec, or no fewer undisturbed rounds."""
     # Chosen by width, confidence intervals would contain the true mean less often than claimed.
     rounds, more = _calm_rounds(earlier), _calm_rounds(later)
     return _version(earlier) != _version(later) or rounds <= more

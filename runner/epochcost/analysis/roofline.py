@@ -149,7 +149,7 @@ def _achieved(
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
-    """The measured roofs of every host of a machine, sorted by host, then by threads."""
+    """The measured roofs of a kind of machine, sorted by host, then by number of threads."""
     return tuple(
         MeasuredRoof(ceiling, stored)
         for stored in inputs.ceilings

@@ -78,7 +78,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """The kind of evidence, with a note if the price is assumed."""
+        """How the time is known: measured, published or predicted; with a note on an assumed price."""
         return mark_of(self.observed.kind, self.price)
 
     @property
@@ -155,9 +155,9 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group rows with a time by software stack, and sort the stacks: the surest times come first.
 
-    Stacks are compared by their best row, the first in ``ranking``; a stack without such a row is
-    last. The criteria are, in this order: no drawback (an assumed price, say); a known precision;
-    measured before published before predicted; other software (PyTorch, say) before ONNX Runtime.
+    A stack is judged by its best row; a stack of which no row can be an answer is last. The
+    criteria are, in this order: no drawback (an assumed price, say); a known precision; measured
+    before published before predicted; other software (PyTorch, say) before ONNX Runtime.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -178,10 +178,10 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine in the software stack that ``by_stack`` puts first.
+    """The cheapest row of each machine, from the software stack whose times are surest.
 
-    Rows with more drawbacks (such as an assumed price) than the first row are left out. Empty if no
-    row has a cost.
+    Rows with more drawbacks (such as an assumed price) than the cheapest row are left out. Empty if
+    no row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
@@ -266,11 +266,11 @@ class Offers:
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
-    """Make offers from those rows of one software stack that may be answers (``Row.answers``).
+    """Make offers from rows of a software stack; a job repeats the goal ``repetitions`` times.
 
-    Each job repeats the goal ``repetitions`` times. Rows in other currencies than the most frequent
-    one are left out, and so are rows with more drawbacks (such as an assumed price) than others.
-    The time of an offer includes starting the machine and expected interruptions.
+    Rows that may not be answers (``Row.answers``) are left out, and so are rows that have another
+    currency than most, or more drawbacks (such as an assumed price) than the best row. The time of
+    an offer includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

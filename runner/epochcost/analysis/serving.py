@@ -67,10 +67,10 @@ class ServingRow:
 
 
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
-    """Make a row for each scenario, machine and current price, in the order of the files.
+    """Make a row for each scenario, machine and current price, in the order of the result files.
 
-    A price is for a whole machine, so trials on a part of it, or in other settings, have no row.
-    Requests to decoders are priced by their tokens (``served_decoders``).
+    A price is for a complete machine, so trials on a part of its CPUs, or in other settings, have
+    no row. Requests to decoders are priced by their tokens (``served_decoders``).
     """
     loads = [
         stored
@@ -132,11 +132,11 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    ``per_second`` is the rate at which ``requests`` requests were completed in ``seconds``, without
-    the first request. Requests arrive at random times, so this rate may differ from the intended
-    rate, for a hundred requests by about a tenth. ``tokens`` has the latencies and the numbers of
-    tokens. ``good_share`` is the share of requests whose latencies kept their bounds; None if
-    unknown.
+    The engine completed ``requests`` requests in ``seconds``; ``per_second`` is their rate,
+    computed without the first one. Requests arrive at random times, so this rate may differ from
+    the intended rate, for a hundred requests by about a tenth. ``tokens`` has the latencies and the
+    numbers of tokens. ``good_share`` is the share of requests whose latencies kept their bounds;
+    None if unknown.
     """
 
     per_second: Decimal
@@ -213,7 +213,7 @@ class ServedDecoder:
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
-    """Yield the measurements of decoders that an engine served on a whole machine.
+    """Yield the measurements of decoders that an engine served on all CPUs and GPUs of a machine.
 
     Each decoder has the cheapest current price of its machine.
     """

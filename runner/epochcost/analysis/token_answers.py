@@ -125,7 +125,7 @@ class TokenAnswer:
 
     @cached_property
     def machines(self) -> tuple[ServingOffer, ...]:
-        """The cheapest offer of each machine, by cost; prices with a drawback come last."""
+        """The cheapest offer of each machine, by cost; assumed or implausible prices come last."""
         return first_by(self.offers, name_of)
 
     @cached_property

@@ -97,8 +97,8 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between tokens.
-    ``request`` is machine time for a request. ``draws`` are samples of log(``request`` / mean);
-    None if measured.
+    ``request`` is machine time for a request. ``draws`` are samples of log(r / mean of r), where r
+    is the predicted ``request``; None if the times were measured.
     """
 
     sequences: int
@@ -118,7 +118,7 @@ class Capacity:
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """Yield the capacity for each number of sequences with a prefill time and a decode time.
+    """Yield the machine's capacity for each number of sequences at once that was measured.
 
     Between two tokens of an answer, the machine also reads the prompts of the requests that replace
     ended sequences.

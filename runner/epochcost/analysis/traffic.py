@@ -49,8 +49,8 @@ class DeviceTiming:
     ``first`` has p(n) and the seconds to the request's first token for a few prompts, the shortest
     first; between them, the seconds are interpolated.
 
-    If c > 1, the server reads c new prompts during an answer. The answer then takes ``loaded``
-    times the sum of its decoding steps, ``once`` and c p(n).
+    With c sequences at once, c > 1, an answer takes ``loaded`` · (s + ``once`` + c p(n)) seconds.
+    Here s is the sum of its decoding steps, and ``once`` a fixed time to begin prompts.
 
     ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
     token, for a token if c = 1, and for a token if c > 1.

@@ -80,9 +80,9 @@ def own_catalogue() -> Catalogue:
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read the project's specs, its stored results and the values computed from them.
 
-    The default of ``results`` is a folder of the project that `project_to_read` returns. The
-    computed values are cached in the user's cache folder. A line is printed for each file that
-    cannot be read. Raises InputError for invalid specs.
+    If ``results`` is the option's default, it is a folder of the project that `project_to_read`
+    returns. The computed values are cached in the user's cache folder. A line is printed for each
+    file that cannot be read. Raises InputError for invalid specs.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -96,9 +96,9 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 def times_to_read(
     catalogue: Catalogue, results: Path, workload: str, precision: Precision | None
 ) -> Times:
-    """Times of a workload in a precision, or in any; files are found as in ``inputs_to_read``.
+    """Times of a workload in a precision, or in any; ``results`` is as in ``inputs_to_read``.
 
-    Raises InputError for an unknown workload, and for a table of published rates that cannot be
+    Raises InputError for an unknown workload, and for a table of published times that cannot be
     read.
     """
     from epochcost.analysis.times import cached_times  # noqa: PLC0415

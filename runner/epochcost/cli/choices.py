@@ -82,7 +82,10 @@ def print_beyond_limits(
 
 
 def how_known(mark: str, price: Price) -> str:
-    """Join ``mark`` with the reason why other prices rank before ``price``, if it has one."""
+    """How a cost is known: ``mark``, and the drawback of the price (implausible, say), if any.
+
+    ``mark`` is "measured", "published" or "predicted", and may say that the price is assumed.
+    """
     # The mark of an assumed price says already that the price is assumed.
     reason = "" if price.assumed else price.reservation
     return f"{mark}; {reason}" if reason else mark

@@ -55,7 +55,7 @@ class TimeLeft:
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
-        """Replace the list of remaining visits, in the order in which the run makes them."""
+        """Replace the list of remaining visits (rounds of trials), in the order of the run."""
         self._waiting = [
             (
                 visit.trial.id,
@@ -65,13 +65,13 @@ class TimeLeft:
         ]
 
     def start(self) -> None:
-        """Note that the first of the remaining visits begins."""
+        """Note the time at which the first of the remaining visits (rounds of trials) begins."""
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
-        """End the current visit; if it was ``measured``, its duration improves the estimate.
+        """Remove the round that just ended; if ``measured``, its duration improves the estimate.
 
-        If ``given_up``, the trial's later visits are no longer expected.
+        If ``given_up``, the trial's later rounds are removed, too.
         """
         name, expected = self._waiting.pop(0)
         if measured and expected:

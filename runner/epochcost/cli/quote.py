@@ -183,9 +183,9 @@ def _has_known_interruptions(price: Price) -> bool:
 
 
 def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
-    """The bills at the ends of the range in which nine of ten runs cost, before credit.
+    """Two bills between which the bills of nine of ten runs lie, before free credit is subtracted.
 
-    Empty without interruptions.
+    Empty if the price plan has no interruptions.
     """
     known = _has_known_interruptions(price)
     return [quote_quantile(price, usage, share) for share in NINE_OF_TEN] if known else []

@@ -233,7 +233,7 @@ def _whole(widths: Mapping[str, int]) -> int:
 def print_json(values: Any) -> None:
     """Print values as JSON: numbers with 18 decimals, dataclasses as objects, specs as ids.
 
-    The low end of a time or cost is null if it is no usable bound.
+    The low end of a time or cost is null if it is less than a thousandth of the mean.
     """
     typer.echo(json.dumps(values, default=_exact, indent=2))
 

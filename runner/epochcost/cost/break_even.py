@@ -245,8 +245,8 @@ def payback(
     """The years after which buying is cheaper than renting, for a number of hours of use a month.
 
     The purchase is paid on the first day, and the residual value is received at the end of the
-    machine's life. Raises InputError if ``hours_per_month`` is more than a month has, and in the
-    cases in which `break_even` raises it.
+    machine's life. Raises InputError if ``hours_per_month`` is more than a month has, or if the
+    currencies of the plans differ.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)

@@ -130,8 +130,7 @@ def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     The speed-up is the time of a p2.xlarge machine with the same batch size ÷ the row's time. The
     number of images seen is steps × batch size. After 82 epochs, the learning rate drops for the
     first time; an epoch has 45,000 ÷ batch size steps, rounded down. The claim "stabilised / first
-    drop" divides the number of all steps, after which the accuracy is stable, by the number of
-    steps until that drop.
+    drop" is the number of steps until the accuracy is stable ÷ the number of steps until that drop.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -249,8 +248,8 @@ class ClaimCheck:
     def agreement(self) -> Agreement:
         """How well the recomputed number agrees with the source's number.
 
-        "within rounding" means that the numbers are equal for one of the exact times that round to
-        the time that the source states.
+        The source rounds its times. "within rounding" means that some time, which rounds to the
+        stated time, gives the source's number.
         """
         if self.figure is None:
             return "not recomputed"

@@ -75,7 +75,7 @@ class Estimate:
     """The costs for the low end, the mean and the high end of a time.
 
     If billed time is rounded up, ``mean`` is the bill of the mean time, not the mean of the bills.
-    ``time_bounded`` is `Time.bounded` of the time.
+    ``time_bounded`` is whether the low end of the time is at least a thousandth of its mean.
     """
 
     low: Decimal
@@ -88,18 +88,18 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end is a usable bound.
+        """Whether the low end says something about the cost.
 
-        A low end that equals the high end is usable. Otherwise it must be at least a thousandth of
-        the mean, and the low end of the time must be usable, too: a low end that is only a minimum
-        charge is not usable.
+        It does if all costs are equal. Otherwise, the low ends of both the time and the cost must
+        be at least a thousandth of the means. The low end of the cost alone may be a minimum
+        charge.
         """
         whole = self.time_bounded or self.low == self.high
         return whole and self.mean <= WIDEST * self.low
 
     @property
     def known_low(self) -> Decimal | None:
-        """The low end if it is a usable bound, else None."""
+        """The low end, or None if it says nothing about the cost (see ``bounded``)."""
         return self.low if self.bounded else None
 
     @property

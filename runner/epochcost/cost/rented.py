@@ -117,7 +117,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Machines with equal hourly charges: their number over all runs, and the charges of each."""
+    """Machines with equal charges for an hour: their number in all runs of a job, and charges."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -206,7 +206,8 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
     """Seconds at full price that the discount for sustained use takes off the bill of a run.
 
     The discount of a job, which has ``runs`` successive runs of ``seconds`` each, is divided
-    equally among the runs. ``shares`` are as in `full_price_time`, or empty without a discount.
+    equally among the runs. ``shares`` are the shares of the full price in equal parts of a month,
+    from the first part to the last; empty without a discount.
     """
     if not shares:
         return _ZERO
@@ -250,8 +251,9 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: a line for each charge for work, then lines for other billed time.
 
-    Other time is for starting, checkpoints, rework, restarts and rounding. If ``discounted`` is not
-    0, the last line subtracts these seconds as the sustained-use discount.
+    Other time is for starting, checkpoints, rework, restarts and rounding. ``discounted`` are
+    seconds at full price that the discount for sustained use takes off; if not 0, they have the
+    last line.
     """
     if not charged:
         return

@@ -156,9 +156,10 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
 
-    For `schedule_quantile`, the caller scales rework and interruptions in ``time``.
-    ``restart_factor`` then scales the seconds of restarts, of free starts, and of checkpoints that
-    are saved when the provider announces an interruption.
+    `schedule_quantile` passes times that are not the expected ones: it has changed the rework and
+    the interruptions in ``time``. ``restart_factor`` changes the other times in proportion:
+    restarts, unbilled starts, and checkpoints that are saved when the provider announces an
+    interruption.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

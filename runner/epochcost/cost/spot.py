@@ -108,7 +108,10 @@ class SpotTime:
 
     @property
     def starts(self) -> Decimal:
-        """Expected number of starts: the first, and one after each interruption or forced end."""
+        """Expected number of starts: the first, and one after each interruption or forced end.
+
+        An end is forced if the job runs longer than the provider lets a spot machine live.
+        """
         return 1 + self.interruptions + self.forced
 
 

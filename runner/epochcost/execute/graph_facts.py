@@ -74,7 +74,10 @@ class GraphFacts:
         return why_unmeasured(onnx.load_model(path, load_external_data=False), precision)
 
     def _decoder_bytes(self, name: str) -> Callable[[int, int], int] | None:
-        """``sizing.decoder_bytes`` of a decoder; None if its file cannot be read."""
+        """A function that counts a decoder's bytes; None if the decoder's file cannot be read.
+
+        The function's arguments are the batch size and the number of tokens.
+        """
         model = self.catalogue.models[name]
         try:
             return decoder_bytes(model, load_model(self.catalogue.graph_path(model)))
@@ -84,5 +87,5 @@ class GraphFacts:
     def _footprints(
         self, name: str, mode: Mode, provider: Provider, batch_sizes: frozenset[int]
     ) -> dict[int, Footprint]:
-        """``sizes.footprints`` of a model."""
+        """The memory of a model by batch size (see ``sizes.footprints``)."""
         return footprints(self.catalogue, name, mode, provider, batch_sizes)

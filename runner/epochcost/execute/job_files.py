@@ -134,7 +134,7 @@ def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def why_unmeasured(graph: onnx.ModelProto, precision: Precision) -> str | None:
-    """The reason why a decoder with stored weights cannot run in a precision; None if it can."""
+    """The reason why a decoder's file cannot run in a precision; None if it can."""
     if stored_bits(graph) and precision != "int4":
         return (
             f"its file stores weights of 4 bits, not in {precision}: choose int4 in the study's "

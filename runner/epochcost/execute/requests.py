@@ -54,7 +54,10 @@ def request_files(
 
 
 def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
-    """Draw random prompts and lengths, as in ``request_files``; equal seeds give equal arrays."""
+    """Draw random prompts and lengths of prompts and answers; equal seeds give equal arrays.
+
+    ``prompts`` are rows of token ids, of which a request uses the first ``prompt_tokens``.
+    """
     draw = np.random.default_rng(seed)
     prompt_tokens, answer_tokens = (
         draw_lengths(lengths, draw) for lengths in (requests.prompt, requests.answer)

@@ -78,7 +78,7 @@ def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]
 
 
 def _measure_all_trials(run: RunContext) -> dict[str, Outcome]:
-    """Measure sweeps first; outcomes are by trial id, with the trials of sweeps last."""
+    """Measure the sweeps, then all other trials; return the outcomes by trial id."""
     outcomes: dict[str, Outcome] = {}
     swept: dict[str, Trial] = {}
     plan = run.assignment.plan

@@ -67,7 +67,8 @@ def footprints(
 def cached_size(query: SizeQuery) -> ModelSize:
     """The memory that a model needs, read from the cache, or else computed and stored there.
 
-    Raises as ``count_size`` does.
+    Raises ModelError if the graph cannot be read, and CapabilityError if the computation needs more
+    memory than this machine has.
     """
     cache, key = optional_cache_folder("sizes"), _query_cache_key(query)
     return _KEPT.value(cache, key, lambda: count_size(query))

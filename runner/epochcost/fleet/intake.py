@@ -27,7 +27,7 @@ _ALL = ("*/*.json", "*/*/*.json")
 
 
 class Intake:
-    """Finds the results of cells, and copies valid new files from the measuring machines."""
+    """Finds the results of trials, and copies valid new files from the measuring machines."""
 
     def __init__(self, catalogue: Catalogue, results: Path) -> None:
         self.catalogue, self.results = catalogue, results

@@ -49,9 +49,9 @@ class Tariff:
         return cls(target, catalogue.machine(target.hardware), price)
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
-        """The tariff with ``hourly``, the engine's price of an hour in dollars, as its amount.
+        """The tariff with ``hourly``, the price of an hour in dollars that the engine found.
 
-        The tariff is unchanged if ``hourly`` is None, or if its price is not an amount in dollars.
+        The tariff is unchanged if ``hourly`` is None, or if the tariff has no amount in dollars.
         """
         if hourly is None or self.price.amount is None or self.price.currency != "USD":
             return self
@@ -104,7 +104,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether all leases have ended, so that it is useless to wait for reserved money."""
+        """Whether no machine is leased, so that no money is reserved that could become free."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:

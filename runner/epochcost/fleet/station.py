@@ -69,7 +69,7 @@ class Launch:
 
 @dataclass(eq=False)
 class Station:
-    """A machine of a target that measures cells, and the outcome of these cells.
+    """A machine of a target that measures cells (trials and sweeps), and what came of them.
 
     ``problem`` is the reason why the station takes no more cells; empty if there is none.
     """
@@ -218,7 +218,10 @@ class Station:
             self._give_back_machine()
 
     def _collect_results(self, cell: Cell | None) -> str:
-        """Collect the files of all cells if ``cell`` is None; return the first problem, or ""."""
+        """Collect the result files of ``cell`` (a trial or sweep), of all cells if None.
+
+        Returns the first problem, or "".
+        """
         staged = (self.launch.folder / self.name).absolute()
         reason = self._error_after_tries(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason

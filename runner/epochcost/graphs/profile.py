@@ -18,10 +18,10 @@ class Profile:
 
     A multiplication and an addition are two ``flops``. ``matrix_flops`` counts only matrix
     products, and ``recurrent_flops`` only recurrent layers. ``products`` is the number of nodes
-    with ``flops``. ``moved`` counts the numbers that these nodes read and write, without
-    parameters, and ``moved_by_grouped`` the part of grouped convolutions. ``moved_by_others``
-    counts the numbers of nodes without ``flops``, except nodes that cause no memory traffic, such
-    as reshapes and activations.
+    with ``flops``. ``moved`` is how many numbers these nodes read and write, without parameters,
+    and ``moved_by_grouped`` the part of grouped convolutions. ``moved_by_others`` is how many
+    numbers all other nodes read and write; some nodes, such as reshapes and activations, cause no
+    traffic.
     """
 
     flops: float

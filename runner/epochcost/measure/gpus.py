@@ -182,8 +182,8 @@ def visible_gpus(
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
     ``boards`` are the handles of all GPUs. ``visible_devices`` is the value of
-    CUDA_VISIBLE_DEVICES, None if unset: a list of numbers, or of whole UUIDs of GPUs or of parts of
-    GPUs (MIG). CUDA ignores an entry that names no GPU, and all later entries.
+    CUDA_VISIBLE_DEVICES, None if unset: a list of numbers or of complete UUIDs. A UUID may be that
+    of a part of a GPU (MIG). CUDA ignores an entry that names no GPU, and all later entries.
     """
     if visible_devices is None:
         return tuple(boards)

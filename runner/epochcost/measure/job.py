@@ -94,9 +94,8 @@ class ServingFiles(_Frozen):
 class AskedDecoder(_Frozen):
     """A decoder that a serving engine runs, and the requests that the engine gets.
 
-    ``form`` has the decoder's sizes. In the same job, ``JobFiles.graph`` takes prompts of any
-    length, and ``JobFiles.batches`` has the prompts, their lengths and the lengths of the answers
-    (see ``execute.requests``).
+    ``form`` has the decoder's sizes. The decoder's graph is ``JobFiles.graph``. The file
+    ``JobFiles.batches`` has the prompts, their lengths and the lengths of the answers.
     """
 
     form: Decoder
@@ -106,9 +105,9 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
-    ``batches`` is an .npz as in ``JobFiles``. Only the first batch is compared, and ``examples`` is
-    the number of examples in that batch. If ``provider`` is None, the reference runs on the trial's
-    provider.
+    ``batches`` is a file of arrays by input name (.npz). Only the first batch is compared, and
+    ``examples`` is the number of examples in that batch. If ``provider`` is None, the reference
+    runs on the trial's provider.
     """
 
     graph: Path

@@ -245,9 +245,10 @@ def _prove_half(
 def _undeclared_fp32_nodes(
     fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The ``fp32_nodes`` that are not in ``declared.wide``.
+    """The ``fp32_nodes`` that the graph does not declare to be in fp32.
 
-    The result is empty if each of these nodes may be a fusion of declared nodes.
+    ONNX Runtime fuses nodes. The result is empty if each of these nodes may be a fusion of declared
+    ones.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

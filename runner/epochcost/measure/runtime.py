@@ -92,7 +92,7 @@ def software(module: ModuleType) -> Software:
 def engine_software(module: ModuleType) -> Software:
     """Versions of the serving engine, of Python and of packages.
 
-    The engine takes the place of the runtime, and onnxruntime is one of the packages.
+    In the result, the engine stands in the field ``runtime``, and onnxruntime among the packages.
     """
     below = software(module)
     name, _, version = below.runtime.partition("==")

@@ -121,7 +121,7 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._series_feeds)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take all further batches from ``batches`` instead of the pool.
+        """Take all further batches from ``batches`` instead of repeating those given at the start.
 
         Inputs that follow a schedule continue with their next values.
         """
@@ -152,7 +152,10 @@ class Stepper:
         return {name: value.numpy() for name, value in current.items()}
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last step to the host; raises JobError for a carried value."""
+        """Copy an output of the last step to the host.
+
+        Raises JobError for an output that the next step takes as an input, such as a weight.
+        """
         if name not in self._outputs:
             raise JobError(
                 f"graph: expected an output {name!r} that is not carried, "

@@ -129,7 +129,7 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge the plans of several studies into one plan, in the order that `Plan` describes.
+    """Merge the plans of several studies into one plan, whose trials are sorted as in each plan.
 
     A trial that several studies name is in the plan once, with the largest of their numbers of
     rounds.

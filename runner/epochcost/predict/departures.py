@@ -1,7 +1,8 @@
-"""Learn with a Gaussian process how observed times differ from a law, a formula for times.
+"""Learn with a Gaussian process how observed times differ from a formula for times, the law.
 
-A row's departure is log(observed time / time by the law). A term is a part of the departure that
-rows with equal labels share. The more their features differ, the less of the part they share.
+The departure of an observation is log(observed time / time by the law). It is a sum of terms. A
+term is correlated between observations with equal labels, such as the same chip. The correlation
+falls with the distance of their features, such as the batch size.
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2;
 Marquardt 1963 for ``fitted``.
@@ -143,8 +144,8 @@ class Departures:
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
         """Predict each group of rows from all other groups; the errors calibrate intervals.
 
-        ``groups`` [n] labels the rows, and ``features`` [n, k] describe them for the method
-        ``Calibration.factor``.
+        ``groups`` [n] labels the rows. ``features`` [n, k] describe the rows: the intervals of a
+        forecast follow most from the errors of rows with similar features.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0

@@ -178,7 +178,10 @@ def _log_roofline_rate(row: Placed) -> float:
 
 
 def _is_host_bound(row: Placed) -> bool:
-    """Whether a host may start the kernels of a known graph slower than the device runs them."""
+    """Whether starting the kernels of a graph may take longer than computing them.
+
+    False if the graph is unknown.
+    """
     if row.profile is None or row.device.generation == "CPU":
         return False
     seconds = math.exp(-_log_roofline_rate(row)) * (row.rate.batch or _USUAL_BATCH)

@@ -120,7 +120,10 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix]:
-        """Calibrations on the published rates, and the inverse covariance of all learnt rates."""
+        """Calibrations of the intervals by published rates, and an inverse covariance.
+
+        The covariance is that of all rates from which forecasts learn.
+        """
         design, count = designed(self._placed, self.devices), len(self.published)
         covariances = with_noise(design, self.scales)
         published = covariances[:count, :count]
@@ -176,9 +179,8 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        The forecasts are those of ``of``, but without the limit by the peak rate. The matrix also
-        has the covariance between rows of different models or modes. The draws of ``of`` lack this
-        covariance, since they are independent for different models or modes.
+        Unlike the draws of the method ``of``, it has the covariance between different models or
+        modes. The limit by the peak rate is not considered.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -196,7 +198,7 @@ class Forecaster:
         return errors
 
     def _designs_and_inverse(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """Arrays of the learnt rows and of ``rows``, and the learnt rows' inverse covariance."""
+        """Arrays of the rates to learn from and of ``rows``, and the rates' inverse covariance."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         return design.rows(learning), design.rows(~learning), self._calibrations_and_inverse[1]
@@ -288,7 +290,10 @@ def _posterior_by_workload(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """A row, like a published one, for the question's workload with the rate ``per_second``."""
+    """The rate that a published row would have, if it measured the question's workload.
+
+    The rate is ``per_second``.
+    """
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program

@@ -81,8 +81,8 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make m forecasts of times from their predicted logarithms ``levels`` [m].
 
-    Forecasts may share an error: the error of forecast i is that of row ``cells[i]`` of
-    ``covariance``, so ``cells`` is [m]. The other arguments are as in ``joint_draws``.
+    Forecasts may share an error: that of forecast i is ``cells[i]``, an index of ``covariance`` [n,
+    n]. ``factors`` [n] scale the errors' standard deviations, and ``seed`` is that of the draws.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))
@@ -113,7 +113,7 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
     """Matrix [n, n] that scales the errors of one job on n machines (see the module's docstring).
 
-    The arguments are those of ``joint_draws``.
+    ``covariance`` [n, n] is that of the errors, and ``factors`` [n] scale their intervals.
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()

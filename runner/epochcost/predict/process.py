@@ -1,8 +1,8 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
 A rate's logarithm is the sum of a roofline model's prediction, a level of the workload and
-departures (see ``Scales``). To calibrate the intervals, each group of rows is predicted from all
-other rows, without a new fit.
+departures from both (see ``Scales``). To calibrate the intervals, the rates of each device are
+predicted from all other rates, without a new fit.
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4;
 Sundararajan and Keerthi 2001 (left-out groups); Vovk 2015 (cross-conformal prediction).
@@ -45,14 +45,14 @@ _ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Published rates as arrays of n rows; ``rate`` is the logarithm of the rate per device.
+    """Rates to learn from, as arrays of n rows; ``rate`` is the logarithm of the rate per device.
 
     ``roofline`` is the logarithm of the rate that a roofline model predicts. ``count`` (devices)
     and ``batch`` (examples on one device) are logarithms too. ``device_features`` [n, 4] are the
     logarithms of peak rate, bandwidth, cache and power, each minus its median. ``work_features``
-    [n, 7] describe the graph, NaN if unknown. ``uncertainty`` is the standard deviation of a
-    measured rate's logarithm, 0 for published rates. ``is_mixed`` marks rates in mixed precision,
-    ``is_host_bound`` those of batches too small to keep a device busy.
+    [n, 7] describe the graph, NaN if unknown. ``uncertainty`` is the standard deviation of the
+    logarithm of a rate that we measured, 0 for published rates. ``is_mixed`` marks rates in mixed
+    precision, ``is_host_bound`` those of batches too small to keep a device busy.
 
     The other fields are labels. Two rows have the same label if they agree in these facts:
 
@@ -100,28 +100,31 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    A term is a part of the logarithm that some rows share (labels are those of ``Design``):
+    The logarithms of two rates share a term if they agree as listed (labels are those of
+    ``Design``):
 
-    - ``setting``, ``work``, ``stack``, ``software``, ``group``: rows that share this label.
-    - ``level``: rows of one edition without a known graph.
-    - ``graph_level``: all rows with known graphs.
-    - ``beyond_graph``: rows with known graphs and the same ``model_mode``.
-    - ``graph``: rows with similar graphs.
-    - ``software_graph``, ``device_graph``: such rows with the same software or the same device.
-    - ``batch``: rows with the same ``model_mode`` and similar batch sizes.
-    - ``group_model``, ``stack_group``: rows with the same group, and the same model or stack.
-    - ``graph_linear``: slopes over the features of the graph.
-    - ``linear``: slopes over the features of the device, for all rows.
-    - ``model_linear``: such slopes for rows with the same model or similar graphs.
-    - ``model_smooth``: a smooth function of the device's features, for the same rows.
-    - ``stack_linear``: such slopes for rows with the same stack.
-    - ``batch_linear``: such slopes for rows with similar batch sizes.
-    - ``setting_batch_linear``: such slopes for rows with the same setting and similar batch sizes.
-    - ``model_count``: a slope over the logarithm of the number of devices, for one ``model_mode``.
-    - ``noise``: no other row; each row has its own value.
+    - ``setting``, ``work``, ``stack``, ``software``, ``group``: the same label.
+    - ``level``: the same ``edition``, without a known graph.
+    - ``graph_level``: a known graph.
+    - ``beyond_graph``: a known graph and the same ``model_mode``.
+    - ``graph``: similar graphs.
+    - ``software_graph``, ``device_graph``: similar graphs and the same software or device.
+    - ``batch``: the same ``model_mode`` and similar batch sizes.
+    - ``group_model``, ``stack_group``: the same group, and the same model or stack.
+    - ``noise``: never; each rate has its own.
 
-    ``graph_length`` and ``batch_length`` are length scales of similarity, ``length`` is that of
-    ``model_smooth``. ``cache`` and ``power`` are the weights of these two features of a device.
+    Other terms are slopes over features, with a slope for rates that agree in:
+
+    - ``graph_linear`` (features of the graph), ``linear`` (features of the device): nothing.
+    - ``model_linear`` (device): the model, or similar graphs.
+    - ``stack_linear`` (device): the stack.
+    - ``batch_linear`` (device): similar batch sizes.
+    - ``setting_batch_linear`` (device): the setting, and similar batch sizes.
+    - ``model_count`` (logarithm of the number of devices): the ``model_mode``.
+
+    ``model_smooth`` is a smooth function of the device's features, for the same model or similar
+    graphs. ``graph_length``, ``batch_length`` and ``length`` (of ``model_smooth``) are length
+    scales of similarity. ``cache`` and ``power`` are the weights of these two features of a device.
     """
 
     level: float = 6.0
@@ -157,7 +160,7 @@ class Scales:
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
     """Covariance [n, m] between the rows of two designs, without noise.
 
-    A label's number must have the same meaning in both designs.
+    Labels are numbers: an equal number must mean the same label in both designs.
     """
     result = np.empty((len(rows.rate), len(columns.rate)))
     for begin in range(0, len(result), _ROWS_AT_ONCE):
@@ -206,7 +209,10 @@ def _level_covariance(
 
 
 def _graph_similarity(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of the rows' graphs: 1 if equal, near 0 if distant, 0 if unknown."""
+    """Similarity [n, m] of the graphs of ``rows`` to those of ``columns``.
+
+    1 if equal, near 0 if distant, 0 if a graph is unknown.
+    """
     distances = _squared_distances(
         np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features)
     )
@@ -306,12 +312,12 @@ def predictable(design: Design, rows: Labels) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Errors of n rows, each predicted without the rows of its own group.
+    """Errors of n predicted rates, each without the rates of its own group (such as its device).
 
     ``deviations`` [n] are the absolute errors, each divided by its predicted standard deviation.
-    `calibrate` also divides them by the factors from ``relative_errors``. ``weights`` [n] are
-    the rows' weights, ``features`` [n, k] the rows' device features, and ``groups`` is the number
-    of groups.
+    `calibrate` also divides them by the factors from ``relative_errors``. ``weights`` [n] are the
+    rates' weights, ``features`` [n, k] describe their devices, and ``groups`` is the number of
+    groups.
     """
 
     deviations: Vector
@@ -341,8 +347,8 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     """Predict the rows of each group from all other groups, and collect the errors.
 
     ``groups`` [n] has the group of each row. ``inverse`` is the inverse of the matrix from
-    ``with_noise``. Rows that are not ``predictable`` are skipped. The deviations are also divided
-    by ``relative_errors``.
+    ``with_noise``. Rows that are not ``predictable`` are skipped. An error is divided by its
+    predicted standard deviation and by its factor from ``relative_errors``.
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)
@@ -359,7 +365,10 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
 
 
 def relative_errors(design: Design) -> Vector:
-    """Factor [n] by which a row's errors exceed those of mixed precision on a busy device."""
+    """How many times as large [n] each rate's error is expected to be as that of a usual rate.
+
+    A usual rate is in mixed precision, with a batch that keeps the device busy.
+    """
     relative = np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
     return relative * np.where(design.is_host_bound, _ERRORS_BY_HOSTS, 1.0)
 

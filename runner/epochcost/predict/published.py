@@ -1,4 +1,4 @@
-"""Find the published program that is most similar to a workload, and its published rates."""
+"""Find the model with published rates that is most similar to a workload, and these rates."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 class Program:
     """The published program whose graph is most similar to a workload's.
 
-    A program is a model as one source ran it in a framework. ``rate`` is one of its published
-    rates. ``same`` has the rates of all programs with practically the workload's operations and
-    bytes, in its mode and precision; empty if there are none. The program that ``nearest_program``
-    prefers comes first.
+    A program is a model as one source ran it in a framework; ``rate`` is an example of its rates.
+    ``same`` has the rates of all programs with about the workload's operations and bytes, in its
+    mode and precision; empty if there are none. The program that ``nearest_program`` prefers comes
+    first.
     """
 
     rate: Rate
@@ -41,8 +41,8 @@ class Program:
         """A published rate of the workload's model on ``count`` devices, or None.
 
         ``batch`` is the workload's batch size on one device; rates at less than half of ``batch``
-        do not count. Of several rates, the result is that of the first program in ``same``, at the
-        most similar batch size.
+        do not count. Of several rates, that of the preferred program at the most similar batch size
+        is returned.
         """
         rates = [
             row.rate

@@ -2,8 +2,7 @@
 
 A ratio compares the rates of one workload on two accelerators. Both rates are predicted without the
 withheld rows. In the averages, every pair of accelerators has the same weight, however many
-workloads both ran. If a source is withheld, each pair of accelerators in this source has the same
-weight.
+workloads both ran. If sources are withheld, a pair counts once for each source.
 """
 
 from __future__ import annotations
@@ -119,8 +118,9 @@ def _ratio_tables(
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
     """Yield, for each pair of accelerators, the indices [k, 2] of the rows of k shared workloads.
 
-    ``labels`` [n] are the withheld accelerators, generations or sources. The accelerators of a pair
-    have different labels if ``withheld_at_once`` is 2, the same label if it is 1.
+    ``labels`` [n] are what is withheld: accelerators, generations or sources. ``withheld_at_once``
+    is the number of different labels of a pair: 2 if each accelerator has its own, 1 for the same
+    source.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

@@ -133,8 +133,9 @@ def _forecastable_indices(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """log(rate / predicted rate) [n], predicted by a roofline model times a factor.
 
-    The factor is fitted to rows with other ``names``. NaN for rows that are not ``predictable``,
-    infinite if no row determines the factor.
+    ``names`` [n] are what is withheld (an accelerator, say): the factor of a row is fitted to rows
+    with other names. NaN for rows that are not ``predictable``, infinite if no row determines the
+    factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -48,7 +48,7 @@ class Listed:
 class Moved:
     """A change of a plan's hourly price, from ``before`` to ``now``.
 
-    ``since`` is the day of the price ``before``.
+    ``since`` is the date of the old price.
     """
 
     hardware: Hardware
@@ -127,7 +127,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
-    """Of ``accelerators``, the ``number`` GPUs that most providers rent; the dearest first.
+    """The ``number`` kinds of GPU that the most providers offer; the dearest first.
 
     Of GPUs with equally many providers, those with the highest compute capability are kept.
     """

@@ -122,7 +122,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the neighbouring folder; after ``replace``, it contains the earlier site."""
+        """Remove the folder beside the site's; after ``replace``, it contains the earlier site."""
         self._kept.close()
 
 

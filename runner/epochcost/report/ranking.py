@@ -62,7 +62,7 @@ class Contender:
 
     @property
     def plan(self) -> str:
-        """Describe the price plan in a phrase, or by the price's id if there is no row."""
+        """The price plan in a phrase; the price's id, if the machine has no row in the results."""
         return self.row.plan if self.row else self.price.id
 
     @property
@@ -72,7 +72,7 @@ class Contender:
 
     @property
     def drawbacks(self) -> tuple[bool, bool]:
-        """Whether the price has a drawback, and whether the time is imprecise, as in ``Row``."""
+        """Whether the price has a drawback (it is assumed, say); whether the time is imprecise."""
         return self.row.drawbacks if self.row else (bool(self.price.reservation), False)
 
     @property
@@ -104,7 +104,7 @@ class Contender:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Reasons to doubt the figures; a reservation, if any, comes first."""
+        """Reasons to doubt the figures; a drawback of the price (assumed, say) comes first."""
         unknown = self.price.unconfirmed_words
         price = f"{unknown} of the price not confirmed" if unknown else ""
         return tuple(filter(None, (self.reservation, price, *self.doubts)))
@@ -134,7 +134,10 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines with the fewest drawbacks; only these can be ``cheapest``."""
+        """The machines with the fewest drawbacks, such as an assumed price or an imprecise time.
+
+        Only these can be ``cheapest``.
+        """
         least = min(contender.drawbacks for contender in self.machines)
         return tuple(each for each in self.machines if each.drawbacks == least)
 
@@ -175,16 +178,15 @@ class Contest:
 
     @property
     def stack_words(self) -> str:
-        """The kind of software that all machines run; empty for machines without a ``row``."""
+        """The kind of software that all machines run; empty for times from a list of prices."""
         row = self.machines[0].row
         return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price.
+        """The cheapest machine with a confirmed price, if ``cheapest`` has no confirmed price.
 
-        A price is confirmed if a source confirms its amount, date and billing. None if no machine
-        has a confirmed price, or if the price of ``cheapest`` is confirmed.
+        A price is confirmed if a source confirms its amount, date and billing. Otherwise None.
         """
         if not self.cheapest.price.unconfirmed_words:
             return None
@@ -206,7 +208,7 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest of the machines that are not recommended only because of an imprecise time.
+        """The cheapest machine that is not recommended because its time is imprecise.
 
         None without such a machine.
         """

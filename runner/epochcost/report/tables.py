@@ -89,7 +89,7 @@ def as_csv(table: Table, *, guarded: bool = True) -> str:
 def as_json(table: Table) -> str:
     """Render the table as JSON: each column's meaning, then each row as an object on its own line.
 
-    Numbers are 64-bit floats; CSV has all their digits.
+    Numbers are rounded to 64-bit floats; the CSV file has all digits.
     """
     columns = {column.name: column.meaning or column.title for column in table.columns}
     names = list(columns)

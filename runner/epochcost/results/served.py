@@ -64,7 +64,10 @@ class TokenRun(Record):
     further_nanoseconds: tuple[NonNegativeInt, ...] = ()
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether the percentiles of ``first`` and ``further`` keep the bounds in ``requests``."""
+        """Whether the times to the first and to further tokens keep the bounds in ``requests``.
+
+        The bounds apply to a percentile that ``requests`` states.
+        """
         return all(
             latency.percentile(requests.percentile) <= bound_ms * _NANOSECONDS_A_MS
             for latency, bound_ms in (

@@ -63,7 +63,7 @@ def instabilities(measurement: Measurement, environment: Environment) -> tuple[I
 
 
 def disturbances_of(result: Result) -> frozenset[Cause]:
-    """The causes that slowed all steps, so that the interval of their mean does not show them."""
+    """The causes that slowed all steps equally, which the confidence interval cannot show."""
     watched, cpus = (
         result.measurement.conditions,
         watched_cpus(result.measurement, result.environment),

@@ -199,7 +199,10 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A sidecar of one host; its file's name has the first digits of the host's fingerprint."""
+    """A file beside the results of a machine about one host, such as its peak rates.
+
+    The file's name has the first digits of the host's fingerprint.
+    """
 
     environment: Environment
 

@@ -177,8 +177,8 @@ class Device(NamedSpec):
 def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]:
     """Yield each number that is far from those of other devices, probably in another unit.
 
-    For each key, the numbers of all devices are sorted. If a number is far above the one before,
-    the smaller of the two groups is yielded, unless it is a large part of all devices.
+    For each key, the numbers of all devices are sorted, and split into two groups where a number is
+    far above the one before. The numbers of the smaller group are yielded, if it is small.
     """
     every = tuple(devices)
     for fact in Device.model_fields:

@@ -322,7 +322,10 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """Share of the hourly price in each part of a month, for sustained use; else empty."""
+        """The share of the hourly price that is billed in each part of a month, for sustained use.
+
+        Empty without such a discount.
+        """
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property

@@ -66,7 +66,7 @@ def half_unit(value: Decimal) -> Decimal:
 
 
 class Claim(Spec):
-    """A number that a source states, and that we compute again from the source's row.
+    """A number that a source states, and that we compute again from a row of the source's table.
 
     With ``shown = "drawn"``, the source shows the number in a chart and publishes the chart's data.
     With ``relation = "at-least"``, the source only says that the true number is at least this

@@ -204,11 +204,10 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault where a table, or a claim in a table, names another machine's price.
+    """Yield a fault where a published table's row, or a claim in it, names another machine's price.
 
-    The table's key ``hardware`` names its machine.
-
-    ``table_pattern`` is the key path of the tables to check, with "*" for every item of an array.
+    The row's key ``hardware`` names its machine. ``table_pattern`` is the key path of the rows to
+    check, with "*" for every item of an array.
     """
     for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None

@@ -202,7 +202,10 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 
 
 def _variant_suffix(table: Schema) -> str:
-    """The end of a table's header with the allowed values of its key ``name``; may be empty."""
+    """Words for a heading of docs/reference/specs.md: the values that a table's ``name`` may have.
+
+    Empty if ``name`` may be anything.
+    """
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names)}" if names else ""
 

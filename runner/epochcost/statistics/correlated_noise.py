@@ -55,13 +55,13 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Round:
-    """Matrices for a round of b blocks, for each tried drift, with D = V - ``between``.
+    """What a round of b blocks contributes, for each tried drift (axis 0 of every array).
 
-    Axis 0 of each array is the drift. ``mean_weights`` (drifts, b) are the weights of the round's
-    best mean. If ``between`` is 0, the variance of this mean is 1 / ``information`` (drifts,). The
-    product of ``whitening`` (drifts, b, b) and the blocks' means has squares that add up to the
-    residual sum of squares around the best mean. ``half_log_determinant`` (drifts,) is half the
-    logarithm of |D|, and ``variance`` (drifts,) the sum of D's elements.
+    D is the round's part of V without ``between``. ``mean_weights`` (drifts, b) are the weights of
+    the round's best mean. If ``between`` is 0, the variance of this mean is 1 / ``information``
+    (drifts,). The product of ``whitening`` (drifts, b, b) and the blocks' means has squares that
+    add up to the residual sum of squares around the best mean. ``half_log_determinant`` (drifts,)
+    is half the logarithm of |D|, and ``variance`` (drifts,) the sum of D's elements.
     """
 
     blocks: int
@@ -74,13 +74,12 @@ class _Round:
 
 @dataclass(frozen=True)
 class NoiseModels:
-    """Arrays for all tried choices of the parameters (share, memory, between).
+    """The likelihood of every tried drift (share, memory) and variance ``between``, without data.
 
-    Axis 0 is the drift (share, memory), and axis 1 the variance ``between``.
-    ``precision`` (drifts, variances, rounds) is the inverse of the variance of a round's best mean.
-    ``log_weight`` (drifts, variances) is the logarithm of the prior times the first two factors
-    of the likelihood in the module's docstring. ``mean_variance`` (drifts, variances) is the
-    variance of the unweighted mean of all blocks for s = 1.
+    Axis 0 of an array is the drift, axis 1 ``between``. ``precision`` (drifts, variances, rounds)
+    is the inverse of the variance of a round's best mean. ``log_weight`` (drifts, variances) is the
+    logarithm of the prior · |V|^-1/2 · (1'V^-1 1)^-1/2. ``mean_variance`` (drifts, variances) is
+    the variance of the unweighted mean of all blocks, in multiples of s².
     """
 
     rounds: tuple[_Round, ...]
@@ -89,7 +88,7 @@ class NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The residual sum of squares Q (drifts, variances) of ``block_means``."""
+        """The residual sum of squares of ``block_means``: an array (drifts, variances)."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, begin = block_means - block_means.sum() / len(block_means), 0
         within, means = list[Series](), list[Series]()
@@ -140,7 +139,7 @@ def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], 
 
 @lru_cache(maxsize=256)
 def noise_models(blocks_per_round: tuple[int, ...]) -> NoiseModels:
-    """Arrays for all tried choices of the parameters, for rounds with these numbers of blocks."""
+    """Compute `NoiseModels` for rounds with these numbers of blocks."""
     total = sum(blocks_per_round)
     rounds = tuple(_round_matrices(blocks, total) for blocks in blocks_per_round)
     information = np.stack([matrices.information for matrices in rounds], axis=1)[:, None]

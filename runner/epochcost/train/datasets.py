@@ -136,7 +136,10 @@ def _parts_of_files(
 def _training_and_held_out(
     dataset: Dataset, data: Files, read: Sequence[tuple[str, Read]]
 ) -> tuple[Part, Part]:
-    """Combine all files into a training and a held-out part; "both" files are split at random."""
+    """Combine all files into a training and a held-out part.
+
+    Examples of files that the spec marks with "both" are split at random.
+    """
     parts = {
         name: _joined_part(dataset, data, name, [arrays for part, arrays in read if part == name])
         for name in {part for part, _ in read}

@@ -80,7 +80,7 @@ _TOPICAL_SHARE = 0.75
 
 
 def _random_layer(directions: int, features: int, rng: np.random.Generator) -> Floats:
-    """A fixed random layer [directions, features] whose outputs have unit variance."""
+    """Random weights [outputs, features] of a layer whose outputs have unit variance."""
     weights = rng.standard_normal((directions, features), dtype=np.float32)
     return weights / np.float32(np.sqrt(directions))
 
@@ -200,10 +200,10 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    A target of several positions depends on an input with tokens for each position. A single label
-    depends on a text only if the label has more than ``_MOST_TOPICS`` classes. The latent factors
-    of a text cannot separate so many classes. If several inputs qualify, the one with the largest
-    vocabulary is chosen.
+    Latent factors are random numbers of an example, such as a text's topic. A target of several
+    positions depends on an input with tokens for each position. A single label depends on tokens
+    only if it has more than ``_MOST_TOPICS`` classes, which latent factors cannot separate. If
+    several inputs qualify, the one with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None
@@ -213,10 +213,10 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """Weights [directions, classes] that give the scores of all classes the same distribution.
+    """Weights [factors, classes] that give the scores of all classes the same distribution.
 
-    If ``classes`` is at most ``directions``, the columns are orthonormal, and the scores
-    independent.
+    If there are at most as many ``classes`` as ``directions`` (factors), the columns are
+    orthonormal, and the scores independent.
     """
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))

@@ -153,8 +153,8 @@ class SoftmaxCrossEntropy:
         The results are the added loss, label_sum and label_shares. The gradient of the added loss
         is label_sum · p - label_shares, with the softmax p. label_shares has the share of the
         target that each class gets, and broadcasts to [..., classes]. label_sum is the sum of
-        label_shares over the classes. ``inverse_weight_sum`` [..., 1] is the last result of
-        ``_classes_and_weight_shares``.
+        label_shares over the classes. ``inverse_weight_sum`` [..., 1] is 1 / (the sum of the
+        weights of all labels).
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:

@@ -30,8 +30,8 @@ class Update:
 class Pace:
     """Learning rate and step count, which all parameters share.
 
-    ``rate`` is a scalar of the parameter's type. ``count`` is a float64 scalar that is 1 in the
-    first step. It is None if the optimizer's ``counts_steps`` is False.
+    ``rate`` is a scalar, cast to the type of the parameter that is updated. ``count`` is a float64
+    scalar that is 1 in the first step, or None if the optimizer does not count steps.
     """
 
     rate: Value

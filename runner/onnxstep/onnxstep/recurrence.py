@@ -189,9 +189,10 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Gradients of the weights of ``affine``, and of its bias if ``biased``.
+    """Gradients of the weights W in the sum of x Wᵀ (see ``affine``), and of its bias if any.
 
-    ``dz`` is the gradient of the result of ``affine``.
+    ``columns`` are the factors x, and ``dz`` is the gradient of the sum. With ``biased``, the last
+    result is the gradient of the bias.
     """
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
@@ -302,9 +303,10 @@ class Directions:
     def _state_gradients_by_step(
         self, index: int, dy: Value | None, d_last: Value | None
     ) -> list[Value | None]:
-        """Gradients [B, H] of the states from the node's outputs, by step in processing order.
+        """Gradients [B, H] that the states of each step get from the node's outputs.
 
-        ``dy`` is the gradient of Y, and ``d_last`` is that of Y_h or Y_c. None means zero.
+        ``dy`` is the gradient of Y, and ``d_last`` is that of Y_h or Y_c. None means zero. The
+        steps are in processing order.
         """
         every = None if dy is None else self.ordered(index, dy)
         last = None if d_last is None else self.state(index, d_last)

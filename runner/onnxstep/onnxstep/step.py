@@ -276,7 +276,8 @@ def evaluation_graph(
     The graph's inputs are the model's inputs, the targets, the parameters, the running statistics
     and the constants named in ``wrt``. Its output ``loss`` is the loss. With ``batch_statistics``,
     BatchNormalization uses the statistics of the batch, unless its running statistics are frozen.
-    Other arguments are as in ``StepOptions``, errors as in ``training_step``.
+    The other arguments are the settings of the same name in `StepOptions`. Raises ModelError and
+    OptionError as `training_step` does.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))

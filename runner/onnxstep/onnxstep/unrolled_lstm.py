@@ -149,7 +149,7 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Split the rows [n, T·B] of all directions into T values, one for each step."""
+        """Join the directions' values [n, T·B], and split them into T values, one for each step."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:

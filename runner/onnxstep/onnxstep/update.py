@@ -44,7 +44,10 @@ class Carried:
 
 @dataclass(frozen=True)
 class Transition:
-    """A carried value before and after a step; ``role`` and ``initial`` are as in ``Carried``."""
+    """A carried value (a parameter, say) before and after a step.
+
+    ``role`` and ``initial`` become fields of `Carried`.
+    """
 
     before: Value
     after: Value

@@ -86,7 +86,10 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
 
 
 def dense_one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """The ``one_hot_kernels`` for a single group: [channels · n, channels, *kernel]."""
+    """Kernels [channels · n, channels, *kernel] that each select one of a window's n elements.
+
+    Unlike ``one_hot_kernels``, they are for convolutions with a single group.
+    """
     count = channels * math.prod(kernel)
     require_room(count, count)
     return like.op.constant(np.eye(count, dtype=like.dtype).reshape(count, channels, *kernel))

@@ -58,7 +58,7 @@ def _norm(x: str, y: str, layer: str, owner: str | None = None) -> onnx.NodeProt
 
 
 def without_identities() -> onnx.ModelProto:
-    """The model ``merged`` without Identity nodes: both norms read the same scale and bias."""
+    """The model of ``merged``, without Identity nodes: two normalizations share scale and bias."""
     model = merged()
     nodes = [node for node in model.graph.node if node.op_type != "Identity"]
     nodes[-1].input[1:] = ["0.norm.weight", "0.norm.bias"]

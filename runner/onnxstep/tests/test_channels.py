@@ -1,4 +1,4 @@
-"""CUDA steps normalize a batch with few nodes and compute the same as steps without a provider."""
+"""BatchNormalization on CUDA has few nodes, and computes the same as in a portable step."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def normalizing(opset: int = 18) -> onnx.ModelProto:
 def step_of(
     model: onnx.ModelProto, *, cuda: bool, precision: Precision = "fp32", frozen: str = ""
 ) -> onnx.ModelProto:
-    """A training step for CUDA, or without provider if ``cuda`` is false.
+    """A training step for CUDA, or a portable one (without a provider) if ``cuda`` is false.
 
-    A portable step has no provider. ``frozen`` names a tensor that is not trained ("" for none).
+    ``frozen`` names a tensor that is not trained ("" for none).
     """
     provider = "cuda" if cuda else None
     freeze = [frozen] if frozen else []

@@ -72,5 +72,8 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """With ``middle``, the backward pass reads ``blocks`` · ``BLOCK`` bytes of activations."""
+    """With ``middle`` between two products, the backward pass reads ``blocks`` blocks.
+
+    The result of a product is one block.
+    """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

@@ -212,9 +212,9 @@ def test_a_weight_before_a_rounding_has_no_gradient() -> None:
 
 
 def test_a_dynamically_quantized_model_is_refused() -> None:
-    """A model whose activations are quantized at run time is refused.
+    """A model that quantizes its activations at run time is refused.
 
-    In this model, only the scale of the quantized activations would give the bias ``b`` a gradient.
+    Rounding has no gradient, so the bias ``b`` would get one only through the scale.
     """
     model = model_of_text(
         "g (float[2,2] x) => (float[2,2] y) "

@@ -81,7 +81,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 
 
 def batch(dtype: type = np.float32) -> dict[str, Array]:
-    """The data and labels that ``drawn`` returns, by input name."""
+    """The data and labels of the reference numbers, by input name."""
     _, x, target = drawn()
     return {"x": x.astype(dtype), "target": target}
 
@@ -287,10 +287,7 @@ def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step normalizes images by Conv nodes, unlike a step without a provider.
-
-    Both steps compute the same.
-    """
+    """A CPU step normalizes images by Conv nodes, and computes the same as a portable step."""
     rng = np.random.default_rng(3)
     shapes = dict.fromkeys(("scale", "shift", "running_mean", "running_var"), (16,))
     model = model_of_text(

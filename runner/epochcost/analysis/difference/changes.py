@@ -64,10 +64,10 @@ class Winner:
 class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
-    ``unsure`` counts jobs measured again without significant change. ``prices`` has sentences on
-    all other changed specs: models, machines, studies, devices, tables of measured speeds, and
-    prices that are no cause in ``costs``. ``added`` and ``removed`` are jobs predicted in only one
-    revision. ``problems`` names unusable files.
+    ``unsure`` counts jobs measured again without significant change. ``prices`` has a sentence for
+    each changed spec that explains none of the changes in ``costs``: a model, machine, study,
+    device, table of measured speeds or price. ``added`` and ``removed`` are jobs predicted in only
+    one revision. ``problems`` names unusable files.
     """
 
     before: str
@@ -181,7 +181,10 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The cheapest measured figure and its machine's probability, as in ``Winner.measured``."""
+    """The cheapest measured figure, and the probability that its machine is the cheapest.
+
+    None if it is the answer itself, or if nothing was measured.
+    """
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None

@@ -98,7 +98,7 @@ def in_working_tree(project: Path) -> Snapshot:
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
-    """Write a snapshot into an empty folder, read it as a project and price its figures.
+    """Write a snapshot into an empty folder, read it as a project, and compute all its costs.
 
     ``cache`` is a folder of computed values (see ``Inputs.cache``). Raises an InputError that names
     the revision if the specs have faults.

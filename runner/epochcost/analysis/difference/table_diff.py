@@ -182,8 +182,9 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    A revision without the plan is represented by the job's figure without a price, or by None.
-    Figures at outdated prices are paired by the id of the price, or left out.
+    If a revision has no price of the plan, the pair has the revision's figure without a price
+    instead, or None if there is none. Figures at outdated prices are paired if the price's id is
+    the same, and otherwise left out.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,5 +1,6 @@
-"""Make the lines of the table of figures: priced times, variants, scenarios and estimates.
+"""Make the lines of the published table of costs and times.
 
+They are workloads at each price, trials on parts of a machine, serving scenarios and estimates.
 `columns` describes the columns.
 """
 

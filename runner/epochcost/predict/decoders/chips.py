@@ -186,8 +186,8 @@ def chip_of(
 ) -> Chip:
     """The peak rates of a device, or of all processors of a machine, at a precision.
 
-    ``Chip.link`` is the rate between ``count`` devices. If ``short_sums``, products of 16-bit
-    numbers are summed in 16 bits, or computed in int8.
+    ``Chip.link`` is the rate between ``count`` devices. ``short_sums`` is for software that sums
+    products in 16 bits, or multiplies in int8.
     """
     if isinstance(device, CpuForm):
         return _processor_chip(device)
@@ -329,7 +329,7 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processors of a machine that a published row names.
+    """The processors of the machine in a published measurement.
 
     They are the entry in ``processors``, else a guess from the names. For a guess, a ``note`` such
     as "8 threads" gives the number of cores, because llama.cpp runs a thread on each core.

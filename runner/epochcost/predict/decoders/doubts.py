@@ -1,9 +1,10 @@
-"""Find implausible published rows: too fast for the chip, slowed by a start-up, or repeated.
+"""Find implausible published measurements of language models.
 
-A row is too fast if it needs more bandwidth or operations a second than its device's spec allows;
-``least_seconds`` gives the same limit for forecasts. A row was slowed by a start-up if over a third
-of its time does not depend on the lengths of prompts and outputs. A line through the times at two
-lengths shows this fixed part.
+They are too fast for the chip, slowed by a start-up, or repeated. A measurement is too fast if it
+needs more bandwidth or operations a second than its device's spec allows; ``least_seconds`` gives
+the same limit for forecasts. It was slowed by a start-up if over a third of its time does not
+depend on the lengths of prompts and outputs. A line through the times at two lengths shows this
+fixed part.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
 def least_seconds(question: ServingQuestion) -> float:
     """The shortest possible time of the step in question, at the peak rates of its devices.
 
-    0 for processors.
+    For CPUs, no limit is computed, and the result is 0.
     """
     device, count = question.device, question.count
     if not isinstance(device, Device):
@@ -196,7 +197,8 @@ def _bytes_of_step(
 ) -> float:
     """At least how many bytes are read to decode one token of each sequence.
 
-    ``different`` is the number of sequences that select different experts.
+    In a mixture of experts, ``different`` sequences choose their experts independently, and the
+    other sequences choose the same ones.
     """
     form = question.form
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters

@@ -58,7 +58,7 @@ class DecoderForm:
 
     @property
     def expert_parameters(self) -> float:
-        """Number of parameters of all experts; 0 if every token uses all experts."""
+        """Number of parameters of all experts of a mixture of experts; 0 for other models."""
         if self.experts <= self.experts_per_token:
             return 0.0
         unused = self.parameters - self.active_parameters

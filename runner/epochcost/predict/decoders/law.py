@@ -7,14 +7,15 @@ To decode one token of each of c sequences takes
 
 seconds, and the prefill of n tokens takes
 
-    (2 · active · n + 2 · a · pairs · attention · layers) / (split · ef · peak) + layers · τp
+    (2 · active · n + 2 · a · pairs · width · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
-``context``. ``split`` devices share each layer, and exchange results in the time ``exchange``.
-``peak`` is the rate of the matrix units, ``operations`` that of the vector units. The other symbols
-are fields of `Efficiencies`: ``read`` (e), ``products`` (ef), ``layer`` (τ), ``prompt_layer`` (τp),
-``sequence`` (s), ``start`` (t0), ``weights`` (w) and ``attention`` (a).
+``context``. Attention computes ``pairs`` of a query and a key, each with ``width`` numbers.
+``split`` devices share each layer, and exchange results in the time ``exchange``. ``peak`` is the
+rate of the matrix units, ``operations`` that of the vector units. The other symbols are fields of
+`Efficiencies`: ``read`` (e), ``products`` (ef), ``layer`` (τ), ``prompt_layer`` (τp), ``sequence``
+(s), ``start`` (t0), ``weights`` (w) and ``attention`` (a).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Efficiencies(NamedTuple):
     - ``start``: seconds that starting a prefill takes.
     - ``hop``: seconds that a transfer between two devices spends on each link.
     - ``threads``: seconds that each core of a processor adds to each layer.
-    - ``attention``: time of an operation of attention, in operations of other products.
+    - ``attention``: how many times as long an operation takes in attention as in other products.
     - ``warm``: prompt length at which the matrix units reach half their rate.
     - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
     - ``between``: share of a prefill's computing time by which it delays other requests' tokens.
@@ -194,7 +195,7 @@ def _cache_bytes_per_token(question: ServingQuestion) -> float:
 
 
 class _PhaseSeconds:
-    """Seconds [n] of prefills or decoding steps, from logarithms of efficiencies."""
+    """Seconds of the prefills or decoding steps in ``law`` [n], by logarithms of efficiencies."""
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
         self._s = s = law

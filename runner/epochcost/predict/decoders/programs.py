@@ -34,7 +34,7 @@ _UNPACKS_WHILE_READING = ("vLLM", "TensorRT-LLM", "LMDeploy", "SGLang")
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
-    """The names of the groups to which a question belongs, from the largest to the smallest."""
+    """The names of a question's software, and of its program, from the general to the special."""
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -43,17 +43,20 @@ def _group_names(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of the efficiencies that were fitted to groups of rows.
+    """Logarithms of the fitted efficiencies.
 
-    ``named`` maps the name of a group to its fit. ``pooled`` is for questions whose groups have no
-    fit.
+    ``named`` has the fits by the name of a program or software (see ``_group_names``). ``pooled``
+    is the fit to all software, for questions whose software has none.
     """
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
     def law(self, questions: Sequence[ServingQuestion]) -> Vector:
-        """Predict logarithms of seconds with the fit to the smallest group of each question."""
+        """Predict logarithms of seconds; each question is predicted with the fit to its program.
+
+        If its program has no fit, the fit to its software is used.
+        """
         result = np.empty(len(questions))
         places = group_by(range(len(questions)), lambda at: _group_names(questions[at]))
         for groups, members in places.items():
@@ -66,7 +69,7 @@ class Programs(NamedTuple):
 def fit_programs(
     questions: Sequence[ServingQuestion], seconds: Vector, start: Efficiencies, spread: Efficiencies
 ) -> Programs:
-    """Fit the efficiencies of each program, and of larger groups of rows, to known times.
+    """Fit the efficiencies of each program, of each software and of all software, to known times.
 
     ``seconds`` are logarithms of the times that answer ``questions``. The prior of an efficiency's
     logarithm has the logarithm of ``start`` as mean and ``spread`` as standard deviation.

@@ -163,9 +163,9 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Devices, model dimensions and processors, by the names that published rows use.
+    """Devices, model dimensions and processors, by the names in published tables.
 
-    ``forms`` has the dimensions by the model's name as ``plain_name`` writes it.
+    ``forms`` has the dimensions by the model's name without owner and punctuation (``plain_name``).
     """
 
     devices: Devices
@@ -182,7 +182,7 @@ def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
 
 
 def names_of(catalogue: Catalogue) -> Names:
-    """A project's devices, processors and decoders, by the names that published rows use."""
+    """A project's devices, processors and decoders, by the names in published tables."""
     return Names(
         Devices(catalogue.devices.values()),
         catalogue_forms(catalogue),

@@ -117,9 +117,10 @@ ON_PROCESSORS_TERMS = (
 
 
 class ServingForecaster:
-    """Forecast times of prefills and decoding steps from the plausible rows among ``rows``.
+    """Forecast times of prefills and decoding steps from published measurements.
 
-    ``cache`` is the folder of earlier fits, keyed by all inputs.
+    Implausible measurements among ``rows`` are ignored. ``cache`` is the folder of earlier fits,
+    keyed by all inputs.
     """
 
     def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
@@ -226,7 +227,8 @@ class _ChipsForecaster:
         """For each group of alike rows: a question, the median departure, the number of rows.
 
         Rows are alike if they agree in the version of the software and in all properties that
-        ``_LABELS`` and ``_FEATURES`` list. A departure is log(published time / law time).
+        ``_LABELS`` and ``_FEATURES`` list. A departure is log(published time / time by the formula
+        in ``law``).
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(
@@ -269,10 +271,10 @@ class _ChipsForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
-        """Covariance [n, n] of the error that times from one new source share.
+        """Covariance [n, n] of the error that a new source adds to all its times.
 
-        A source is new if none of its rows was learnt. Only times of one kind and software share
-        it.
+        A source is new if none of its rows was learnt. Its times to the first token share one
+        error, its times between tokens another, and each software has its own.
         """
         deviations = np.array(
             [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]

@@ -58,9 +58,9 @@ class Efficiencies(NamedTuple):
     - ``unpacking``: bytes that could be read in the time to unpack a weight.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
-    - ``attention``: reached share of the rate in ``Amounts.attention``, divided by ``products``.
+    - ``attention``: reached share of √(150 · bandwidth · peak rate in 16 bits), / ``products``.
     - ``link``: reached share of a link's rate.
-    - ``traffic``: bytes moved for each activation; ``numbers`` in ``Amounts`` says how many count.
+    - ``traffic``: bytes moved for each activation.
     - ``balance``: exponent of ``Amounts.balance`` in the time of matrix products.
     """
 
@@ -184,7 +184,10 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
-        """Forecast the seconds per token for each question; shared errors have equal draws."""
+        """Forecast the seconds per token for each question.
+
+        A forecast has random draws. The draws of forecasts with a common error vary together.
+        """
         if not questions:
             return []
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
@@ -199,7 +202,7 @@ class TrainingForecaster:
         return [*map(Forecast.at_least, forecasts, map(least_training_seconds, questions))]
 
     def law_seconds(self, questions: Sequence[TrainingQuestion]) -> Vector:
-        """Seconds per token [n] by the law alone, without the Gaussian process."""
+        """Seconds per token [n] by the formula alone, without the Gaussian process."""
         return np.exp(Law(questions)(np.log(self.efficiencies)))
 
 
@@ -215,10 +218,10 @@ class Amounts(NamedTuple):
     - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
     - ``moved``: sending weights, and tokens of experts, to other devices.
 
-    ``layers`` counts passes through layers per token of a device's batch; a pass in compiled
-    software counts as 0.3. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
-    A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or 0. ``doublings`` is log2
-    of ``devices``.
+    ``layers`` is passes · layers / tokens in a device's batch, times 0.3 in compiled software.
+    ``passes`` is a step's arithmetic, relative to a forward pass. ``balance`` is the peak rate in
+    16 bits / bandwidth, relative to an A100's. ``few_bits`` (products in fp8 or fp4) and
+    ``experts`` are 1 or 0. ``doublings`` is log2 of ``devices``.
     """
 
     products: float
@@ -257,7 +260,7 @@ class Law:
 
 
 def least_training_seconds(question: TrainingQuestion) -> float:
-    """Seconds per token for the law's operations at the peak rates of the question's devices.
+    """Seconds per token if all operations of a training ran at the peak rates of its devices.
 
     Attention is computed in 16 bits, and products with the weights in the training's precision.
     """
@@ -323,13 +326,13 @@ def _seconds_to_move(question: TrainingQuestion) -> float:
 
 
 def learnable(row: TrainingRow) -> bool:
-    """Whether a published row has every number that the law needs; false for NeuronX's rows."""
+    """Whether the formula applies to a published training; never with the software NeuronX."""
     # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
     return bool(row.sequence and row.device) and "NeuronX" not in row.line.cells["software"]
 
 
 def question_of(row: TrainingRow) -> TrainingQuestion:
-    """The question whose answer a published row states."""
+    """The question that a published training answers."""
     assert row.device is not None, "rows of unknown chips are left out before"
     family, settings = software_of(row.line.cells["software"]), row.settings.casefold()
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}

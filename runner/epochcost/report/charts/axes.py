@@ -80,7 +80,7 @@ def log_domain(values: Iterable[float]) -> tuple[float, float]:
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
     """Positions of ``values`` in pixels on a logarithmic axis of ``length`` pixels.
 
-    The ends of the axis are those of ``log_domain(drawn)``. A value of 0 is at the low end.
+    The axis fits the numbers in ``drawn`` (see ``log_domain``). A value of 0 is at the low end.
     """
     low, high = log_domain(drawn)
     return [length * math.log(max(value, low) / low) / math.log(high / low) for value in values]

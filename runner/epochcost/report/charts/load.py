@@ -138,7 +138,7 @@ def cost_by_load(
     """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
 
     ``requests`` describes the requests. ``turn`` is the break-even between a machine and the
-    cheapest API. Returns None if fewer than two lines remain.
+    cheapest of the APIs. Returns None if the chart would have fewer than two lines.
     """
     drawn = [
         *_cheapest_machines(ways),

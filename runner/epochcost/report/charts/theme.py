@@ -95,7 +95,7 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
-    """Give each kind of evidence a shape, the same on every page."""
+    """Give each kind of evidence (measured, published, …) a shape, the same on every page."""
     present = set(data.values_of("figure"))
     shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}

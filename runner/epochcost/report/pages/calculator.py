@@ -295,9 +295,10 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 
 
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
-    """Store the weights from which the browser makes ``draws``, in ``rows_by_seed``.
+    """Add to ``rows_by_seed`` what the browser needs to repeat the random ``draws`` of a forecast.
 
-    Returns the seed, and the position of the weights among the rows of this seed.
+    These are a few weights, which multiply random numbers of a seed. Returns the seed, and the
+    position of the weights among those with the same seed.
     """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})

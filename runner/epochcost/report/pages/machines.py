@@ -54,7 +54,7 @@ class JobHere:
 
     @property
     def likely(self) -> str:
-        """Format the 90 % interval of ``factor`` and the odds that ``here`` beats ``best``.
+        """Say how many times as much ``here`` costs as ``best`` (90 % interval), and the odds.
 
         Empty if the odds are unknown, or if the cheapest machine is free.
         """

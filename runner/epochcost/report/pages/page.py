@@ -152,7 +152,7 @@ class Report:
 
     @cached_property
     def workloads(self) -> Mapping[Workload, WorkloadRows]:
-        """Every workload with its rows and ranked machines; those with a model spec come first."""
+        """Every workload with its rows and ranked machines; workloads with a model spec first."""
         rows = group_by(self.rows, lambda row: row.observed.workload)
         return {
             workload: WorkloadRows(

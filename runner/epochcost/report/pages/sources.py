@@ -70,7 +70,7 @@ class SourceTable:
 
     @property
     def unlisted(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The checks of figures outside ``columns`` or without a row, each with its row or None."""
+        """The checks that the page's table does not show, each with the row that it checks."""
         labels = {column.label for column in self.columns}
         checks = [(row.timing, check) for row in self.rows for check in row.checks]
         return [

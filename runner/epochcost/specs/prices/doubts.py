@@ -48,9 +48,9 @@ def rented_doubts(
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
     ``judged`` are the ids of the prices that may be reported; None means all prices. In each round,
-    the prices with the most contradictions to other prices are reported and removed. Of several
-    such prices of one machine, only those with the newest date are. The rounds end when no price
-    that may be reported has a contradiction.
+    the prices with the most contradictions to other prices are reported and removed; of several
+    prices of one machine, only the newest. The rounds end when no price that may be reported has a
+    contradiction.
     """
     listed = {
         price.id: rent

@@ -139,10 +139,10 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """Names of the initializers that tracing removed, each with the equal tensor that replaces it.
+    """Names of the tensors that tracing replaced by an equal tensor, each with that tensor's name.
 
-    The result lists a removed tensor if nodes with the same operator read the tensor and its
-    replacement, or if all its numbers are equal. For a file that was not traced, it is empty.
+    A replaced tensor is listed if nodes with the same operator read both tensors, or if all its
+    numbers are the same number. For a file that was not traced, the result is empty.
     """
     if not is_traced(model):
         return {}
@@ -171,9 +171,9 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each merged tensor.
+    """Copy of the model in which each tensor that tracing replaced is stored again.
 
-    Returns the model itself if no tensor was merged.
+    Returns the model itself if no tensor was replaced (see ``merged``).
     """
     origins = merged(model)
     if not origins:
@@ -191,7 +191,7 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def taken_apart(model: onnx.ModelProto) -> list[str]:
-    """Names of the initializers that ``separated`` added."""
+    """Names of the initializers that ``separated`` added: tensors that tracing had replaced."""
     tensors = model.graph.initializer
     return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 

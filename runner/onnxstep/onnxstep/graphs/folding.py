@@ -136,10 +136,10 @@ def _replacement_nodes(
 ) -> list[onnx.NodeProto] | None:
     """The nodes that replace ``node``; None if ``node`` is not of a kind that is replaced.
 
-    An If with a constant condition becomes its branch. A node that reads a sequence of known
-    tensors becomes nodes that read these tensors. A node that creates such a sequence stays, and
-    nodes that compute the tensors follow. Nodes of sequences are replaced only if
-    ``values.plain_sequences`` is set.
+    An If with a constant condition becomes its branch. If ``values.plain_sequences`` is set, nodes
+    of sequences are replaced, too: a node that reads a sequence of known tensors becomes nodes that
+    read these tensors. The result for a node that creates such a sequence is that node and the
+    nodes that compute its tensors.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

@@ -174,7 +174,7 @@ def _lacks_element_type(kind: onnx.TypeProto) -> bool:
 def drop_empty_scales(model: onnx.ModelProto) -> None:
     """Remove the empty ``scales`` of a Resize that has ``sizes``, in place.
 
-    Opset 11 requires both ``scales`` and ``sizes``; later opsets allow only one of them.
+    In opset 11, a Resize with ``sizes`` needs empty ``scales``; later opsets forbid them.
     """
     empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
     for value in model.graph.input:

@@ -40,8 +40,8 @@ _AXES = range(-(2**31), 2**31)
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict the declared types, and as ``check_nodes`` does.
-    With ``strict``, also raises ModelError for every node that does not fit its inputs.
+    Raises ModelError for types that contradict the declared types, and for nodes that onnx cannot
+    check. With ``strict``, also raises ModelError for every node that does not fit its inputs.
     """
     check_nodes(model)
     try:

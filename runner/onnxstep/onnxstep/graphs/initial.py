@@ -152,7 +152,7 @@ def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
 def listed_state(model: onnx.ModelProto) -> Mapping[str, Initial]:
     """Distributions of the running statistics that the metadata lists, by name.
 
-    Raises ModelError as ``listed_parameters`` does.
+    Raises ModelError if the list is invalid.
     """
     return _listed(model, STATE_KEY) or {}
 

@@ -190,8 +190,8 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
     """Paths of a model's external data, relative to the model's folder.
 
-    The files are not read, but must exist and be long enough for the tensors. Raises ModelError as
-    ``load_external_data`` does.
+    The files are not read. Raises ModelError if a file is missing, outside the folder, or too short
+    for its tensors.
     """
     files: dict[str, int] = {}
     for tensor in stored_tensors(model):

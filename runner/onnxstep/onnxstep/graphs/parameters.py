@@ -106,7 +106,7 @@ def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     """The running statistics of the model: tensors that a step updates without a gradient.
 
     Statistics in the metadata's list come first, then stored statistics in the order of the graph.
-    Raises ModelError as ``parameters`` does.
+    Raises ModelError if the list is invalid.
     """
     statistics = running_statistics(model)
     stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
@@ -226,8 +226,8 @@ STATISTICS = (3, 4)
 def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
     """Names of the tensors that nodes read only as running mean or variance of BatchNormalization.
 
-    Exporters write an Identity node for a merged tensor. Nodes that read the Identity's output
-    count as readers of the tensor.
+    If several tensors are equal, exporters store one, with an Identity node for each of the others.
+    Nodes that read the Identity's output count as readers of the stored tensor.
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))

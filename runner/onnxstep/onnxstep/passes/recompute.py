@@ -197,8 +197,8 @@ class _LazyRecomputation:
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
     """For each backward node, a value that must exist before values for the node are recomputed.
 
-    This value is the newest float output of an earlier backward node that the node or a later node
-    reads. It is None if there is no such output.
+    This value is a float output of an earlier backward node that the node, or a node after it,
+    reads: the output that is computed last. It is None if there is no such output.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []

@@ -2,8 +2,8 @@
 
 In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
 statistics for the next step. A node keeps its inference form if its statistics are frozen, or if
-other nodes compute them from the node's input. The training form consists of several nodes; its
-gradient comes from a single equivalent node, which does not run.
+other nodes compute them from the node's input. The training form consists of several nodes. The
+gradient is derived from one equivalent node, which the finished graph does not contain.
 """
 
 from __future__ import annotations

@@ -38,9 +38,10 @@ def through(g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool =
 def add_from_statistics(
     dx: Value, unit: Value, r: Value, d_mean: Value | None, d_inverse: Value | None
 ) -> Value:
-    """Add (dμ - x̂ r² dr) / n to dx, for the gradients of the outputs μ (mean) and r.
+    """Add (dμ - x̂ r² dr) / n to dx, for the gradients of the outputs μ and r.
 
-    ``unit`` is x̂, with n elements for each element of r.
+    μ is the mean, and r is 1 / the standard deviation. ``unit`` is x̂, with n elements for each
+    element of r.
     """
     each = r.size / unit.size
     if d_inverse is not None:

@@ -88,11 +88,12 @@ def _sweep_lstm_backwards(
     dh_by_dc: Sequence[Value],
     forget_gates: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C, as in ``lstm``.
+    """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C.
 
-    All arguments but ``run`` have one tensor for each step. ``dz_factors`` are [B, 4·H], the other
-    arguments [B, H]. dz is the elementwise product of (dC', dh', dC', dC') and ``dz_factors``.
-    ``dh_by_dc`` is the derivative of h' with respect to C'.
+    The symbols are those of the rule ``lstm``. All arguments but ``run`` have one tensor for each
+    step: ``dz_factors`` [B, 4·H], the others [B, H]. dz is the elementwise product of (dC', dh',
+    dC', dC') and ``dz_factors``. ``dh_by_dc`` is the derivative of the new h' with respect to the
+    new C'.
     """
     dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -190,7 +191,7 @@ class _GruWeights:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def candidate_bias(self, side: int) -> Value | None:
-        """The candidate's bias b if ``side`` is 0, b' if 1 (see ``gru``); None without biases."""
+        """The candidate's bias: of x Wᵀ if ``side`` is 0, of h Rᵀ if 1; None without biases."""
         return self._new_biases[side] if self._new_biases else None
 
     def direction_cotangents(
@@ -198,8 +199,9 @@ class _GruWeights:
     ) -> DirectionCotangents:
         """Gradients of the direction's inputs from those of the gates and of the candidate.
 
-        With a for the arguments of the activations, ``d_gates`` [T·B, 2·H] is (da_z, da_r), and
-        ``dn`` is da_n; ``dq`` is as in ``gru``, and ``dh0`` is the gradient of the initial state.
+        ``d_gates`` [T·B, 2·H] and ``dn`` are the gradients of the activations' arguments, for the
+        gates and for the candidate. ``dq`` is the gradient of h Rᵀ + b' in the candidate, and
+        ``dh0`` that of the initial state.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(

@@ -139,7 +139,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """``constants`` gives the reason why a tensor that an optimizer computed is not trained.
+    """``constants`` gives the reason why a tensor that a graph optimizer computed is not trained.
 
     The reason contains ``why``. If ``why`` is empty, the tensor is trained and has no reason.
     """

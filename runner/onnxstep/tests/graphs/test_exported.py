@@ -16,9 +16,9 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """``separated`` gives each tensor that the exporter merged an initializer of its own.
+    """``separated`` stores each tensor that the exporter replaced by an equal one.
 
-    An Identity node stands for such a tensor in the exported file. The results of the model stay
+    In the exported file, an Identity node stands for such a tensor. The results of the model stay
     equal.
     """
     model = merged_file()

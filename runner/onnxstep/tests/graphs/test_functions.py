@@ -30,7 +30,7 @@ def functions(count: int, body: str) -> onnx.ModelProto:
 
 
 def test_calls_become_nodes() -> None:
-    """Three functions that each call the next function twice become eight nodes."""
+    """Calls of functions that call functions, each twice, become eight nodes on three levels."""
     plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
     assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
     assert not plain.functions

@@ -71,7 +71,7 @@ def test_an_output_without_a_shape_is_inferred(declared: str) -> None:
 
 
 def test_a_shape_that_depends_on_dimensions_waits_for_them() -> None:
-    """An output of unknown rank is accepted, and binding determines its shape."""
+    """An output of unknown rank is accepted, and gets its shape when dimensions get their sizes."""
     model = model_of_text(
         "g (float[n,2] x) => (float[n] y) { s = Shape(x) z = ConstantOfShape(s) y = Add(z, x) }"
     )

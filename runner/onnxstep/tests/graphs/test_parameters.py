@@ -98,7 +98,7 @@ def test_listed_parameter_has_no_stored_value() -> None:
 
 
 def test_parameter_is_a_float() -> None:
-    """A listed parameter of integers is refused."""
+    """A tensor of integers is refused in the metadata's list of parameters."""
     text = "g (int64[4] a) => (int64[4] y) { y = Neg(a) }"
     with pytest.raises(ModelError, match="got INT64"):
         parameters(listing(text, {"a": A}))

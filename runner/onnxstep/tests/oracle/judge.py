@@ -120,9 +120,9 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Candidates for computing the outputs of the test ``question``, in the order to try them.
+    """Ways of computing the outputs of the test ``question``, in the order to try them.
 
-    A candidate is a name, an evaluator and a float64 model. The last model is the part of the
+    A way is a name, an evaluator and a float64 model. The last way evaluates the part of the
     gradient graph ``backward`` that computes the outputs.
     """
     exact = question.exact

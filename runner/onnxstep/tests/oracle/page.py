@@ -1,6 +1,6 @@
 """Render docs/operators.md, which says whether each operator has a gradient.
 
-The page also counts how many of ONNX's tests gave each result.
+The page also says how many of ONNX's own tests each operator's gradient passed.
 """
 
 from __future__ import annotations

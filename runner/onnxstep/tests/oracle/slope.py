@@ -61,7 +61,11 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Products of u and (f(x + h v) - f(x - h v)) / (2 h), where h is ``times * step``."""
+            """Elementwise products of the cotangents u with a central difference of the outputs f.
+
+            The difference is (f(x + h v) - f(x - h v)) / (2 h), with a direction v and h = ``times
+            * step``.
+            """
             x = inputs[name]
             after, before = (
                 run({**inputs, name: x + t * v}) for t in (times * step, -times * step)
