@@ -91,6 +91,6 @@ def test_a_parameter_of_which_rows_say_nothing_stays_at_its_start() -> None:
     """A parameter without effect on the rows keeps its prior value."""
     observed = np.full(5, 2.0)
     result = fitted(
-        lambda parameters: np.full(5, parameters[0]), observed, np.zeros(2), np.full(2, 5.0)
+        lambda parameters: parameters[0] + np.zeros(5), observed, np.zeros(2), np.full(2, 5.0)
     )
     assert result == pytest.approx([2.0, 0.0], abs=0.01)

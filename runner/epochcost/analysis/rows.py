@@ -78,7 +78,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """How the time is known: measured, published or predicted; with a note on an assumed price."""
+        """How the time is known (measured, published or predicted), and if the price is assumed."""
         return mark_of(self.observed.kind, self.price)
 
     @property

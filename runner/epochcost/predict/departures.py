@@ -168,7 +168,7 @@ def fitted(
 
     ``start`` [k] and ``deviations`` [k] are the means and standard deviations of the parameters'
     priors. Residuals far above ``softness`` count linearly instead of squared. ``weights`` [n] of
-    the observations are 1 by default.
+    the observations are 1 by default. ``law`` also computes m values [m, n] for parameters [k, m, 1].
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights
@@ -203,12 +203,9 @@ def fitted(
 
 def _derivatives(law: Callable[[Vector], Vector], parameters: Vector, law_value: Vector) -> Matrix:
     """Derivatives [n, k] of ``law`` at ``parameters`` [k], where its value is ``law_value`` [n]."""
-    columns = []
-    for at in range(len(parameters)):
-        moved = parameters.copy()
-        moved[at] += _STEP
-        columns.append((law(moved) - law_value) / _STEP)
-    return np.stack(columns, axis=1)
+    moved = parameters[:, None] + _STEP * np.eye(len(parameters))
+    derivatives: Matrix = (law(moved[:, :, None]) - law_value).T / _STEP
+    return derivatives
 
 
 def _object_array(values: Sequence[Hashable]) -> NDArray[np.object_]:

@@ -201,7 +201,7 @@ class _PhaseSeconds:
         self._s = s = law
         e = Efficiencies(*np.exp(efficiencies))
         # No software reaches more than the peak rates.
-        e = e._replace(read=min(e.read, 1.0), products=min(e.products, 1.0))
+        e = e._replace(read=np.minimum(e.read, 1.0), products=np.minimum(e.products, 1.0))
         self._e = e
         processor = np.greater(s.cores, 0)
         clock = np.where(processor, 1.0, (s.operations / _ORDINARY_OPERATIONS) ** -e.clock)
