@@ -168,7 +168,7 @@ def money_about(amount: Decimal, currency: str = "USD") -> str:
 
 
 def significant_places(amount: Decimal, digits: int) -> int:
-    """Number of decimals that show ``digits`` significant digits of ``amount``; at least two."""
+    """Number of decimals, at least two, that show ``digits`` significant digits of ``amount``."""
     # Rounding may carry: 0.0996 has the two significant digits 0.10.
     rounded_amount = Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(amount)
     return 2 if amount == 0 else max(2, digits - 1 - rounded_amount.adjusted())

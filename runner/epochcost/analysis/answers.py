@@ -86,11 +86,11 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """The number of examples in millions, converted to examples of the length in the spec.
+        """The demanded examples in millions, counted as examples of the spec's length.
 
-        The conversion is proportional to the number of tokens, although attention takes more than
-        twice the time for twice the tokens. If ``tokens`` is None, examples have the spec's length.
-        Raises InputError if ``tokens`` is set but the model's examples are not texts, or if
+        If ``tokens`` is None, examples have the length in the model's spec. Otherwise an example
+        with twice the spec's tokens counts as two, although its attention takes more than twice the
+        time. Raises InputError if ``tokens`` is set but the model's examples are not texts, or if
         ``tokens`` is more than the model accepts.
         """
         if self.tokens is None:
@@ -143,10 +143,12 @@ class SwitchPoint:
 
 @dataclass(frozen=True, slots=True)
 class CheapestAnswer:
-    """The cheapest (or fastest) candidate, and the machines without a time (``without``).
+    """The cheapest (or fastest) candidate, ``choice``, and why times are missing (``without``).
 
-    A candidate is a machine with a batch size and a price plan. ``other_stacks`` has, for every
-    other software, the best candidate that meets the demand's limits; if none does, the cheapest.
+    A candidate is a machine with a batch size and a price plan. ``offers`` has candidates of one
+    software stack: ONNX Runtime or published programs. ``other_stacks`` has the other stack's best
+    candidate within the demand's limits. If no candidate of that stack is within the limits,
+    ``other_stacks`` has the stack's cheapest.
     """
 
     demand: Demand
@@ -177,7 +179,11 @@ class CheapestAnswer:
 
     @property
     def runner_up(self) -> Candidate[Offer] | None:
-        """The best alternative on another machine or price plan, with any batch size."""
+        """The best candidate that has another machine or price plan than ``choice``.
+
+        The candidate meets the demand's limits and may have any batch size. None without such a
+        candidate.
+        """
         place = place_of(self.choice)
         return next((each for each in self.alternatives if place_of(each) != place), None)
 
@@ -224,10 +230,12 @@ def name_of(candidate: Candidate[Offer]) -> str:
 
 
 def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> CheapestAnswer:
-    """Choose the cheapest or the fastest candidate that meets the limits.
+    """Choose the cheapest candidate within the limits, or the fastest one.
 
-    ``times`` are those of the demand's model and precision. If no candidate meets the limits,
-    raises an InputError that names the candidate that comes nearest.
+    The fastest is chosen if the demand has a budget but no deadline. ``times`` are those of the
+    demand's model and precision. If no candidate meets the limits, raises an InputError. The error
+    names the cheapest candidate that meets the deadline, or else the fastest candidate. Also raises
+    InputError if no time or price is known.
     """
     best, *slower_stacks = _offers_by_stack(catalogue, times, demand)
     choice = _choice(demand, best)

@@ -129,7 +129,10 @@ def _count_and_cache(graphs: Sequence[Graph], cache: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step is inference, or training that computes the gradients of all parameters."""
+    """Whether a step does the whole pass of its mode: no parameter is frozen in training.
+
+    Inference is always a whole pass. With frozen parameters, training computes only some gradients.
+    """
     return mode == "inference" or not (model.training and model.training.freeze)
 
 

@@ -1,10 +1,10 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
-A limit is compared with the mean cost on the machine and price plan that `epochcost cheapest`
-chooses. Times are measured, published or else predicted. An imprecise time or an assumed price is
-used only if all choices have such a drawback. If only the high end of the cost is above the limit,
-the verdict says so. A limit is unknown if the workload has no suitable time or price. An unknown
-limit does not pass.
+A limit is kept if the mean cost is at most the limit. The cost is that on the machine and price
+plan that `epochcost cheapest` chooses. Its time is measured or published; if neither is known, the
+time is predicted. An imprecise time or an assumed price is used only if every machine and plan has
+such a drawback. If only the high end of the cost is above the limit, the verdict says so. A limit
+is unknown if the workload has no suitable time or price. An unknown limit does not pass.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ _GOALS: Mapping[BudgetGoal, Goal] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit (``state``).
 
-    ``hardware`` and ``price`` are the ids of the machine and the price plan whose cost decides,
-    under the limit's conditions, such as an accuracy. ``cost`` is this cost. All three are None if
-    no cost is known under these conditions; ``state`` is then "unknown". ``place`` has the limit's
-    file and line, and a message with the allowed and the actual cost.
+    ``cost`` is that of the cheapest machine and price plan under the limit's conditions, such as an
+    accuracy. ``hardware`` and ``price`` are the ids of this machine and this plan. ``cost``,
+    ``hardware`` and ``price`` are None if no cost is known under these conditions; ``state`` is
+    then "unknown". ``place`` has the limit's file and line, and a message with the allowed and the
+    actual cost.
     """
 
     study: str

@@ -27,11 +27,12 @@ _Key = tuple[Machine, Mode, int]
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """Cost of an epoch of training, or of a million inferences, under ``price``.
+    """Cost of an epoch of training, or of a million inferences, based on ``price``.
 
-    If the job ran on only a part of the machine's vCPUs, ``basis`` says how the price of this part
-    was derived from ``price``. It is empty if the job ran on the whole machine, or if no price of
-    the part can be derived.
+    If the job ran on only a part of the machine's vCPUs, ``cost`` is for this part. ``basis`` then
+    says how the part's price was derived from ``price``. ``basis`` is empty if the job ran on the
+    whole machine. It is also empty if no price of the part can be derived; ``cost`` is then
+    unknown.
     """
 
     cost: Cost
@@ -140,7 +141,7 @@ class Scaling:
 
     @property
     def larger_speeds(self) -> Bounded:
-        """The speed on the most vCPUs, divided by the speed on the cheapest number of vCPUs."""
+        """Speed on the most vCPUs / speed on the number of vCPUs with the lowest job cost."""
         return ratio(self.largest.speedup, self.cheapest.speedup)
 
     @property
@@ -166,7 +167,12 @@ def comparisons(
 def scalings(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[Scaling, ...]:
-    """Compare the trials of each job that was measured on two or more numbers of vCPUs."""
+    """Compare the speed and cost of each job on different numbers of vCPUs.
+
+    A job is a machine, a mode and a batch size. ``plain`` are trials in default settings, which use
+    all vCPUs. Of ``variants``, only trials that differ from the defaults in nothing but the number
+    of vCPUs are used. Jobs with a single number of vCPUs are left out.
+    """
     pinned = [trial for trial in variants if only_vcpus(trial)]
     counts = ((key, _trials_by_vcpus(trials)) for key, trials in _group_by_job(plain, pinned))
     return tuple(
@@ -195,7 +201,11 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 def _group_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield the key and trials of each job with variants, a trial in default settings first."""
+    """Yield the key and the trials of each job that has a trial in ``variants``.
+
+    The key is the job's machine, mode and batch size. The trials are those in ``variants`` and the
+    measured trials in ``defaults``, a trial in default settings first.
+    """
     keys = {_job_key(trial) for trial in variants}
     references = [
         trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys
@@ -216,7 +226,8 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 def _trials_by_vcpus(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
     """Pairs of a number of vCPUs and the trial on them, the fewest vCPUs first.
 
-    An unpinned trial counts as a trial on all vCPUs, unless another trial is pinned to all vCPUs.
+    An unpinned trial ran on all vCPUs. It is dropped if another trial is pinned to all vCPUs, or if
+    the machine's number of vCPUs is unknown.
     """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {

@@ -56,7 +56,7 @@ class EstimatedRow:
 
     @property
     def utilisation(self) -> str:
-        """The assumed shares of the peak rate, as a phrase."""
+        """The assumed range of the utilisation of the peak rate, as a phrase with its source."""
         return UTILISATION
 
 
@@ -122,7 +122,11 @@ def _estimates_by_plan(
 
 
 def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """FLOPs of a full training; None for a small model, or if operations cannot be counted."""
+    """FLOPs of a full training; None for a small model, or if operations cannot be counted.
+
+    A model with a graph is small if the parameters, gradients and Adam moments of its training need
+    at most 16 GiB.
+    """
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)

@@ -95,7 +95,7 @@ class Way:
 
     @property
     def precision(self) -> str:
-        """The precision of most arithmetic; GPUs before Ampere compute bf16 as fp16."""
+        """The precision of most arithmetic; fp16 instead of bf16 on GPUs older than Ampere."""
         capability = self.hardware.accelerators[0].compute_capability
         return computed_in(self.setting.precision, Decimal(capability) if capability else None)
 
@@ -107,7 +107,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class TuningOffer:
-    """A layout of a training with a price of its machine."""
+    """A way to split a training over a machine's devices, with a price of the machine."""
 
     way: Way
     price: Price
@@ -138,7 +138,10 @@ class FinetuneAnswer:
     chips: tuple[str, ...]
 
     def extrapolates(self, way: Way) -> str:
-        """The chip in ``way`` if no published training used this chip; empty otherwise."""
+        """The name of the chip in ``way`` if no published training used this chip; else empty.
+
+        The predicted time of ``way`` is then extrapolated from other chips.
+        """
         chip = way.setting.device.chip
         return "" if chip in self.chips else chip
 

@@ -58,7 +58,10 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class SlowerInference:
-    """Inference that is faster in another ``runtime``; ``value`` is our time / that runtime's."""
+    """Inference of a model that takes longer in our runtime than in another ``runtime``.
+
+    ``value`` is the time in our runtime, ONNX Runtime, divided by the time in ``runtime``.
+    """
 
     value: Decimal
     runtime: str
@@ -68,12 +71,13 @@ class SlowerInference:
 
 
 class StepRatios(BaseModel):
-    """Our times divided by other frameworks' times.
+    """Our times divided by other frameworks' times, in nested mappings.
 
-    ``models`` is for training on a CPU: by model, batch size, threads and PyTorch's mode ("eager"
-    or "compile"). ``gpu`` is for training on a GPU: by model, precision, batch size and mode.
-    ``inference`` is for inference on ``cpu``: by model, batch size, threads and runtime.
-    ``dimensions`` has, by model, graph dimensions that were timed at other sizes than the spec's.
+    ``models`` is for training on a CPU, with the keys model, batch size, threads and PyTorch's mode
+    ("eager" or "compile"). ``gpu`` is for training on a GPU, with the keys model, precision, batch
+    size and mode. ``inference`` is for inference on the CPU named ``cpu``, with the keys model,
+    batch size, threads and runtime. ``dimensions`` has the timed sizes of graph dimensions, by
+    model and dimension, where they differ from the spec's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -217,7 +221,12 @@ class Inputs:
 def read_inputs(
     catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
 ) -> Inputs:
-    """Read the records in the folders ``results`` and the ratios under ``docs``."""
+    """Read a project's results and other records, and the ratios to other frameworks' times.
+
+    The folders ``results`` have results, peak rates, batch limits, trainings and reported runs. The
+    folder ``docs`` has the file of our times divided by other frameworks' times. Faulty files are
+    left out and listed in ``problems`` of the returned inputs.
+    """
     problems: list[str] = []
 
     stored = [file for folder in results for file in _stored(folder, catalogue, problems)]
@@ -261,8 +270,8 @@ def _declared_machine_by_host(
 ) -> Mapping[str, str]:
     """For each host, by fingerprint, the id of the declared machine that its results name.
 
-    A declared machine's spec states CPU and memory. A host is left out if its results name several
-    such machines. Results of a host that contradicts the spec do not count.
+    A declared machine's spec states CPU and memory. Results that contradict the spec of their
+    machine are ignored. A host is left out if its other results name several declared machines.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored if not file.result.contradictions):

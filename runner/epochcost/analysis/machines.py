@@ -1,4 +1,7 @@
-"""Identify the machine of a figure by kind, host and device, and name it for readers."""
+"""Identify the machine of a measured, published or predicted time, and name it for readers.
+
+A machine has a kind (the id of its spec), a host and the device in use.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def hardware_option(hardware: str) -> str:
 
 
 def published_machine(hardware: Hardware) -> Machine:
-    """The machine of a published time, as the machine's spec describes it."""
+    """The machine of a published or predicted time, as its spec describes it, without a host."""
     return Machine(hardware.id, None, hardware.name, hardware.device, hardware.vcpus)
 
 

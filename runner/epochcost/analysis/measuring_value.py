@@ -70,7 +70,12 @@ class CellsValue:
 
 
 class Step(NamedTuple):
-    """Indices of the one or two times to measure next, and the regret ``saved`` for each job."""
+    """One or two times to measure next, by index, and the regret that they save for each job.
+
+    The index of a time is its row in the covariance of all times. Two times belong together if only
+    both show which of two machines is cheaper. ``saved`` has a number for each job that several
+    machines can do.
+    """
 
     times: tuple[int, ...]
     saved: Vector
@@ -89,11 +94,12 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 
 
 def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
-    """Pair each job's cheapest machine with the rivals that measurements may show to be cheaper.
+    """Pair a job's cheapest machine with the rivals that measurements may show to be cheaper.
 
     Returns three arrays over r pairs: the index of the cheapest machine's time, the index of the
-    rival's time, and the gap [r, 1], which is the logarithm of the rival's cost divided by the
-    cheapest cost. Each gap has an error, because times are uncertain.
+    rival's time, and the gap [r, 1]. The indices are rows of ``covariance``. The gap is the
+    logarithm of the rival's cost divided by the cheapest cost. At most nine rivals are kept: those
+    whose gaps are smallest or, by ``covariance``, most uncertain.
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
@@ -114,10 +120,12 @@ def steps(
 
     Regret is the extra cost of the machine that the current times suggest, compared with the truly
     cheapest machine. ``covariance`` [t, t] is the covariance of the errors in the logarithms of the
-    times. Each step has the indices of one or two times. All steps together have at most ``most``
-    times. The steps end when no measurement saves noticeable regret. ``dollars`` has the price of
-    each possible measurement, by index. ``noise`` is the variance of a measured time's relative
-    error.
+    t times.
+
+    A step has the index of one time, or of the two times that together show which of two machines
+    is cheaper. All steps together have at most ``most`` indices. The steps end when no measurement
+    saves noticeable regret. ``dollars`` has the price of each possible measurement, by the time's
+    index. ``noise`` is the variance of a measured time's relative error.
     """
     pairs = [_likely_rivals(ways, covariance) for ways in jobs if len(ways) > 1]
     if not pairs:

@@ -84,13 +84,14 @@ class Observation:
     """The time of a workload on a machine, with everything that prices and pages need.
 
     ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is the time
-    of an epoch; None for inference. If ``epochs_known`` is False, the batch is larger than any in
-    the model's source. Such a training may need more epochs (Shallue et al., arXiv 1811.03600).
+    of an epoch; None for inference. ``epochs_known`` is False if the batch is larger than every
+    batch size in the model's spec. Such a training may need more epochs (Shallue et al., arXiv
+    1811.03600).
 
-    ``own_price`` is the id of the price that a published source states. ``doubts`` are sentences on
-    why the figure may not repeat, or how the machine differs from its spec. ``watts`` is the power
-    that ``meters`` read during the steps. ``peak_memory_bytes`` is the most memory that the
-    measuring process used: GPU memory for CUDA, else the host's memory.
+    ``own_price`` is the id of the price that a published time's source states. ``doubts`` are
+    reasons to doubt the time, such as an unstable measurement or a machine that differs from its
+    spec. ``watts`` is the power that ``meters`` read during the steps. ``peak_memory_bytes`` is the
+    most memory that the measuring process used: GPU memory for CUDA, else the host's memory.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
     the trial was pinned, None for all. ``agreement`` compares the outputs with those in fp32.
@@ -175,10 +176,10 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """The machine time to pay for a goal.
+        """The machine time to bill for an epoch, a full training or a million inferences.
 
-        An epoch, or a million inferences, is billed as a share of a longer job; a full training is
-        a job of its own.
+        A full training is billed as a job of its own. The other goals are billed as a share of
+        longer use of the machine: without starts, interruptions and rounding.
         """
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
@@ -210,11 +211,12 @@ _KEPT = Keep(
 
 
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
-    """Make an observation of every published time, and of every time measured in default settings.
+    """Make an observation of each published time, and of each time measured in default settings.
 
-    Observations are in the order of the files. If a trial was repeated on a host, only one result
-    counts, in general the latest. Variants, such as trials pinned to some CPUs, come from
-    ``observe_variants``; scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
+    Published times of several machines together are left out. If a trial was repeated on a host,
+    one result counts: the latest, or an earlier one with more undisturbed rounds. Observations are
+    in the order of the files. Times in other settings, such as on some CPUs only, come from
+    ``observe_variants``. Scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
     means all workloads.
     """
     published = _published(inputs.catalogue, workloads)

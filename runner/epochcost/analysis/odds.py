@@ -1,8 +1,9 @@
 """Compute the probability that a choice is the cheapest, from draws of all alternatives' costs.
 
-Predicted times on all machines are drawn together, since most of their error cancels in
-comparisons. A measured or published time is drawn from its own interval. Price plans of one machine
-share the time.
+A draw is a random sample. Predicted times on several machines share most of their error. They are
+drawn jointly, so that the shared error cancels in comparisons. A measured or published time is
+drawn from its own interval. Costs of one machine under several price plans come from the same drawn
+times.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ class Odds(Generic[KeyT]):
 
     @property
     def regret_if_lost(self) -> float:
-        """Mean ``regret`` over the draws in which the choice is not the only cheapest way."""
+        """Mean extra cost, as a share of the lowest cost, over draws that the choice loses.
+
+        The choice loses a draw if another way is cheaper. A tie of n ways counts as (n - 1) / n of
+        a loss. 0 if the choice never loses.
+        """
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
@@ -74,10 +79,11 @@ class Odds(Generic[KeyT]):
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """Compute the odds of ``choice`` from draws of the cost of each way to do a job (``costs``).
+    """Compute the probabilities about ``choice`` from draws of the cost of each way to do a job.
 
-    If ways tie for the lowest cost of a draw, each gets an equal share of the draw. A cost of 0
-    counts as ``_LEAST_COST``, so that all ratios are finite.
+    ``costs`` has the draws by way. If ways tie for the lowest cost of a draw, each gets an equal
+    share of the draw. A cost of 0 counts as ``_LEAST_COST``, so that the ratios of costs are
+    finite.
     """
     costs = {key: np.maximum(cost, _LEAST_COST) for key, cost in costs.items()}
     drawn = np.stack(list(costs.values()))
@@ -106,9 +112,11 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 
 
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
-    """State in how many scenarios the choice is best, and how much worse it is in the others.
+    """State in how many draws the choice is best, and how much worse it is in the others.
 
-    Empty if the choice has no alternative.
+    The choice is compared with the best way of each draw, by cost or by time (``quantity``). The
+    sentence gives the share of draws in the form "97 of 100 scenarios". Empty if the choice has no
+    alternative.
     """
     if len(chances.shares) == 1:
         return ""
@@ -157,7 +165,11 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 
 
 def time_draws(observed: Observation, time: Time) -> Vector:
-    """Draws [DRAWS] of the logarithm of an observation's time, relative to the mean of ``time``."""
+    """Draws [DRAWS] of log(t / mean of ``time``), where t is a possible true time.
+
+    ``time`` is the observation's time for a goal, such as an epoch. For a prediction, the draws are
+    those of its error. Otherwise t is drawn from the interval of ``time``.
+    """
     if observed.draws is not None:
         return observed.draws.values
     return normal_draws(time, seed_of_observation(observed))

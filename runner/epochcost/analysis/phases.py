@@ -89,7 +89,11 @@ class TimedDecoder:
         return {name: (min(tokens), max(tokens)) for name, tokens in lengths.items()}
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """Pairs (length, time) of phase ``name`` for ``sequences`` sequences, shortest first."""
+        """Pairs of a length in tokens and the time of a step at this length, shortest first.
+
+        A step of the phase "prefill" reads prompts of this length. A step of "decode" adds a token
+        to each of ``sequences`` sequences, after a context of this length.
+        """
         pairs = (
             (timed.phase.tokens, timed.step)
             for timed in self.phases

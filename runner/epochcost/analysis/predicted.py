@@ -1,8 +1,9 @@
-"""Predict the times of unmeasured workloads from published rates, as observations.
+"""Predict the times of unmeasured workloads from published rates, as objects `Observation`.
 
 A rate is the number of examples a second. For a machine whose GPUs or CPUs have no published rates,
-`NoTime` states why nothing is predicted. For GPUs that the pinned ONNX Runtime does not support,
-the observation names other software.
+`NoTime` states why nothing is predicted. Times are usually predicted for the pinned version of ONNX
+Runtime. On GPUs that this version does not support, times are for an older version or for a
+published program.
 """
 
 from __future__ import annotations
@@ -64,16 +65,16 @@ class NoTime:
 
     @property
     def words(self) -> str:
-        """The reason, after the names of the machines to which it applies."""
+        """The reason; the text begins with the names of machines if it applies only to these."""
         return f"on {', '.join(self.machines)}: {self.reason}" if self.machines else self.reason
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Predicted observations, and the models and machines that have no prediction.
+    """Observations from predictions, and the models and machines without a prediction.
 
-    The kind of an observation is ``predicted``, or ``published`` if a source timed exactly this
-    workload.
+    If a source timed the same network on the same devices, the source's time is used. The kind of
+    the observation is then ``published``, else ``predicted``.
     """
 
     observations: tuple[Observation, ...]
@@ -102,7 +103,10 @@ class _PredictionTask:
 
 @dataclass(frozen=True, slots=True)
 class _TasksOfDevice:
-    """Predictions to make for GPUs or CPUs, and models and machines ``without`` a prediction."""
+    """The predictions to make for all GPUs or for all CPUs, and what has no prediction.
+
+    ``without`` has the models and machines that get no prediction, with reasons.
+    """
 
     tasks: Sequence[_PredictionTask]
     forecaster: Forecaster
@@ -126,12 +130,12 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    By default, ``precision`` is each machine's usual one. Times are predicted for ONNX Runtime. On
-    GPUs, they are also predicted for the software of one published benchmark: the benchmark with
-    the most similar graph. The batch size is the largest in the spec that fits into memory. A
-    training batch that does not fit is split into equal parts that fit. On CPUs, inference is also
-    predicted for the smallest batch. Without tables of published rates, nothing is predicted.
-    Raises InputError for a table that cannot be read.
+    If ``precision`` is None, each machine's usual precision is used. Times are predicted for ONNX
+    Runtime. On GPUs, they are also predicted for the software of one published benchmark. Its graph
+    is the one most similar to the model's graph. The batch size is the largest in the spec that
+    fits into memory. A training batch that does not fit is split into equal parts that fit. On
+    CPUs, inference is also predicted for the smallest batch in the spec. Without tables of
+    published rates, nothing is predicted. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -167,7 +171,8 @@ def _tasks_by_device(
 ) -> Iterator[_TasksOfDevice]:
     """Yield the predictions to make for GPUs, then for CPUs; none without tables of rates.
 
-    If ``with_programs`` is False, only ONNX Runtime gets predictions.
+    On GPUs, times are predicted for ONNX Runtime and for a published program. A program is a model
+    as one source ran it in a framework. If ``with_programs`` is False, programs are left out.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -309,9 +314,10 @@ def _tasks_and_missing_times(
 
 
 def _parts_of_batch(batch: int, devices: int) -> Iterable[int]:
-    """The sizes of equal parts of a batch, with at least an example for each device.
+    """The possible sizes of the parts if a batch is split equally, the largest first.
 
-    A step may process a batch in such parts, one after the other, and add up their gradients.
+    A step may process a batch in such parts, one after the other, and add up their gradients. A
+    part has at least an example for each device.
     """
     return (batch // parts for parts in range(2, batch // devices + 1) if batch % parts == 0)
 
@@ -321,7 +327,8 @@ def _tasks_by_software(
 ) -> Iterator[_PredictionTask]:
     """Yield the predictions to make for ONNX Runtime (if ``place`` runs it) and for ``program``.
 
-    Inference in ONNX Runtime on a CPU is predicted at ``least_batch`` and at the batch of ``work``.
+    ``work`` asks for the time at the largest batch size. On a CPU, inference in ONNX Runtime is
+    also predicted at the smallest, ``least_batch``.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:

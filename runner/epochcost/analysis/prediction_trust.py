@@ -64,14 +64,17 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The contents of the file of prediction errors; ``digest`` covers all inputs except prices.
+    """The contents of the file of prediction errors, which are measured by withholding rates.
 
     The published rates of one accelerator, generation, model or source are withheld, and predicted
-    from all other rates. ``all`` has the errors of all predictions, by kind of withheld rates.
-    ``groups`` has the errors for each withheld accelerator, generation, model and source.
-    ``classes`` has the errors with accelerators withheld: for each source and mode, and for each
+    from all other rates. ``all`` has the errors of all predictions, by what is withheld
+    ("accelerator", say). ``groups`` has them for each single accelerator, generation, model and
+    source.
+
+    If accelerators are withheld, ``classes`` has the errors for each source and mode, and for each
     precision and mode. ``ratios`` has errors of predicted ratios between two accelerators.
-    ``shown`` has rows for a chart. ``prices_of`` is the day of the newest price.
+    ``shown`` has published and predicted times for a chart. ``prices_of`` is the day of the newest
+    price. ``digest`` identifies all inputs except prices.
     """
 
     digest: str
@@ -88,9 +91,10 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A summary: half of ``rows`` predictions are wrong by a factor of at most ``factor``.
+    """A summary of ``rows`` predictions: the median error is the factor ``factor``.
 
-    ``coverage`` is the share of 90 % intervals that contain the published figure.
+    The error of a prediction is the larger of published and predicted time, divided by the smaller.
+    ``coverage`` is the share of predictions whose 90 % interval contains the published speed.
     """
 
     rows: int
@@ -145,7 +149,11 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 
 def digest(root: Path) -> str:
-    """Digest of observations, devices and the code of predictions, without prices and comments."""
+    """A digest of what prediction errors depend on, to reveal whether they are out of date.
+
+    The digest covers published speeds, devices and the source code that predicts. Prices and the
+    code's comments and docstrings do not count.
+    """
     content = hashlib.sha256()
     folders = (root / "specs/devices", root / "specs/observations")
     specs = (path for folder in folders for path in sorted(folder.rglob("*.*")))

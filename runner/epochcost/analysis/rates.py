@@ -1,8 +1,9 @@
 """Collect rates from which predictions learn: rates on CPUs, and rates that we measured on GPUs.
 
-A rate is a number of examples a second. Rates on CPUs come from our results, from published timings
-and from tables of published rates. Results that other programs disturbed are left out. In this
-module, "make" means the name of a CPU, such as "Intel Xeon (Cascade Lake)".
+A rate is a number of examples a second. Rates on CPUs come from our results, from published
+trainings (specs/published) and from published tables of rates (specs/observations). Results that
+other programs disturbed are left out. In this module, "make" means the name of a CPU, such as
+"Intel Xeon (Cascade Lake)".
 """
 
 from __future__ import annotations
@@ -51,7 +52,11 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe ``vcpus`` vCPUs of the CPU ``make``; the peak rates depend on ``vcpus`` only."""
+    """Describe ``vcpus`` vCPUs of the CPU ``make`` as a device, for predictions.
+
+    ``make`` becomes the name of the chip. The device's peak rates of arithmetic and memory are
+    proportional to ``vcpus``, and equal for all makes.
+    """
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
     return Device.model_construct(
@@ -109,9 +114,11 @@ def gpu_rates(
     profiles: Mapping[str, Profile],
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield our measured rates on one GPU, for models whose graphs resemble those in ``published``.
+    """Yield the rates that we measured on a single GPU (``device``) of the machine ``hardware``.
 
-    Recurrent models, non-default settings and machines that contradict their spec are left out.
+    Models are left out if no graph in ``published`` has nearly as many operations and bytes.
+    Recurrent models, non-default settings, and results that contradict the machine's spec are left
+    out, too. The precision may differ from the default.
     """
     measured = _usable_results(inputs, "cuda")
     results = [result for result in measured if result.hardware == hardware.id]
@@ -171,9 +178,9 @@ def _measured_rate(work: Question, step_seconds: float, half_width: float) -> Pl
 
 
 def _half_widths(results: Sequence[Result], cache: Path | None) -> tuple[float, ...]:
-    """Half the width of each mean's interval, relative to the mean.
+    """Half the width of the interval of each result's mean step time, relative to the mean.
 
-    Computing one takes milliseconds, so all are cached.
+    Computing one width takes milliseconds, so the widths of all results are cached together.
     """
     content = [_summarised_content(result) for result in results] if cache else None
 

@@ -39,9 +39,9 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 class Replayed:
     """The outcome of a replay, with a result for each policy.
 
-    The first of ``results`` belongs to the policy of staying in the best zone. ``time`` is the
-    training's time without interruptions; ``kind`` says whether that time is measured, published or
-    predicted. A saved state has ``state_gb`` gigabytes.
+    The first of ``results`` belongs to the policy of staying in the zone that turned out best.
+    ``time`` is the training's time without interruptions; ``kind`` says whether that time is
+    measured, published or predicted. A checkpoint of the training has ``state_gb`` gigabytes.
     """
 
     spec: ReplayedJob
@@ -55,7 +55,10 @@ class Replayed:
 
     @property
     def home(self) -> int:
-        """The index of the zone in which staying is cheapest."""
+        """The index in ``market.zones`` of the best zone for a training that never moves.
+
+        The best zone has the most replays that end within the trace, then the lowest mean cost.
+        """
         return self.market.zones.index(str(self.results[0].zone))
 
     def break_even_per_hour(self) -> float | None:
@@ -85,7 +88,11 @@ class Replayed:
 
 
 def play(catalogue: Catalogue, observations: Iterable[Observation], spec: ReplayedJob) -> Replayed:
-    """Replay a training as its spec declares; raises InputError for an invalid trace or job."""
+    """Simulate a declared training on spot machines, over a recorded trace of prices.
+
+    ``spec`` names the training and the trace. The training's time comes from ``observations``.
+    Raises InputError if the time is unknown, or if the trace or the job is invalid.
+    """
     trace = read_trace(catalogue.files[f"replays/{spec.id}"].parent / spec.trace)
     market = Market(trace)
     timed = _shortest_full_training(observations, spec)

@@ -131,7 +131,8 @@ def _plan_and_hourly_cost(
 def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
     """Tokens read, tokens written and seconds of a run.
 
-    If one of these is unknown, the tokens per second and 1 second are returned instead.
+    If one of these numbers is unknown, the numbers for one second of the run are returned. They
+    come from the run's tokens per second.
     """
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))

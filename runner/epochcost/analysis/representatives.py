@@ -26,10 +26,11 @@ def is_of_steps(result: Result) -> bool:
 
 
 def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
-    """Choose the latest result of each configuration on each host.
+    """Choose one result, usually the latest, of each configuration on each host.
 
-    A configuration is a model, mode, provider, batch size, threads, load and variant. If the same
-    trial was repeated with another number of rounds, the result with more rounds is used.
+    A configuration is a model, mode, provider, batch size, threads, kind of work and variant. A
+    later result replaces an earlier one if it has at least as many undisturbed rounds. A later
+    result with another runtime, graph or spec always replaces the earlier one.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -49,9 +50,10 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose representatives among results with this kind of ``work`` in default settings.
+    """Choose one result of each configuration among trials on whole machines.
 
-    Only the precision may differ from the default.
+    Such a trial is pinned to no part of the machine, and only its precision may differ from the
+    default settings. ``work`` is the kind of work: a decoder's phase, or requests.
     """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(

@@ -48,14 +48,18 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """The highest measured rates of a host at one number of threads."""
+    """Measured peak rates of a host: operations and bytes a second.
+
+    ``ceiling`` has the rates at one number of threads and one precision. ``stored`` is the host's
+    file, with its other rates.
+    """
 
     ceiling: Ceiling
     stored: StoredCeilings
 
     @property
     def peak_flops(self) -> float:
-        """Operations per second of the fastest matrix product."""
+        """Operations a second in the fastest repetition of the host's matrix product."""
         return self.ceiling.flops.high
 
     @property
@@ -171,7 +175,11 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
 def _step_flops_and_bytes(
     model: Model, counted: Arithmetic, observed: Observation
 ) -> tuple[float, float] | None:
-    """Flops and fewest bytes of a step; None if unknown, as in training with frozen parameters."""
+    """Operations of a step, and the least bytes that it reads and writes; None if unknown.
+
+    The bytes are those of weights, gradients and optimizer states, without activations. The result
+    is None for training with frozen parameters, because the formulas assume all gradients.
+    """
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)
     if not forward or not weights or not is_whole_pass(model, observed.mode):

@@ -59,12 +59,18 @@ class Row:
 
     @property
     def answers(self) -> bool:
-        """Whether the row may be the cheapest or fastest answer."""
+        """Whether the row is allowed as the cheapest or fastest choice.
+
+        Its price must be current, and the number of epochs for its batch size must be known.
+        """
         return self.current and self.observed.epochs_known
 
     @property
     def reservation(self) -> str:
-        """The reason to prefer other rows as an answer; empty if there is none."""
+        """The row's drawback, such as an imprecise time or an assumed price; empty if none.
+
+        A row with a drawback is chosen as the cheapest or fastest only if all rows have one.
+        """
         of_price = self.price.reservation if self.price else ""
         return self.observed.imprecise or of_price
 
@@ -164,7 +170,12 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the software stack with the surest times (`by_stack`); empty without times."""
+    """The rows of the software stack whose times are best known; empty without times.
+
+    A stack is judged by its best row. The criteria are, in this order: no drawback (an assumed
+    price, say); a known precision; measured before published before predicted; published programs
+    before ONNX Runtime.
+    """
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -250,7 +261,10 @@ def in_usual_currency(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row, the job that is billed for one of the row's goals, and the range of the cost."""
+    """A row, the job to bill at the row's price, and the range of the job's cost (``interval``).
+
+    The job does one of the row's goals, such as an epoch, one or more times.
+    """
 
     row: Row
     job: PricedJob
@@ -305,7 +319,10 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
 
 
 def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
-    """Make the offer of a row; if the row has no cost, raise InputError with the reason."""
+    """Make the candidate that does ``goal`` ``repetitions`` times on a row's machine.
+
+    Raises InputError with the reason if the row has no cost.
+    """
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")

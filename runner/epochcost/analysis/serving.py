@@ -153,7 +153,7 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over answers, of the mean seconds per token after the first.
+        """The percentile ``percent`` of answers' mean seconds per token after the first token.
 
         None if fewer than three answers were slower than this percentile.
         """
@@ -196,10 +196,10 @@ class ServedDecoder:
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:
-        """Cost of a million tokens (read and written) at a rate, on a machine rented for a month.
+        """Cost of a million tokens, read and written, on a machine rented for a month.
 
-        At the highest rate, the cost is a range, because the search for that rate has a limited
-        precision.
+        ``rate`` has the measurements at one rate of requests. At the highest rate that keeps the
+        bounds of latency, the cost is a range: the search found that rate only within 5 %.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:
@@ -252,7 +252,11 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield measurements at rising rates; the last is the highest rate within latency bounds."""
+    """Yield the measurements of a trial at its rates of requests, the lowest rate first.
+
+    The last rate is the highest that keeps the bounds of latency. The others are shares of it. If
+    no rate keeps the bounds, nothing is yielded.
+    """
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -36,8 +36,9 @@ ValueT = TypeVar("ValueT", float, Vector)
 class Engine:
     """Software that serves decoders, and the devices that it supports.
 
-    ``capabilities`` has the least NVIDIA compute capability for each precision. CPUs serve the
-    precisions ``on_processors``. At most ``most_sequences`` sequences are decoded at once.
+    ``capabilities`` has the least NVIDIA compute capability for each precision. ``on_processors``
+    lists the precisions in which it serves on CPUs. At most ``most_sequences`` sequences are
+    decoded at once.
     """
 
     name: str
@@ -112,9 +113,10 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Copies of a model on ``devices`` devices each, with caches of ``room`` tokens each.
+    """Copies of a model on a machine, each on ``devices`` devices and with its own cache.
 
-    Layers with a window store fewer tokens; ``room`` counts the tokens of the other layers.
+    A copy's cache has space for ``room`` tokens in every layer. Layers with a window store only the
+    latest tokens, so a long sequence takes less room than its number of tokens.
     """
 
     place: Place
@@ -135,24 +137,32 @@ class Layout:
         return self.place.count // self.devices
 
     def sequences(self, requests: Requests) -> list[int]:
-        """Powers of two, up to the number of sequences that cache and engine allow at once."""
+        """Numbers of sequences that a copy may serve at once: 1, 2, 4, ... up to the largest.
+
+        The largest is limited by the copy's cache and by the engine.
+        """
         most = min(self.room // self.form.kept_tokens(requests.tokens), self.engine.most_sequences)
         return powers_of_two(int(most))
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Number of tokens of each prompt that need no computation, because the cache has them.
 
-        This is the share ``requests.cached_share`` of the prompt, if the cache is large enough. The
-        cache first holds the requests that are being served, ``sequences`` at once. The space that
-        is left holds prompts of earlier requests, an equal part for each sequence. The last token
-        of a prompt is always computed, because the answer's first token follows from it.
+        This is the share ``requests.cached_share`` of the prompt, if the copy's cache is large
+        enough. The cache first holds the requests that the copy serves, ``sequences`` at once. The
+        remaining space holds prompts of earlier requests. Each served request can reuse an equal
+        part of this space. The last token of a prompt is always computed, because the answer's
+        first token follows from it.
         """
         spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
         return min(float(requests.cached_share) * requests.prompt, requests.prompt - 1.0, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield layouts on 1, 2, 4, ... devices; ``room`` is negative if the model does not fit."""
+    """Yield layouts whose copies have 1, 2, 4, ... devices, even those that do not fit.
+
+    The room for cached tokens, ``room``, is negative if the weights do not fit into a copy's
+    devices.
+    """
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, model.form, devices, spare / model.cached_bytes(devices))
@@ -199,7 +209,11 @@ class _LayoutForecast:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity, with ``draws`` of log(machine time of a request / predicted time)."""
+        """The capacity of the machine in this layout, from the forecast times.
+
+        In the result, ``draws`` are samples of log(t / predicted t), where t is a request's machine
+        time.
+        """
         first, token, seconds = self.first_token, self.token, self.predicted_seconds
         drawn = self.request_seconds(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -227,9 +241,11 @@ def question_of(
     sequences: int,
     cached: float = 0.0,
 ) -> ServingQuestion:
-    """Ask how long the phase ``kind`` takes if each copy serves ``sequences`` at once.
+    """Make the question how long a phase takes, for a forecaster to answer.
 
-    The cache already has ``cached`` tokens of each prompt.
+    ``kind`` is the phase: "first" lasts to the first token, "token" from one token to the next.
+    Each copy of the model serves ``sequences`` sequences at once. The cache already has ``cached``
+    tokens of each prompt.
     """
     return ServingQuestion(
         form=model.form,
@@ -269,7 +285,10 @@ def predicted_capacities(
 def _layout_forecasts(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_LayoutForecast]:
-    """Yield a forecast for each layout and each number of sequences that fits the layout."""
+    """Yield forecasts of the phases' times for each layout and number of sequences at once.
+
+    The numbers are powers of two, counted for each copy of the model. Cache and engine limit them.
+    """
     options = []
     for layout in layouts:
         for sequences in layout.sequences(requests):
@@ -287,9 +306,11 @@ def _layout_forecasts(
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Layouts with room for a model and a request, and machines without a layout, with reasons.
+    """Layouts in which each copy has room for a request, and refusals of other machines.
 
-    Each machine uses the first of ``engines`` that supports the machine.
+    A copy needs memory for the model's weights and for the cached tokens of a request. A refusal
+    states why a machine has no such layout. The layouts of a machine are for the first of
+    ``engines`` that supports the machine.
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"

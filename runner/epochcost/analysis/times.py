@@ -24,7 +24,10 @@ from epochcost.specs.loader import FOLDER
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of workloads, and machines without a time; ``problems`` are those of the inputs."""
+    """Times of workloads, and the models and machines without a time.
+
+    ``problems`` has sentences on faulty files of the project.
+    """
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]

@@ -86,14 +86,21 @@ class BreakEven(NamedTuple):
 
     @property
     def busiest(self) -> Estimate:
-        """The cost of a million tokens on a machine with the utilisation ``MOST_BUSY``."""
+        """The machine's cost of a million tokens if it is busy for ``MOST_BUSY`` of the time.
+
+        This is the highest load of a machine; above it, requests wait long for each other.
+        """
         full = self.offer.full
         low, mean, high = (cost / MOST_BUSY for cost in (full.low, full.mean, full.high))
         return replace(full, low=low, mean=mean, high=high)
 
     @property
     def comparison(self) -> str:
-        """Words that compare a machine at its highest load with the API, such as "less than"."""
+        """How the machine's cost of tokens at its highest load compares with the API's cost.
+
+        The text is "less than" if the whole range of the machine's cost is lower, else "about as
+        much as".
+        """
         return "less than" if self.busiest.high < self.api else "about as much as"
 
 
@@ -101,9 +108,11 @@ class BreakEven(NamedTuple):
 class TokenAnswer:
     """Requests to a model in a precision, and the machines and APIs that can answer them.
 
-    ``offers`` has every machine under every price plan, ``apis`` has every API. Both are sorted by
-    cost and are in the most frequent currency. ``refused`` has the machines that cannot answer.
-    ``served`` has our measurements under load, ``reported`` those of readers.
+    ``offers`` has each machine under each price plan, ``apis`` has each API. Both are sorted by
+    cost and have only prices in the most frequent currency. ``refused`` has the machines that
+    cannot answer, and the machines and APIs with other currencies. ``served`` has our measurements
+    under load, ``reported`` has measurements by readers. ``published_precision`` is that of the
+    published weights.
     """
 
     model: str
@@ -118,7 +127,11 @@ class TokenAnswer:
 
     @property
     def precision_words(self) -> str:
-        """The precision, with a note if the published weights have it and it is below 16 bits."""
+        """The precision, such as "fp8 (8 bits, as published)".
+
+        The note in brackets follows if the weights were published in this precision. The precision
+        bf16 gets no note.
+        """
         if self.precision == "bf16" or self.precision != self.published_precision:
             return self.precision
         return f"{self.precision} ({int(BITS[self.precision])} bits, as published)"
@@ -135,7 +148,11 @@ class TokenAnswer:
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The cheapest machine, if possible at a price without drawback; None without machines."""
+        """The cheapest machine; prices without a drawback come first, whatever they cost.
+
+        None without machines. A drawback is, for example, that the price is assumed or requires a
+        commitment.
+        """
         return next(iter(self.machines), None)
 
     @property
@@ -151,14 +168,18 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """For each of ``ways``, the probability that it is the cheapest (see ``odds_of``)."""
+        """The probability for each machine and API that it is the cheapest; None without any.
+
+        Prices with a drawback (assumed, say) are left out, unless all have one.
+        """
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """For each machine or API in ``ways``, the probability that it is the cheapest.
+        """The probabilities that each machine or API in ``ways`` is the cheapest, in one `Odds`.
 
-        Those whose price has a drawback (it is assumed, say) are left out, unless all have one. The
-        result's ``choice`` is the first that is not left out. None if ``ways`` is empty.
+        A machine or API whose price has a drawback (it is assumed, say) is left out, unless all
+        have one. The result's ``choice`` is the first of ``ways`` that is not left out. None if
+        ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -170,10 +191,11 @@ class TokenAnswer:
 
     @property
     def turn(self) -> BreakEven | None:
-        """The machine that reaches the cost of the cheapest API at the fewest requests a second.
+        """The break-even with the cheapest API that needs the fewest requests a second.
 
-        None without an API, or if the API costs less than every machine that is busy for the share
-        ``MOST_BUSY`` of the time.
+        At the break-even, a machine costs the same as the API. Machines count only at a price
+        without a drawback (an assumption, say). None without an API. Also None if every machine
+        still costs more than the API when it is busy for the share ``MOST_BUSY`` of the time.
         """
         api = self.cheapest_api
         turns = [
@@ -193,7 +215,11 @@ def name_of(way: Way) -> str:
 
 
 def in_order(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Sort machines and APIs by cost; those whose price has a drawback come last."""
+    """Sort machines and APIs by cost; those whose price has a drawback come last.
+
+    A price has a drawback if it is assumed, implausible or no longer offered, if it requires a
+    commitment, or if its interruptions are unknown.
+    """
     return tuple(sorted(ways, key=_cheapest_first))
 
 
@@ -229,7 +255,11 @@ class TokenMarket:
 
     @cached_property
     def evidence(self) -> str:
-        """A digest of all inputs of the forecasts."""
+        """A digest of the data from which times are forecast.
+
+        The data are devices, the decoders in models' specs, and published token rates. The
+        machines' specs are not included.
+        """
         catalogue = self.inputs.catalogue
         decoders = {name: each.decoder for name, each in catalogue.models.items() if each.decoder}
         tables = catalogue.tables_of("tokens")
@@ -352,9 +382,10 @@ def _no_answer_message(answer: TokenAnswer) -> str:
 
 
 def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
-    """The refusal of a decoder that was timed: it is too slow if there are ``slow_capacities``.
+    """Why a timed decoder cannot answer the requests: too slow, or timed at other lengths.
 
-    Otherwise it was not timed at the lengths of the requests.
+    ``slow_capacities`` are the capacities at the lengths of the requests, all too slow for their
+    bounds. If there are none, the decoder was not timed at these lengths.
     """
     where = f"{timed.machine.name} in {timed.precision}"
     if slow_capacities:

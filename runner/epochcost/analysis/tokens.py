@@ -141,14 +141,19 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
-    """Mean seconds between two tokens: a decode step and a share of other sequences' prefills."""
+    """Mean seconds between two tokens of an answer, if ``sequences`` are served at once.
+
+    Each token takes a decoding step of ``step`` seconds. During an answer of ``output`` tokens, the
+    machine also reads one new prompt for each other sequence, each in ``prefill`` seconds.
+    """
     return step + prefill * (sequences - 1) / output
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The number of machines for ``per_second`` requests a second.
+    """The whole number of machines, at least 1, for ``per_second`` requests a second.
 
-    Each machine is busy for at most the share ``MOST_BUSY`` of the time.
+    A request occupies a machine for ``request_seconds``. Each machine is busy for at most the share
+    ``MOST_BUSY`` of the time.
     """
     return machines_for_load(per_second, request_seconds, MOST_BUSY)
 
@@ -179,9 +184,10 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
 class ServingOffer:
     """A machine under a price plan, for the requests in question.
 
-    The requests need ``machines`` machines, busy for ``busy`` of the time. ``hour`` is the hourly
-    cost of one machine. ``per_million`` is the cost of a million tokens; ``full`` is that cost
-    without idle time.
+    The requests need ``machines`` machines, which are busy for the share ``busy`` of the time.
+    ``hour`` is the hourly cost of one machine. ``per_million`` is the cost of a million tokens,
+    with the machines' idle time. ``full`` is the cost of a million tokens on machines that are
+    never idle.
     """
 
     deployment: Deployment
@@ -220,9 +226,10 @@ class ApiOffer:
 def priced_offers(
     catalogue: Catalogue, deployments: Iterable[tuple[Deployment, Capacity]], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Price deployments under every current price, cheapest first.
+    """Price each deployment under each current price of its machine, cheapest first.
 
-    Offers whose price has a ``reservation`` (a reason to prefer other prices) come last.
+    A price is current if no newer price of its plan supersedes it. Offers whose price has a
+    drawback (it is assumed, say) come last.
     """
     plans = cache(partial(hourly_plans, catalogue))
     offers = (
@@ -280,7 +287,10 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Hourly cost of a machine that serves for a month; None if ``price`` cannot bill this."""
+    """Hourly cost of a machine that serves without pause for a month.
+
+    None if the plan ``price`` cannot be applied to the machine.
+    """
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda", serving=True).cost(price)
@@ -288,7 +298,11 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def hourly_plans(catalogue: Catalogue, machine: Machine) -> list[tuple[Price, Decimal]]:
-    """The current prices that can be billed for a machine, each with the cost of an hour."""
+    """A machine's current prices, each with the hourly cost of serving for a month.
+
+    A price is current if no newer price of its plan supersedes it. Prices whose plan cannot be
+    applied to the machine are left out.
+    """
     prices = current_prices(catalogue.prices_of(machine.hardware))
     return [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
 

@@ -113,7 +113,15 @@ def _timing_key(layout: Layout) -> tuple[object, ...]:
 def _timing_questions(
     model: ServedModel, layout: Layout, prompts: Sequence[int]
 ) -> Iterator[ServingQuestion]:
-    """Yield questions, in the order in which ``_timing_from_answers`` expects their answers."""
+    """Yield questions to a forecaster about the phases' times, to describe a device's timing.
+
+    The order, on which ``_timing_from_answers`` relies, is:
+
+    - a decoding step for each number in ``SEQUENCES``;
+    - a step after each of ``prompts``, without and then with waiting for other prompts;
+    - a step of two sequences, and a step of a long answer, each without and with waiting;
+    - the first token for prompts of several lengths.
+    """
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)

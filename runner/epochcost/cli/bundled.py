@@ -1,7 +1,8 @@
 """Choose the project that a command reads or writes: the current folder, or the bundled project.
 
-Outside a project, commands read the specs, models and published results that come with the package.
-In a subfolder of a project, they refuse. Commands that write need a project.
+A project is a folder with `specs/`. Outside all projects, commands that read use the specs, models
+and published results that come with the package. Commands that write end with an error there. In a
+folder below a project, commands of both kinds end with an error that names the project.
 """
 
 from __future__ import annotations

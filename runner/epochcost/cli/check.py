@@ -131,9 +131,10 @@ def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
 
 
 def _catalogue_or_faults(json_document: dict[str, Any] | None) -> Catalogue:
-    """Load the project's specs; if they have faults, raise SpecError.
+    """Load the project's specs; raises SpecError if they have faults.
 
-    Before that, if there is a ``json_document``, print it with the faults.
+    If the specs have faults and there is a ``json_document``, the function first prints the
+    document with the added key ``faults``.
     """
     try:
         return own_catalogue()

@@ -74,7 +74,11 @@ def print_choices(
 def print_beyond_limits(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str], wide: bool
 ) -> None:
-    """Print the choices that miss the deadline or the budget, if any, under a heading."""
+    """Print a table of the choices that miss the deadline or the budget, under a heading.
+
+    ``rows`` are these choices; without rows, nothing is printed. Columns in ``drop`` are omitted in
+    order until the table fits the terminal, unless ``wide``.
+    """
     if rows:
         say("Beyond the limits:\n")
         print_table(header, rows, drop=drop, wide=wide)

@@ -31,20 +31,23 @@ def _end(*_: object) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """In the block, a signal ends the process at once, so that no module stays half loaded."""
+    """Let SIGINT, SIGTERM and SIGHUP end the process at once in the block, without an exception.
+
+    The block may import modules, and an exception would leave a module half loaded.
+    """
     with _signals_handled_by(_end):
         yield
 
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[Callable[[], None]]:
-    """In the block, the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt.
+    """Let the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt in the block.
 
-    Python discards a KeyboardInterrupt that is raised in a destructor. If the exception is raised
-    while Pydantic reads a stored result, Pydantic may report an invalid result instead. So the
-    block gets a function that raises the exception again if a signal came. Callers call it before
-    they write anything that depends on what they have read; the end of the block calls it, too. A
-    signal that the process already ignores (nohup) is still ignored.
+    The exception may get lost. Python discards it in a destructor. If it is raised while Pydantic
+    reads a stored result, Pydantic may report an invalid result instead. Therefore, the block gets
+    a function that raises KeyboardInterrupt again if a signal came. The block must call the
+    function before it writes anything that depends on results it has read. After the block, the
+    function is called, too. A signal that the process already ignores (nohup) is still ignored.
     """
     heard: list[int] = []
 

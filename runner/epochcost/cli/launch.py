@@ -146,9 +146,10 @@ def _chosen_targets(catalogue: Catalogue, names: Iterable[str], chip: str | None
 
 
 def _parse_cap(cap: str | None, prices: Sequence[Price]) -> tuple[str, Decimal | None]:
-    """The currency of all prices, and the cap in this currency.
+    """The common currency of the targets' prices, and the amount of the option ``--cap``.
 
-    Raises InputError unless all prices and the cap have the same currency.
+    ``prices`` are the prices of the targets' machines. The amount is None if ``cap`` is None.
+    Raises InputError if the prices have several currencies, or if ``cap`` states another currency.
     """
     currency, *others = sorted({price.currency for price in prices})
     if others:
@@ -231,10 +232,11 @@ def _most_valuable_cells(
 def _show_plan(
     engines: Sequence[Engine], cells: Sequence[Cell], done: int, prices: Prices, cap: Decimal | None
 ) -> None:
-    """Print a row for each target, and the highest possible cost of all cells.
+    """Print a row for each target, and the highest possible cost of measuring all ``cells``.
 
-    A cell is a trial on a kind of machine. Several targets may be machines of this kind, so each
-    cell is counted once. ``done`` counts the cells that are already measured.
+    A target is a machine on which `epochcost launch` measures. A cell is a trial or a sweep on a
+    kind of machine. If several targets are of this kind, one of them measures the cell, so the cost
+    includes the cell once. ``done`` is the number of further cells that are already measured.
     """
     counts, rows = Counter(cell.kind for cell in cells), []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):

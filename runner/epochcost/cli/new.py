@@ -159,9 +159,11 @@ def _day(text: str) -> dt.date:
 
 
 def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
-    """The current price of the machine, plan and region in ``values``; None if none or several.
+    """Find the current price of the machine and plan in ``values``, in the same region.
 
-    Raises InputError if ``values`` has no region, but a current price of this plan has one.
+    Provider and currency must be equal, too. A price without a region is valid in all regions. None
+    if no price or several prices match. Raises InputError if ``values`` has no region, but a
+    current price of this machine, provider, plan and currency has one.
     """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))

@@ -109,9 +109,10 @@ def show_doubts(results: Sequence[Result]) -> None:
 
 
 def show_refusals(catalogue: Catalogue, outcomes: Iterable[Outcome]) -> None:
-    """Print which results `epochcost check --results` would refuse, while the machine is at hand.
+    """Print the results that `epochcost check --results` would refuse, with the reasons.
 
-    A clock that was set back during the run, for example, makes rounds overlap.
+    Right after a run, the user can measure these trials again on the same machine. A clock that was
+    set back during the run, for example, makes rounds overlap.
     """
     now, flops = dt.datetime.now(dt.UTC), FlopsByModel()
     results = [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
@@ -145,8 +146,8 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """Cells of a serving trial's row in the table of trials, without the trial's title.
 
     The cells are mean latency, "-" in the column ±, rate, number of samples, and 99th percentile.
-    If no rate met the latency bound, the last two cells are the number of LoadGen runs and a
-    message. All other cells are then "-".
+    If no rate met the latency bound, the cells are "-" three times, the number of LoadGen runs, and
+    a message.
     """
     run = served.run
     if run is None:

@@ -42,9 +42,11 @@ _OVERHEAD_SECONDS = 3.0
 
 
 class TimeLeft:
-    """Estimate the remaining time of a run from time budgets and finished measurements.
+    """Estimate the remaining time of a run from time budgets and finished rounds.
 
-    Each trial is measured in several rounds; a visit is the measurement of a trial in one round.
+    Each trial is measured in several rounds, which share the trial's time budget. The methods call
+    a round of a trial a visit. The expected time of the remaining visits is multiplied by the mean
+    of actual / expected time of the finished visits.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -71,10 +71,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """The data of a comment; all fields are empty if there is nothing to report.
+    """The data of a comment on a pull request; all fields are empty if nothing is to report.
 
-    ``failed`` is the name of the check that found faults. ``before`` and ``after`` name the
-    compared revisions. The keys of ``parts`` are ``faults`` or keys of TITLES.
+    ``failed`` is the command that found faults, such as "check". ``before`` and ``after`` name the
+    compared revisions. ``parts`` has the sections of the comment. The section "faults" has the
+    faults that the command found. The others have the keys of ``TITLES``, one for each kind of
+    change.
     """
 
     failed: str = ""
@@ -97,7 +99,10 @@ def faults_part(output: str) -> Part:
 
 
 def unkept_budgets_part(output: str) -> Part:
-    """Make a ``Part`` of the exceeded and unknown limits in the output of `check --budgets`."""
+    """Make a ``Part`` of the limits in the output of `check --budgets` that are not kept.
+
+    A limit is not kept if the cost exceeds the limit, or if the cost is unknown.
+    """
     lines = [line for line in output.splitlines() if not _KEPT_OR_COUNT.search(line)]
     return faults_part("\n".join(lines))
 

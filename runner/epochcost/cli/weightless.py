@@ -20,8 +20,8 @@ def weightless(
 ) -> None:
     """Write a copy of an ONNX file without the weights.
 
-    Each trial draws random weights when it starts, with the standard deviation of the original
-    weights.
+    The copy states the standard deviation of each parameter's values instead of the values. A trial
+    of `epochcost run` draws random values with this deviation when the trial starts.
 
     Example: epochcost weightless exported/model.onnx -o models/mine.onnx
     """

@@ -107,10 +107,12 @@ def _with_credit_line(bill: Quote, credit_terms: Credit) -> Quote:
 
 
 def share(price: Price, usage: Usage) -> Quote:
-    """Bill a usage that is part of a longer job, as a share of the longer job's bill.
+    """Bill a part of a longer job, such as an epoch, for the part's own time and egress.
 
-    A share leaves out rounding, starts, interruptions, charges per run and free credit. Raises
-    InputError as ``quote`` does, and if the plan has no hourly charge.
+    The bill leaves out the rounding of time, starts, interruptions, charges per run and free
+    credit. Raises InputError if a rented plan has no hourly charge, if the egress has no price, or
+    if an amount overflows. Also raises InputError for a plan per vCPU if the usage has accelerators
+    or no ``vcpus``.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)

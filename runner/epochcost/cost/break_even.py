@@ -1,7 +1,9 @@
 """Rent or buy: from how many hours of use in a month an owned machine is cheaper.
 
-The monthly costs are linear in the owned machine's hours of use. With a discount for sustained use,
-the rented cost has several linear pieces. A commitment costs the same whatever the use.
+The hours of use are those of the owned machine. A rented machine needs these hours ÷ its relative
+speed for the same work. Therefore, both monthly costs are linear in the hours of use. With a
+discount for sustained use, the rented cost has several linear pieces. The payments of a commitment
+to a rented machine do not depend on the use.
 """
 
 from __future__ import annotations
@@ -37,12 +39,15 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """The cost of a month as a function of the owned machine's hours of use.
+    """The monthly cost of an owned or rented machine, by the owned machine's hours of use.
 
-    ``fixed`` is paid even without use. ``per_hour`` is the cost of the work that the owned machine
-    does in an hour. A discount for sustained use has a period of ``term_hours`` hours of use, in
-    equal parts: an hour in part i costs ``shares[i]`` × ``per_hour``. Without a discount,
-    ``shares`` is empty.
+    ``fixed`` is paid even without use. ``per_hour`` is added for each hour of use. For a rented
+    machine, ``per_hour`` pays for the time in which this machine does an hour's work of the owned
+    machine.
+
+    A rented plan may have a discount for sustained use. Then every ``term_hours`` hours of use are
+    divided into equal parts, and an hour in part i costs ``shares[i]`` × ``per_hour``. Without a
+    discount, ``shares`` is empty.
     """
 
     fixed: Decimal
@@ -96,8 +101,9 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """How long it takes until buying is cheaper than renting, given the hours of use a month.
 
-    ``years`` is None if buying is never cheaper within the machine's life, or if it becomes cheaper
-    only by selling the machine at the end. In the latter case ``by_resale`` is True.
+    ``years`` is the time after which the saved rent has paid for the purchase. It is None if this
+    takes longer than the machine's life. ``by_resale`` is True if buying is then still cheaper over
+    the whole life, because the machine is sold at the end.
     """
 
     years: Decimal | None
@@ -136,7 +142,11 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The cost of an owned plan at ``hours`` of use a month, and rented plans, cheapest first."""
+    """The monthly costs of an owned machine and of the rented plans that could replace it.
+
+    ``month`` is the owned machine's cost as a function of the hours of use. ``alternatives`` has
+    the rented plans, ordered by their cost at ``hours`` hours of use a month, cheapest first.
+    """
 
     owned: Price
     month: MonthlyCost
@@ -147,11 +157,12 @@ class Comparison:
 def compare(
     owned: Price, rents: Iterable[Rent], hours: Decimal | None = None, vcpus: int | None = None
 ) -> Comparison:
-    """Compare an owned plan with rented plans for a number of hours of use a month.
+    """Compare an owned machine with rented plans at a number of hours of use a month.
 
-    The default for ``hours`` follows from the owned plan's utilisation. Raises InputError if
-    ``owned`` is not a plan of an owned machine, and as `monthly_rented`, `break_even` and
-    `check_hours` do.
+    The default of ``hours`` is the owned plan's utilisation × 730.5, the hours of a month. Raises
+    InputError if ``owned`` is a rented plan, or a plan per vCPU and ``vcpus`` is None. Also raises
+    InputError if ``hours`` is not between 0 and 730.5. Each plan in ``rents`` must be a rented plan
+    in the same currency, with an hourly charge and a positive speed, else InputError is raised.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)
@@ -171,8 +182,8 @@ def compare(
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
     """The monthly cost of an owned machine, as a function of the hours of use.
 
-    The plan's utilisation has no effect. Raises InputError for a rented plan, and if the plan is
-    per vCPU and ``vcpus`` is None.
+    The plan's utilisation, an assumed share of time in use, has no effect: the hours of use replace
+    it. Raises InputError for a rented plan, and if the plan is per vCPU and ``vcpus`` is None.
     """
     with exact_arithmetic():
         plan = _owned(price)
@@ -184,9 +195,10 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the owned machine's work.
 
-    The cost of starting machines, the rounding of billed time and free credit are left out. A
-    commitment costs the same whatever the use. Raises InputError if the plan has no hourly price,
-    or the speed is not positive.
+    ``rent.speed`` is the rented machine's speed relative to the owned machine. The cost leaves out
+    starts, interruptions, charges per run, the rounding of billed time and free credit. The
+    payments of a commitment do not depend on the use. Raises InputError if the plan is for an owned
+    machine or has no hourly charge, or if the speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -312,10 +324,14 @@ def rent_at(
 def rents_named(
     catalogue: Catalogue, owned: Price, identifiers: Sequence[str], speed: Decimal | None
 ) -> list[Rent]:
-    """The rented plans with the given ids; without ids, the plans that `rents_alike` finds.
+    """The rented plans with the given ids; without ids, all plans that could replace ``owned``.
 
-    Raises InputError if none is found. The error suggests plans of machines with more or fewer of
-    the same accelerators, the nearest number first.
+    ``speed`` is the speed of each named plan's machine relative to the owned machine. If ``speed``
+    is None, the speed is 1, and the accelerators must be equal.
+
+    Raises InputError for an unknown id, for other accelerators without a ``speed``, and if no plan
+    could replace ``owned``. The last error suggests plans of machines with more or fewer of the
+    same accelerators, the nearest number of accelerators first.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))

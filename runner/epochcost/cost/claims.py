@@ -111,8 +111,9 @@ def _ai21_2020() -> Figures:
 def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figures:
     """The cost of an epoch is its time in hours × the price of an hour.
 
-    The time of a batch is the whole time ÷ the number of steps. EC2 billed whole hours in 2016, so
-    the cost of a single epoch and of all 25 epochs is also computed for whole hours.
+    The time of a batch is the time of all 25 epochs ÷ the number of their steps. In 2016, EC2
+    rounded billed time up to whole hours. Therefore, the cost of a single epoch and of all 25
+    epochs is also computed with this rounding.
     """
     return {
         "one batch": lambda: work.seconds / work.number("total_steps"),
@@ -166,9 +167,10 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 
 
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """Relative times and costs are the row's time or cost ÷ the time or cost of the GPU's row.
+    """A relative time or cost is that of a training ÷ that of the same training on the GPU.
 
-    Cost is in proportion to time. The relative speed of a CPU is the GPU's time ÷ the CPU's time.
+    Cost is in proportion to time. Speed is the inverse of time: a CPU's speed relative to the GPU
+    is the GPU's time ÷ the CPU's time.
     """
     gpu = _row(rows, "gpu")
     return {
@@ -277,14 +279,21 @@ class ClaimCheck:
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
-    """The checks of the claims in a row; ``timing`` is None for claims that belong to no row."""
+    """The checks of all claims of one table row, or of all claims that belong to no row.
+
+    ``timing`` is the row of the source's table, or None for claims that belong to no row.
+    """
 
     timing: Timing | None
     checks: tuple[ClaimCheck, ...]
 
 
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
-    """Recompute each number that ``published`` claims for one of its rows or the whole table."""
+    """Recompute every number that a source claims, grouped by the rows of the source's table.
+
+    The result has an item for each row, even for a row without claims. Claims that belong to no row
+    are in a last item.
+    """
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []
     return tuple(

@@ -78,11 +78,13 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice(Generic[KeyT]):
-    """The cheapest batch size that reaches an accuracy of ``demanded`` percent.
+    """The cheapest batch size that reaches the best known accuracy, within the spreads.
 
-    ``batch_size`` is this size and ``choice`` its cheapest candidate. ``unknown`` are the sizes
-    whose accuracy is unknown, ``less_accurate`` the sizes that do not reach ``demanded``. If no
-    accuracy is known, ``choice``, ``batch_size`` and ``demanded`` are None.
+    ``demanded`` is the lower end of the best known accuracy, accuracy - spread, in percent.
+    ``batch_size`` is the chosen size, and ``choice`` its cheapest candidate. ``less_accurate`` are
+    the sizes whose accuracy + spread is below ``demanded``, and ``unknown`` the sizes without a
+    known accuracy. If no accuracy is known at all, ``choice``, ``batch_size`` and ``demanded`` are
+    None.
     """
 
     choice: Candidate[KeyT] | None

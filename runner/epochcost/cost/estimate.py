@@ -61,7 +61,7 @@ class Time:
 
     @property
     def known_low(self) -> Decimal | None:
-        """The low end if it is a usable bound, else None."""
+        """The interval's low end, or None if it is below a thousandth of the mean."""
         return self.low if self.bounded else None
 
     def scaled(self, repetitions: int | Decimal) -> Time:
@@ -129,10 +129,12 @@ Cost = Estimate | Unpriced
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """The time of a job on ``machines`` equal machines, and the properties that decide the price.
+    """The time of a job on ``machines`` equal machines, and what else decides its price.
 
-    ``shared`` work is billed as a share of a longer job, without rounding. A ``serving`` machine is
-    in use all the time. `Usage` explains ``vcpus`` and ``accelerated``.
+    If ``shared``, the job is a part of a longer job, such as an epoch, and is billed without starts
+    and rounding. If ``serving``, the machine is never idle, so a plan's utilisation counts as 1.
+    ``vcpus`` is the number of one machine's vCPUs, which only plans per vCPU need. ``accelerated``
+    says that the job uses the machine's accelerators.
     """
 
     time: Time
@@ -153,9 +155,11 @@ class MachineTime:
         return Usage(duration, self.machines, self.vcpus, self.accelerated)
 
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
-        """The bill without free credit if the job takes ``seconds``; the default is the mean time.
+        """The bill without free credit if the job takes ``seconds``, by default the mean time.
 
-        Free credit changes the payer and not the cost. Raises InputError as `cost.bill.quote` does.
+        Free credit is left out because it changes who pays, not what the job costs. Raises
+        InputError if the plan cannot bill the job, for example if the plan is per vCPU and
+        ``vcpus`` is None.
         """
         usage = self.usage(seconds)
         price = in_constant_use(price) if self.serving else price

@@ -64,7 +64,11 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 
 
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
-    """The free restarts of a job with checkpoints, as a sum over the stretches between them."""
+    """Expected number and time of the free restarts of a job with checkpoints.
+
+    A restart is a machine's start after an interruption. Restarts before the job's first work are
+    not counted. The result is a sum over the stretches of work from one checkpoint to the next.
+    """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
     length, saves = job.interval + job.save, job.saves
@@ -85,7 +89,13 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
-    """The free restarts of a job that loses no work, as an integral over the work's seconds."""
+    """Expected number and time of the free restarts of a job that loses no work.
+
+    No work is lost if a checkpoint is written on notice or takes no time. A restart is a machine's
+    start after an interruption. Restarts before the job's first work are not counted. An
+    interruption may come at any second of the work, so the result is an integral over these
+    seconds. The time leaves out checkpoints.
+    """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)
     begin, end = job.later_start, job.later_start + short

@@ -39,8 +39,10 @@ def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decim
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
     """Seconds within which 99 % of randomly arriving requests are answered.
 
-    ``load`` is the machines' busy share of time, below 1. The seconds include the wait in the
-    queue. The result is an upper bound, at most a third above a simulated queue's time.
+    A machine answers ``batch`` requests together in ``batch_seconds``. ``load`` is the share of the
+    time in which each machine is busy, below 1. The result includes the wait in the queue. It is an
+    upper bound: at most a third too high in simulated queues with batches of 1 and loads from 0.2
+    to 0.8.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -87,8 +89,9 @@ def serving_program() -> Json:
 def million_program() -> Json:
     """Program for the calculator: the cost of a million requests.
 
-    Inputs are the machines' cost ``total`` in a month, the seconds of this ``month``, and the
-    machines' ``rate`` of requests a second.
+    Inputs are the cost ``total`` of all machines in a month, and the ``rate`` of requests a second
+    that all machines answer together. The input ``month`` is the number of seconds in a month in
+    which the machines are used.
     """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

@@ -71,10 +71,11 @@ class Line:
 class Quote:
     """A bill: its lines, whose exact sum is the total.
 
-    ``price_id`` and ``as_of`` are None for a bill at an hourly rate. ``assumed`` is True if the
-    price is not from a price list. ``elapsed_seconds`` is from the request for machines to the end
-    of the job, with expected start-ups, restarts and failures. Without free credit, ``credit_left``
-    is None.
+    ``price_id`` and ``as_of`` are the id and the date of the price spec; None for a bare rate
+    without a spec. ``assumed`` is True if the price is an assumption and not a market price.
+    ``elapsed_seconds`` is the time from the request for machines to the end of the job. This time
+    includes start-ups, expected restarts and expected failed starts. If the bill counts no free
+    credit, ``credit_left`` is None.
     """
 
     lines: tuple[Line, ...]
@@ -94,7 +95,7 @@ class Quote:
 
     @property
     def before_credit(self) -> Decimal:
-        """The amount to be paid without the free credit."""
+        """The amount of the bill before free credit is subtracted."""
         with exact_arithmetic():
             return self.total + self.credit_used
 

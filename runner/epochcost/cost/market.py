@@ -20,12 +20,13 @@ Flags = NDArray[np.bool_]
 
 
 class Market:
-    """Prices and availability of all zones, in seconds from the start of the price history.
+    """Prices and availability of spot machines over time, in all zones of a price history.
 
-    Column j of the arrays is the period from ``times[j]`` to ``change[j]``, which is infinite for
-    the last column. ``rate`` [zones, columns] is the hourly price, infinite without machines.
-    ``until`` [zones, columns] is the time at which the provider takes an available machine back,
-    infinite if never.
+    Times are in seconds from the start of the history. Each array column is a period in which no
+    zone's price changes. Column j begins at ``times[j]`` and ends at ``change[j]``; the last
+    column's ``change`` is infinite. ``rate`` [zones, columns] is the hourly price, infinite if the
+    zone has no machines. ``until`` [zones, columns] is the time at which the provider takes back a
+    machine that runs in this period. It is infinite if the provider never does.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -55,9 +56,10 @@ class Market:
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """Cost of a machine in each of ``zones``, used from ``start`` to ``end``.
+        """The cost of each use of a machine, in the currency of the price history.
 
-        The provider must not take the machines back before ``end``.
+        Use i is in the zone ``zones[i]``, from ``start[i]`` to ``end[i]``. The function does not
+        check that the zone has machines until ``end[i]``; callers must ensure this.
         """
         return self._paid_at(zones, end) - self._paid_at(zones, start)
 

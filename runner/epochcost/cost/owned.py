@@ -1,6 +1,7 @@
 """Costs of owned machines: loss of value, rack, maintenance and energy.
 
-Costs that do not depend on the use are divided by the hours of use.
+Some costs, such as the rack, arise even without use. In a bill, such a cost is divided by the hours
+of use in the same time, which follow from the plan's utilisation.
 """
 
 from __future__ import annotations
@@ -24,14 +25,21 @@ WATTS_PER_KILOWATT = 1000
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """Monthly cost of an idle machine except its loss of value: rack, maintenance and energy."""
+    """The monthly cost of rack, maintenance and the energy of an idle machine.
+
+    The cost is for a month without any use, and leaves out the loss of value. It is for one vCPU if
+    the plan is per vCPU, else for the machine.
+    """
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
 
 
 def energy_per_hour(plan: Owned) -> Decimal:
-    """Cost of the energy that an hour of use adds, for a machine or one of its vCPUs."""
+    """The cost of the energy of an hour of use, less that of an idle hour.
+
+    The cost is for one vCPU if the plan is per vCPU, else for the machine.
+    """
     per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
     return (plan.power_watts - plan.idle_watts) * per_watt
 

@@ -64,10 +64,11 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The formulas of the bill of a whole job, with its starts and interruptions.
+    """The formulas of the bill of a separate job, which is not a part of a longer job.
 
-    They give the same bill as ``cost.quote`` without free credit. Raises InputError if no job can
-    be billed under the plan, for example because its machines are interrupted too often.
+    The formulas include starts and interruptions, but no free credit. Otherwise, they give the same
+    bill as ``cost.quote``. Raises InputError if no job can be billed under the plan, for example
+    because a machine's lifetime leaves no time to work.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -88,9 +89,11 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The formulas of the bill of a part of a longer job.
+    """The formulas of the bill of a part of a longer job, such as an epoch.
 
-    They give the same bill as ``cost.share``. Raises InputError if the plan has no hourly charge.
+    The formulas leave out the rounding of time, starts, interruptions, charges per run and free
+    credit. They give the same bill as ``cost.share``. Raises InputError if a rented plan has no
+    hourly charge.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -127,10 +130,10 @@ def _program(
 
 
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
-    """Make a program that computes each of ``answers``, by name.
+    """Make a JSON program that computes a number for each formula in ``answers``, by its name.
 
-    Each answer is a formula (see `cost.tracing`). The symbols in the formulas become the program's
-    inputs.
+    A formula is annotated as a Decimal, but records arithmetic with symbols (see `cost.tracing`).
+    The symbols become the program's inputs.
     """
     writer = _FormulaWriter(answers.values())
     written = {name: writer.json_or_name(figure) for name, figure in answers.items()}
@@ -138,7 +141,10 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _FormulaWriter:
-    """Converter of formulas to JSON; ``values`` names the formulas that occur several times."""
+    """Converter of formulas to JSON, in which a repeated expression is written only once.
+
+    ``values`` has each repeated expression by a name. The JSON of a formula has only this name.
+    """
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}

@@ -143,9 +143,13 @@ class ChargedMachines:
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
     """Group the machines of a usage by their hourly charges.
 
-    A commitment with an on-demand price covers a number of machines at once. The commitment's
-    payments are charged for these machines whether they are used or not. Each further machine costs
-    the on-demand price.
+    Each group has its number of machines in all runs, and the charges for an hour of one machine.
+    Usually, there is a single group.
+
+    A commitment with an on-demand price covers a number of machines at once, which are charged
+    whether they are used or not. Each further machine costs the on-demand price. Covered and
+    further machines are then in different groups. Charges for components, such as a GPU, have a
+    group of all used machines.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -161,7 +165,15 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
 def _commitment_groups(
     terms: Commitment, count: Count, on_demand: Decimal
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
-    """Pairs of a number of machines and the hourly charges of each of them."""
+    """Pairs of a number of machines, which may be 0, and the charges for an hour of one of them.
+
+    The pairs are:
+
+    - the used machines that the commitment covers, with the commitment's payments,
+    - all covered machines, with the payments for hours in which they are idle,
+    - the covered machines that are not used, with the commitment's payments,
+    - the used machines beyond the commitment, at the hourly price ``on_demand``.
+    """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
     above = HourlyCharge(COMPUTE, "on demand, above the commitment", quantized_positive(on_demand))
@@ -186,11 +198,11 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """The time at full price that costs as much as the time ``used`` with a discount.
+    """Convert time with a discount to the time at full price that costs the same.
 
-    The discount for sustained use divides each month of use into ``len(shares)`` equal parts. Time
-    in part i costs ``shares[i]`` × the full price. ``used`` begins with the first part of a month.
-    ``month`` is the length of a month, in the unit of ``used``.
+    ``used`` is the time with the discount for sustained use. It is divided into months of length
+    ``month``, in the same unit, and each month into ``len(shares)`` equal parts. Time in part i
+    costs ``shares[i]`` × the full price.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -218,10 +230,11 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
 def job_lines(
     price: Price, schedule: Schedule, usage: RentedUsage, lay_out: Callable[[Billing], Schedule]
 ) -> Iterator[Line]:
-    """All lines of the bill of a job whose used and billed times are in ``schedule``.
+    """All lines of the bill of a job on rented machines.
 
-    A charge per gigabyte-month, as of a disk, may have a billing rule of its own. ``lay_out``
-    computes the job's schedule under such a rule.
+    ``schedule`` has the job's used and billed times under the job's billing rule. A charge per
+    gigabyte-month, for example for a disk, may have another billing rule. ``lay_out`` computes the
+    job's schedule under the rule of such a charge.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
@@ -234,9 +247,10 @@ def job_lines(
 
 
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """Lines of a bill for a share of a longer job.
+    """Lines of the bill of a part of a longer job, such as an epoch.
 
-    Raises InputError if the plan has no hourly charge.
+    ``schedule`` has the time of this part, without starts and rounding. Raises InputError if the
+    plan has no hourly charge.
     """
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")

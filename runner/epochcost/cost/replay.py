@@ -139,10 +139,12 @@ def move_when_it_pays(moment: Moment) -> Indices:
 
 
 def fall_back_on_demand(moment: Moment) -> Indices:
-    """Policy: move if interrupted, and rent on demand before the deadline is at risk.
+    """Policy: move if interrupted, and finish on demand before the deadline is at risk.
 
-    The deadline is at risk if a job would miss it after losing the work up to its next checkpoint
-    or, in a zone without machines, after waiting for the market's next change.
+    The result has a zone for each job, or ``ON_DEMAND``. A job finishes on demand if that could be
+    too late when the policy next decides. With a spot machine, the next decision is at the next
+    checkpoint, and the work until then may be lost. Without one, it is at the next change of price
+    or availability in any zone.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -347,8 +349,10 @@ class PolicyResult:
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
     """Replay a job under each policy from at most ``count`` evenly spaced start times.
 
-    The first result is for staying in the zone that turns out best. Only starts from which the job
-    ends under every policy are used. Raises InputError if no start remains.
+    The first result is for staying in one zone. In this zone, jobs from the most start times end
+    within the trace; among equal zones, it has the lowest mean cost. The results cover only the
+    start times from which the job ends under every policy. Raises InputError if no start time
+    remains, or if the trace is shorter than the job.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]

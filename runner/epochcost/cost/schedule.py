@@ -53,7 +53,10 @@ class Schedule:
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """The schedule of a part of a longer job, without starts and rounding."""
+    """The schedule of a part of a longer job, such as an epoch.
+
+    The part has no start of its own, and all its used time is billed without rounding.
+    """
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
@@ -105,10 +108,11 @@ def _split_by_lifetime(
     overhead_seconds: Decimal,
     rule: Billing,
 ) -> tuple[Decimal, Decimal]:
-    """The number of starts after the first, and the billed seconds of all machines together.
+    """The number of starts after the first, and the sum of the billed seconds of all machines.
 
-    ``single_start_seconds`` is the time of the whole job if a single start sufficed. Each further
-    start adds ``overhead_seconds`` to this time.
+    The machines run one after the other, each for at most ``lifetime``, and their times are rounded
+    separately. With a single start, the job would take ``single_start_seconds``. Each further start
+    adds ``overhead_seconds``.
     """
     room = room_to_work(price_id, lifetime, overhead_seconds)
     further = single_start_seconds - lifetime
@@ -137,10 +141,11 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule of a job that loses more time to interruptions than most of its simulated runs.
+    """The schedule of a job whose time lost to interruptions is at a quantile of simulated runs.
 
-    The share ``probability`` of the runs loses less time. Without interruptions, all runs have the
-    same schedule. Raises InputError in the same cases as ``expected_schedule``.
+    The share ``probability`` of the simulated runs loses less time. Without interruptions, all runs
+    have the same schedule. Raises InputError if a lifetime leaves no time to work, and if the job
+    is expected to take more than a century.
     """
     job = spot_job(price, used_seconds)
     if job is None:

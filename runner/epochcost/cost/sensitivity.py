@@ -47,7 +47,10 @@ class PricedJob:
         return not self.work.shared and terms is not None and terms.rate_per_hour > 0
 
     def value(self, name: str) -> Decimal:
-        """The current value of an input; raises InputError if the price has no such number."""
+        """The current value of the input ``name``: a number of the price, or 1 for the speed.
+
+        Raises InputError if the price has no number at the key path ``name``.
+        """
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
     def with_input(self, name: str, value: Decimal) -> PricedJob:
@@ -118,8 +121,10 @@ def _bracket_crossing(
 ) -> tuple[Decimal, Decimal] | None:
     """Two values of an input between which the job's cost passes the sought cost.
 
-    The search multiplies the value ``now`` by ``factor`` until ``crossed`` is true, and returns the
-    last two values. None if ``crossed`` stays false, or if the next value is not allowed.
+    ``crossed`` says whether the cost passes the sought cost between ``now`` and a value. It returns
+    None if the input may not have this value. The search multiplies ``now`` by ``factor`` until
+    ``crossed`` is true, and returns the last two values. The result is None if ``crossed`` stays
+    false or returns None.
     """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
@@ -144,10 +149,10 @@ def _bisected(near: Decimal, far: Decimal, crossed: Callable[[Decimal], bool | N
 
 @dataclass(frozen=True, slots=True)
 class InputInterval:
-    """The lowest and highest bill if one input varies over its interval and all others are fixed.
+    """The range of the bill if one input varies over its interval and all others are fixed.
 
-    ``name`` is TIME, INTERRUPTIONS, or the key path of a number for which the price declares a
-    range.
+    ``low`` and ``high`` are the lowest and the highest total of the bill. ``name`` is the constant
+    TIME or INTERRUPTIONS, or the key path of a number for which the price declares a range.
     """
 
     name: str
@@ -172,7 +177,7 @@ class CostInterval:
 
     @property
     def largest(self) -> InputInterval | None:
-        """The widest interval of a single input; None if nothing is uncertain."""
+        """The widest range of the bill from one uncertain input; None if nothing is uncertain."""
         return self.parts[0] if self.parts and self.parts[0].width > 0 else None
 
 

@@ -63,9 +63,10 @@ class SpotJob:
 
     ``rate`` is the number of interruptions per second. ``first_start`` is the billed time before
     the first machine works, ``later_start`` the billed time before each later machine works.
-    ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints, None if no
-    work is lost. ``lifetime`` is the longest time that a machine may run. A machine is not billed
-    if the provider takes it back within ``free`` seconds after its start.
+    ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints. It is None
+    if no work is lost, because a checkpoint is written on notice or takes no time. ``lifetime`` is
+    the longest time that a machine may run. A machine is not billed if the provider takes it back
+    within ``free`` seconds after its start.
     """
 
     work: Decimal
@@ -116,10 +117,11 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether a rate of interruptions can be assumed for the plan, as `interrupted_at` does.
+    """Whether a rate of interruptions is assumed for a plan, because the plan states none.
 
-    This requires that the provider may interrupt machines under the plan, and that the spec does
-    not state how often. A maximum lifetime must leave time to work.
+    The provider may interrupt the machines of such a plan, but the price spec does not state how
+    often. A maximum lifetime, if any, must leave time to work besides a start and the assumed
+    restart and checkpoint.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -143,7 +145,8 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
     """A job of ``work`` seconds under a plan; None if the plan has no interruptions.
 
-    Raises InputError if a lifetime leaves no time to work between a start and a checkpoint.
+    Raises InputError if a machine's maximum lifetime leaves no time to work besides a start, a
+    restart and a checkpoint.
     """
     terms, lifetime = price.interruptions, price.maximum_lifetime_seconds
     if terms is None or is_zero(terms.rate_per_hour):
@@ -162,8 +165,8 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
     """Seconds of a machine's lifetime that are left for work.
 
-    ``pause`` is the time of a start, a restart and a checkpoint. Raises InputError if ``pause``
-    leaves no time to work.
+    ``pause`` is the sum of the times of the machine's start, of the job's restart on the started
+    machine, and of a checkpoint. Raises InputError if ``pause`` leaves no time to work.
     """
     room = lifetime - pause
     if room <= 0:
@@ -216,9 +219,10 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_without_rework(job: SpotJob) -> SpotTime:
-    """The expected time of a job that loses no work in interruptions.
+    """The expected times and interruptions of a job that loses no work in interruptions.
 
-    An interruption costs a checkpoint and a restart.
+    At an interruption of work, the job writes a checkpoint before the machine is taken back. After
+    each interruption, the job restarts on another machine.
     """
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
@@ -260,8 +264,8 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
     The time of each machine is rounded separately. The time of an interrupted machine is
     exponentially distributed. A machine that reaches its maximum lifetime runs for this lifetime.
-    If nothing interrupts the job, its machine runs for ``job.undisturbed`` seconds. Else rounding
-    adds half an increment to the last machine's time on average.
+    If the job is never interrupted, its only machine runs for ``job.undisturbed`` seconds. If the
+    job is interrupted, rounding adds half an increment to the last machine's time on average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -274,7 +278,11 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
 
 def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
-    """Mean seconds that rounding adds to the time of an interrupted machine that is billed."""
+    """Mean seconds that rounding adds to the time of an interrupted machine.
+
+    The mean is over the machines that are billed. A machine that is taken back within ``job.free``
+    seconds is not billed.
+    """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
     # With the rate r and the increment h, rounding increases the mean time of a start from 1/r to
@@ -298,7 +306,7 @@ class SimulatedRun:
 
     @property
     def running(self) -> float:
-        """Seconds that all machines of the job ran together."""
+        """The sum of the seconds that the job's machines ran."""
         return math.fsum(seconds for seconds, _ in self.starts)
 
 

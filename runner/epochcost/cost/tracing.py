@@ -22,8 +22,8 @@ _ZERO = Decimal(0)
 class Expression:
     """A formula as an operator and its operands, each a number or an expression.
 
-    ``operator`` is an operator of programs (see `cost.program`), or "name" for a symbol, whose only
-    operand is its name.
+    ``operator`` is one of ``+ - * / exp expm1 log sqrt ceil max min if < <=``. A symbol has the
+    operator "name" and a single operand, the symbol's name.
     """
 
     __slots__ = ("operands", "operator")
@@ -77,7 +77,10 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of two expressions, for `where` and `branch`; ``if`` raises a TypeError."""
+    """A comparison of two expressions, by which `where` and `branch` choose a result.
+
+    Its truth is not known, so using it as the condition of an ``if`` raises a TypeError.
+    """
 
     __slots__ = ()
 
@@ -116,9 +119,9 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    For a condition on symbols, both functions are called and their results are merged: a number a
-    that differs from the other result's number b becomes the formula if(condition, a, b). This also
-    holds for items of tuples and fields of dataclasses.
+    If the condition compares symbols or formulas, both functions are called and their results are
+    merged. If ``then`` returns a and ``otherwise`` a different b, the merged result is the formula
+    if(condition, a, b). Tuples are merged item by item, and dataclasses field by field.
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()

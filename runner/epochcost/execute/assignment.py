@@ -102,7 +102,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class Swept:
-    """Event: a sweep over batch sizes has ended, and the reason is stored."""
+    """Event: a sweep over batch sizes has ended; the stored record ``limit`` says why."""
 
     limit: BatchLimit
 
@@ -122,10 +122,10 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Assignment:
-    """The work of a run: the plan, the id of the machine (``hardware``), and the store for results.
+    """The work of a run: a plan, the machine's id (``hardware``) and the store for results.
 
-    ``resume`` keeps stored results of this host. ``patience_seconds`` may be added to the planned
-    time.
+    If ``resume``, the run keeps valid rounds that this host stored earlier. The run may exceed the
+    planned time by ``patience_seconds``, to wait for other programs and to add rounds.
     """
 
     catalogue: Catalogue

@@ -27,7 +27,8 @@ from onnxstep.graphs.loading import external_files, load_model
 class GraphFacts:
     """Facts about the ONNX files of a project's models, each computed once.
 
-    Plans for many machines share the facts. A file that changes later is not read again.
+    One object serves the run plans of several machines. A fact stays as computed, even if the ONNX
+    file changes afterwards.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -69,7 +70,10 @@ class GraphFacts:
         return f"{read('models', path, self.catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
 
     def _why_unmeasured(self, name: str, precision: Precision) -> str | None:
-        """Why a decoder's ONNX file gives no weights in a precision; None if it gives them."""
+        """Why a decoder's ONNX file cannot be measured in a precision; None if it can.
+
+        For example, a file that stores 4-bit weights can be measured in int4 only.
+        """
         path = self.catalogue.graph_path(self.catalogue.models[name])
         return why_unmeasured(onnx.load_model(path, load_external_data=False), precision)
 

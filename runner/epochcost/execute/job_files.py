@@ -87,10 +87,12 @@ def graph_in_precision(
     plain: Path,
     cache: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """Write an inference graph in the trial's precision and return the path.
+    """Write an inference graph in the trial's precision and return the path of its file.
 
-    ``plain``, the path of the fp32 graph, is returned if nothing changes. A rewritten graph gets a
-    file in the same folder. Other arguments and errors are those of ``in_precision``.
+    ``plain`` is the file of ``graph``, which is in fp32 and has fixed shapes. If the graph needs no
+    change, ``plain`` is returned. Otherwise, the new file is in the same folder. ``cache`` maps
+    each cache input of a decoder to its cache output, by name. Raises ModelError if the graph
+    cannot be rewritten.
     """
     rewritten = in_precision(trial, graph, cache)
     if rewritten is graph:
@@ -154,8 +156,9 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    A decoder's reference runs on the CPU. The reference of an int4 trial computes in fp32 with the
-    quantised weights, and does not round activations; its graph is written next to ``plain``.
+    ``plain`` is the file of the fp32 graph, which is the reference of all trials except decoders in
+    int4. A decoder in int4 gets a new file next to ``plain``. That graph has the quantised weights,
+    but computes in fp32 and does not round activations. A decoder's reference runs on the CPU.
     """
     if trial.precision == "fp32":
         return None

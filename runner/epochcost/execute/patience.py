@@ -75,12 +75,12 @@ class Patience:
     def more_rounds(
         self, rounds: Mapping[str, int], measured: Callable[[], Iterable[Result]]
     ) -> Iterator[Visit]:
-        """While extra time is left, yield one more round of a trial that is imprecise or disturbed.
+        """Yield additional rounds of imprecise or disturbed trials while extra time is left.
 
-        Such trials take turns, the least precise first, so that the rounds of a trial are spread
-        over time. A trial is disturbed if other programs disturbed all its rounds. ``measured``
-        returns the current results of all trials; ``rounds`` is the planned number of rounds by
-        trial id.
+        A trial is imprecise if its mean time is less precise than the trial demands. It is
+        disturbed if other programs disturbed all its rounds. Such trials take turns of one round,
+        the least precise first, so that a trial's rounds are spread over time. ``measured`` returns
+        the current results of all trials. ``rounds`` is the planned number of rounds by trial id.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:

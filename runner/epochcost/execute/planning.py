@@ -61,9 +61,10 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _compute_capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of this host's GPU ``device``; None if unknown.
+    """The compute capability of this host's GPU number ``device``; None if unknown.
 
-    If this host shows no GPU, the spec ``machine`` states the compute capability.
+    The driver states the compute capability. If the driver shows no GPU at all, the value in
+    ``machine``, the spec of this host, is returned.
     """
     gpus = shown_gpus()
     if gpus:
@@ -184,9 +185,9 @@ def _memory_bytes(
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """Plan the trials of a run on this machine, without those that need too much memory.
 
-    Raises InputError for unknown names, for a spec that contradicts this machine, and for a
-    requested model that is in no chosen study. Raises CapabilityError if requested CUDA cannot be
-    used.
+    Raises InputError for an unknown name, and for a requested model that none of the chosen studies
+    lists. Also raises InputError if this machine differs from the spec of ``request.hardware``,
+    unless ``request.as_is``. Raises CapabilityError if requested CUDA cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -245,7 +246,9 @@ def _plan_measurable_trials(
 ) -> Plan:
     """Plan the trials that a machine can measure and that fit into its memory.
 
-    ``hosts`` has an entry for each study. ``room`` is in bytes; None means this machine's memory.
+    ``hosts`` describes the machine once for each study, because a study's GPU decides whether the
+    study can use CUDA. ``room`` is the memory that a trial may take, in bytes by provider; None
+    means the memory of this machine.
     """
     models = {model for study in studies for model in study.models}
     chosen = models & set(request.models) if request.models else models
@@ -269,7 +272,10 @@ def _faulty_file(facts: GraphFacts, trial: Trial) -> LeftOut | None:
 
 
 def _missing_precision(facts: GraphFacts, trial: Trial) -> LeftOut | None:
-    """Omit a decoder's trial in a precision for which its ONNX file gives no weights."""
+    """The omission of a decoder's trial whose precision its ONNX file does not support.
+
+    None for all other trials. For example, a file that stores 4-bit weights supports int4 only.
+    """
     why = facts.why_unmeasured(trial.model, trial.precision) if trial.work.decodes else None
     return LeftOut(trial.title, f"of {trial.model}, {why}") if why else None
 

@@ -59,10 +59,11 @@ _OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Run every trial and return their outcomes in the order of the assignment.
+    """Run every trial of the assignment and return the outcomes.
 
-    The trials of sweeps come last, without sizes that ran out of memory. Raises CapabilityError if
-    results cannot be written, the disk is full, or another run writes to the folder.
+    The outcomes of the plan's trials come first, in the plan's order. The outcomes of sweeps
+    follow, except for batch sizes that ran out of memory. Raises CapabilityError if results cannot
+    be written, the disk is full, or another run writes to the folder.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)
@@ -162,9 +163,11 @@ def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhaust
 
 
 def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
-    """Measure a round of a trial and store it; return whether the trial is finished or has failed.
+    """Measure a round of a trial, store it, and return what happened.
 
-    RoundStored means that more rounds follow. Raises CapabilityError if the disk is full.
+    Returns Finished after the trial's last round, and RoundStored if more rounds follow. Returns
+    Skipped if all rounds of the trial are stored already, and Failed if an error occurs. Raises
+    CapabilityError if the disk is full.
     """
     earlier: Result | None = None
     try:

@@ -158,9 +158,10 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 def fp32_step_path(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, path: Path
 ) -> Path:
-    """The path of a trial's step in fp32, for a comparison of outputs.
+    """The path of the trial's training step in fp32, with which outputs are compared.
 
-    This is the file ``path`` of the trial's step if it is in fp32, else a new file next to it.
+    If the trial's own step is in fp32 (also in TF32 trials), this is its file, ``path``. Otherwise,
+    the step is written in fp32 to a new file in the same folder.
     """
     if _OF_STEPS[trial.precision] == "fp32":
         return path

@@ -163,8 +163,10 @@ def run_repeat(
 ) -> Repeat | None:
     """Run a training from its start or from the state in ``folder``, and export the weights.
 
-    Returns None if the training was stopped. Raises TrainingDiverged if the training diverges, and
-    CapabilityError if the state cannot be saved. In both cases the last saved state is kept.
+    Returns None if the training was stopped before its end. Raises TrainingDiverged if the training
+    diverges, and CapabilityError if the state or the weights cannot be written. In these three
+    cases, the last state that was saved is kept. Raises InputError if the saved state is damaged or
+    belongs to another training.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
@@ -190,7 +192,7 @@ def run_repeat(
 
 
 def state_path(folder: Path) -> Path:
-    """The path of the file for the saved state of a repeat."""
+    """The path of the saved state in ``folder``, the folder of a training with one seed."""
     return folder / "state.zip"
 
 
@@ -299,10 +301,11 @@ class Follower:
 
 @dataclass(frozen=True)
 class RepeatsRequest:
-    """The seeds of a training's repeats, and the folders of their states and results.
+    """A request to run a training once for each of ``seeds``; each such run is a repeat.
 
-    ``aim`` is the target that ends the training, as a text. If ``anew``, repeats are trained again
-    from the start, even if their result or state is stored.
+    ``folder`` is for saved states and trained weights, ``results`` for the records of finished
+    repeats. ``aim`` is the target that ends the training, as the text in the record. If ``anew``,
+    repeats are trained again from the start, even if their result or state is stored.
     """
 
     prepared: PreparedTraining
@@ -323,10 +326,12 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 
 
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
-    """Run the repeats that are not stored yet; returns the record of all repeats, if any ended.
+    """Run the repeats that are not stored yet, and return the record of all repeats.
 
-    Each repeat is stored at its end, and stays stored if a later repeat fails. Raises as
-    ``run_repeat`` does, and CapabilityError if results cannot be written.
+    Returns None if no repeat has ended, in this call or earlier. Each repeat is stored at its end,
+    and stays stored if a later repeat fails. Raises TrainingDiverged if a training diverges, and
+    CapabilityError if a file cannot be written. Raises InputError if a saved state is damaged or
+    belongs to another training.
     """
     environment = detect_environment()
     folder = request.results / request.hardware.id

@@ -69,11 +69,11 @@ _HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "laun
 
 
 class Engine:
-    """Access to one target, which the launch may use from several threads.
+    """Access to one target by `ssh`; several threads of a launch may use it.
 
-    This class serves a machine that exists already. If ``held``, the machine is paid for from its
-    start until it is given back, else only while a job runs. A job's name has only letters, digits
-    and hyphens.
+    The target's machine is up already, so nothing starts it or gives it back. Subclasses reach
+    other targets. If ``held``, the machine is paid for between jobs too, else only while a job
+    runs. A job's name has only letters, digits and hyphens.
     """
 
     held: ClassVar[bool] = True
@@ -136,7 +136,11 @@ class Engine:
         return self._run_job_script("tail -n 20 jobs/{job}/log", job)
 
     def cancel(self, job: str) -> None:
-        """End ``job`` if it runs, after it has stored its finished rounds."""
+        """Send ``job`` the signal to end, and wait until it has ended.
+
+        A running job first stores its finished rounds. A job that has not started yet will never
+        start.
+        """
         self._run_job_script(self.cancel_script, job)
 
     def collect(self, results: Path) -> None:
@@ -144,7 +148,10 @@ class Engine:
         self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
     def tear_down(self, job: str) -> None:
-        """Give back the machine after its latest job, ``job``; this engine has nothing to do."""
+        """Give the machine back; ``job`` is the latest job on it.
+
+        For a machine that only `ssh` reaches, there is nothing to do.
+        """
 
     def _run_job_script(self, template: str, job: str, **values: str) -> str:
         values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 5)}

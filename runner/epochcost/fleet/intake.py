@@ -42,7 +42,11 @@ class Intake:
             self._paths[machine, path.stem.split("-")[-2:][0]].add(path)
 
     def result_of(self, cell: Cell) -> Result | BatchLimit | None:
-        """The stored result of a cell if all its rounds are measured, from any host; else None."""
+        """The stored result of a cell (a trial or a sweep); None if missing or incomplete.
+
+        A trial's result is complete if it has all rounds. Any host may have measured it, but rounds
+        of different hosts are not added up.
+        """
         for path in self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ()):
             try:
                 if cell.swept:

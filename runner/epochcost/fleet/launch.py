@@ -32,13 +32,15 @@ def engine_of(catalogue: Catalogue, target: Target) -> Engine:
 def measure_all(
     launch: Launch, engines: Iterable[Engine], run: Callable[[Sequence[Waits]], None]
 ) -> tuple[Station, ...]:
-    """Measure the trials and sweeps of a launch on all targets at once; returns the stations.
+    """Measure the trials and sweeps of a launch on all targets at once; return the stations.
 
-    First, this function gives back the machines that a killed launch left running. If a machine
-    cannot be given back, its station measures nothing.
+    A station is one machine of a target, or one node of a cluster. First, this function gives back
+    the machines that a killed launch left running. If a machine cannot be given back, its station
+    measures nothing.
 
-    ``run`` gets an iterator for each machine, which measures and yields the seconds to wait before
-    its next step. ``run`` must exhaust or close all iterators.
+    Then ``run`` gets an iterator for each machine. Each step of an iterator does a part of the
+    measuring, and yields the seconds to wait before the iterator's next step. ``run`` must exhaust
+    or close all iterators.
     """
     stations: dict[str, Station] = {}
     for engine in engines:
@@ -66,11 +68,12 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 
 
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
-    """Exhaust all iterators ``works``, each in a thread, until ``interrupted`` returns True.
+    """Run each iterator of ``works`` in its own thread, to its end or an interruption.
 
-    An iterator yields the seconds to wait before its next step. Threads are daemons, so a second
-    interruption ends the program at once. The file of the launch (see ``ledger``) then names the
-    machines that are still running.
+    Each step of an iterator does some work, and yields the seconds to wait before its next step. If
+    ``interrupted`` returns True, the threads close their iterators. The threads are daemons, so a
+    second interruption ends the program at once. The file ``ledger.json`` of the launch then names
+    the machines that are still running.
     """
     if interrupted():
         return

@@ -66,9 +66,10 @@ class Tariff:
         return quote(self.price, usage, credited=False).total
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest bill that a cell can cause if it needs all remaining retries.
+        """The highest possible bill of a cell (a trial or a sweep), with all retries that are left.
 
-        The cell has already lost ``losses`` machines. Its machine has been up for ``up_seconds``.
+        The bill includes the ``up_seconds`` for which the cell's machine has been up. The bills of
+        the ``losses`` machines that the cell has lost are not included.
         """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
@@ -77,9 +78,10 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    The machine is paid for from ``since``, and at most to ``until`` (in seconds since 1970). After
-    the start of a job, time limits end the job and a rented machine by ``until``, even if the
-    launch dies. ``reserved`` is the highest possible cost, with all retries.
+    The machine is paid for from ``since``, and at most until ``until`` (both in seconds since
+    1970). Once the job has started, it ends by ``until``, even if the launch dies. A rented machine
+    then ends by ``until``, too. ``reserved`` is the highest possible bill if the job needs all its
+    retries.
     """
 
     target: Target

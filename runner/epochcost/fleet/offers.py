@@ -1,7 +1,8 @@
-"""Turn prices of the catalogue into targets, and prices that a launch paid into specs.
+"""Make targets from the catalogue's prices, and price specs from the prices of a launch.
 
-The cheapest offer of an accelerator becomes a target. The price that a launch paid and the start-up
-time that it measured become a price spec, which a person reviews.
+A target is a machine on which `epochcost launch` measures. The cheapest offer of an accelerator
+becomes a target. The price that a launch paid and the start-up time that it measured become a price
+spec, which a person reviews.
 """
 
 from __future__ import annotations

@@ -68,7 +68,11 @@ class SkyEngine(Engine):
         return min(prices, default=None)
 
     def start(self) -> None:
-        """Rent the machine, verify that it will end itself, and install the running code on it."""
+        """Rent the machine, set the time at which it ends itself, and install epochcost on it.
+
+        The installed code is that of this process. Raises `EngineError` if SkyPilot does not
+        confirm the time.
+        """
         task = self._payload / f"{self.name}.yaml"
         task.write_text(json.dumps(self.task))
         launch = ("launch", "--cluster", self.name, "--yes", "--detach-run", str(task))

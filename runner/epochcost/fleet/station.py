@@ -41,9 +41,9 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` has collected files that are not yet checked. ``options`` are arguments of `epochcost
-    run`. ``reach`` makes the engine of a target. ``log`` prints a line. ``losses`` counts lost
-    machines by cell id.
+    ``folder`` receives the targets' result files, which ``intake`` then checks. ``options`` are
+    arguments of `epochcost run`. ``reach`` makes the engine of a target. ``log`` prints a line.
+    ``losses`` counts lost machines by cell id.
     """
 
     folder: Path
@@ -85,8 +85,9 @@ class Station:
     _failures: int = 0
 
     def measure(self) -> Waits:
-        """Measure cells of the launch; yields how many seconds to wait before the next item.
+        """Measure waiting cells; yield the seconds that the caller waits before each next step.
 
+        The iterator ends if no waiting cell fits the target, or if the station has a ``problem``.
         Closing the iterator ends the job and gives the machine back.
         """
         launch = self.launch
@@ -109,7 +110,10 @@ class Station:
                     yield POLL_SECONDS
 
     def end(self, lease: Lease) -> None:
-        """End a killed launch's job and machine, which ``lease`` names, and collect all results."""
+        """Give back the machine that ``lease`` describes and that a killed launch left running.
+
+        First, this method ends the lease's job and collects the target's new result files.
+        """
         self._lease = lease
         with self._give_back_afterwards():
             with suppress(EngineError):

@@ -141,7 +141,10 @@ def _recurrent_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Queries are [B, L, heads · D] or [B, heads, L, D]; masked positions count too."""
+    """Operations of an Attention or MultiHeadAttention node, including masked positions.
+
+    Queries are [B, L, heads · D] or [B, heads, L, D].
+    """
     key = shapes[node.input[1]]
     positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _cached_positions(
         node, shapes, _PAST_KEYS.get(node.domain, 4)
@@ -151,9 +154,10 @@ def _attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a GroupQueryAttention node.
+    """Operations of a GroupQueryAttention node, including masked positions.
 
-    All positions of the cache count, even masked ones; without a cache, all positions of the input.
+    Each query is counted with every position of the cache. Without a cache, it is counted with
+    every position of the input.
     """
     positions = _cached_positions(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions

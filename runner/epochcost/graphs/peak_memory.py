@@ -58,10 +58,11 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 
 
 def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """ONNX Runtime's default order of nodes (graph_viewer.cc, Graph::ReverseDFSFrom).
+    """The nodes in ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
 
-    The search begins at the last node whose outputs no node reads. It visits the producers of a
-    node's operands, the last in the file first; the node itself runs after its producers.
+    A depth-first search starts at each node whose outputs no node reads, the last of them in the
+    file first. From a node, the search goes to the nodes that produce its operands, again the last
+    in the file first. Each node runs after the producers of its operands.
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]

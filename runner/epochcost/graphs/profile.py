@@ -49,5 +49,5 @@ class Arithmetic:
 
     @property
     def read_whole(self) -> int:
-        """The number of parameters that every step reads."""
+        """The number of parameters outside lookup tables; each forward pass reads all of them."""
         return self.parameters - self.looked_up

@@ -1,7 +1,8 @@
 """Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
-A weight is ``(code - zero) * scale``. 15 codes are evenly spaced from minus to plus the block's
-largest magnitude. Products with a parameter become MatMulNBits; other nodes stay in fp32.
+A weight is ``(code - zero) * scale``. A code is an integer from 1 to 15, ``zero`` is 8, and
+``scale`` is a seventh of the block's largest magnitude. Matrix products of an activation and a
+quantised weight become MatMulNBits nodes. Other nodes stay in fp32.
 """
 
 from __future__ import annotations
@@ -89,7 +90,10 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _remove_unread_weights(graph: onnx.GraphProto, weight_names: Collection[str]) -> set[str]:
-    """Remove unused nodes, then unread weights; returns all names that are still read."""
+    """Remove unused nodes, then those of ``weight_names`` that no node reads any more.
+
+    Returns the names of all tensors that the remaining nodes read.
+    """
     read = {name for node in graph.node for name in node.input}
     used = read | {value.name for value in graph.output}
     for node in [node for node in graph.node if not used & {*node.output}]:
@@ -107,7 +111,11 @@ def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy a model; in the copy, products with quantised weights do not round activations."""
+    """Copy a model so that products with quantised weights do not round activations.
+
+    Such a product (MatMulNBits) rounds activations to int8 if its ``accuracy_level`` is 4. In the
+    copy, the level is 0.
+    """
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:

@@ -49,10 +49,11 @@ class _OpenRequest:
 class DecoderEngine:
     """An engine that answers requests, each of which names its prompt by a number.
 
-    ``prompt_tokens`` and ``answer_tokens`` are numbers of tokens, in the order of the prompts'
-    numbers. Opening the engine loads the model. ``start_seconds`` is the time that the engine takes
-    to read its files and become ready for requests. Raises CapabilityError if the engine's package
-    is missing, or if the runtime can use other devices than the CPU.
+    ``prompt_tokens`` and ``answer_tokens`` are the lengths of prompts and answers in tokens,
+    indexed by the prompt's number. Opening the engine loads the model. ``start_seconds`` is the
+    time that the engine takes to read its files and become ready for requests. Raises
+    CapabilityError if the engine's package is missing. Also raises CapabilityError if the runtime
+    could use a GPU, because the engine does not report where nodes run.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -133,9 +134,11 @@ class DecoderEngine:
 def answer_while(
     engine: DecoderEngine, asking: Callable[[Issue], LoadGenLog], answers: Answers
 ) -> LoadGenLog:
-    """Run ``asking`` on another thread, answer its requests on this thread, and return its result.
+    """Run ``asking``, which sends requests, on another thread; answer them on this thread.
 
-    Only the thread that opened the engine may call this function. Raises the engine's errors.
+    Returns the result of ``asking``, which is LoadGen's log. ``answers`` tells LoadGen which
+    requests are answered. Only the thread that opened the engine may call this function. Raises the
+    engine's errors.
     """
     arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
 

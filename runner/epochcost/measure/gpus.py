@@ -126,7 +126,7 @@ class DeviceWatch:
 
     @property
     def memory(self) -> tuple[str, int] | None:
-        """How the trial's peak GPU memory was measured, and its bytes; None if unknown."""
+        """The trial's peak GPU memory: name of the meter, and bytes; None if unknown."""
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property

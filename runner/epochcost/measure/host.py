@@ -1,7 +1,7 @@
 """Measure disturbances of a trial: other programs, the hypervisor, CPU quotas and heat.
 
-All values are differences between two readings of the kernel's counters: at the start and at the
-end of a phase.
+A disturbance is the difference between two readings of the kernel's counters. They are read at the
+start and at the end of a period, such as a trial's sampling.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def _machine_seconds_by_kind() -> Mapping[str, float]:
 
 
 def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds of ``cpus`` by kind; empty if the system does not count each CPU separately."""
+    """CPU seconds by use, such as user and idle, summed over ``cpus``.
+
+    Empty if the system does not count each CPU separately, or if one of ``cpus`` is offline.
+    """
     try:
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):

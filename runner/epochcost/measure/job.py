@@ -29,8 +29,8 @@ class _Frozen(BaseModel):
 class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
-    Both have the same type and static shape. Unless a file of the job has the first value, or
-    random numbers are used, all its elements are ``fill``. If ``in_place``, the output may
+    Both have the same type and static shape. All elements of the first value are ``fill``, unless
+    that value is drawn at random or is in a file of the job. If ``in_place``, the output may
     overwrite the input.
     """
 
@@ -44,9 +44,10 @@ class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
     ``relative_half_width`` is half the width of the mean's 95 % confidence interval, divided by the
-    mean. Sampling ends at this precision if all minima are reached, else after ``most_samples`` or
-    ``budget_seconds``. The warm-up's time counts towards ``budget_seconds``, its steps are no
-    samples. ``minimum_share`` is a share of ``budget_seconds``.
+    mean. Sampling ends at this precision if it has ``minimum_samples`` and has lasted long enough.
+    It must last at least ``minimum_seconds``, and at least the share ``minimum_share`` of
+    ``budget_seconds``. Otherwise, sampling ends after ``most_samples`` or ``budget_seconds``. The
+    warm-up's time counts towards ``budget_seconds``, but its steps are no samples.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -73,9 +74,10 @@ class WarmUpRule(_Frozen):
 class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
-    ``graph`` has static shapes and the scalar output ``loss``. ``batches`` is an .npz with arrays
-    ``[batches, batch, ...]`` for changing inputs. ``carried`` starts at zero and passes between
-    batches.
+    ``graph`` has static shapes, and ``loss`` is the name of its scalar output. ``batches`` is an
+    .npz with an array ``[batches, batch, ...]`` for each input that differs between batches. In
+    each evaluation, the values in ``carried`` start at zero, and each batch passes them to the next
+    batch.
     """
 
     graph: Path
@@ -123,13 +125,15 @@ class JobFiles(_Frozen):
     inference. ``batches`` is an .npz with an array ``[pool, batch, ...]`` for each graph input that
     changes; steps take the batches in turn. ``scalars`` are inputs with one value for the whole
     trial. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs that follow a schedule;
-    after the end, the last value stays. ``initial`` is an .npz with some parameters. Others are
-    drawn with the job's seed, as the metadata of ``graph`` says. In inference, a parameter without
-    a value is an error. ``outputs`` are the outputs to read, without carried values. ``reference``
-    is the same work in fp32; None if the trial is in fp32 or a serving engine runs ``graph``.
+    after the end, the last value stays. ``initial`` is an .npz with the first values of parameters.
+    Parameters that it lacks are drawn with the job's seed, as the metadata of ``graph`` says. In
+    inference, a parameter without a value is an error. ``carried`` are the values that a step
+    passes to the next step, ``outputs`` the names of other outputs to read. ``reference`` is the
+    same work in fp32; None if the trial is in fp32 or a serving engine runs ``graph``.
 
     ``serving`` is None for trials that time steps. With `ServingFiles`, the arrays in ``batches``
-    are ``[examples, ...]``, and ``graph`` takes the largest batch. See also `AskedDecoder`.
+    are ``[examples, ...]``, and ``graph`` is the graph for the largest batch size. See also
+    `AskedDecoder`.
     """
 
     graph: Path

@@ -314,12 +314,13 @@ class LoadGenTrial(ABC):
     def _prove_highest_rate(
         self, capacity: float, lowest_rate: float, first_share: float, factor: float
     ) -> bool:
-        """Find the highest rate that keeps the latency bound in short runs, then confirm it.
+        """Find the highest rate that keeps the latency bound, and confirm it in longer runs.
 
-        Returns whether a longer run kept the bound. Rates and ``capacity`` are in samples a second.
-        The first longer run has ``first_share`` of the rate found. Each further run, after a run
-        that missed the bound, has the previous rate times ``factor``. Short runs go down to
-        ``lowest_rate``.
+        All rates are in samples a second. The search takes short runs. It starts at a share of
+        ``capacity``, an estimate of the highest rate without a bound, and tries no rate below
+        ``lowest_rate``. The first longer run has ``first_share`` times the rate that the search
+        found. Each further longer run has ``factor`` times the rate of the run before it. Returns
+        whether a longer run kept the bound; that run is the last.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, lowest_rate)

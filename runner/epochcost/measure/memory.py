@@ -70,8 +70,8 @@ def cgroup_limits_bytes(groups: ControlGroups = OWN_GROUPS) -> tuple[int, ...]:
 
     Version 2 of control groups has the limit in ``memory.max``, where ``max`` means no limit.
     Version 1 has it in ``memory.limit_in_bytes``, where about 2**63 means no limit (the kernel's
-    admin-guide: cgroup-v2 and cgroup-v1/memory). A group without a limit adds about 2**63 to the
-    result in version 1, and nothing in version 2.
+    admin-guide: cgroup-v2 and cgroup-v1/memory). For a group without a limit, the result has an
+    entry of about 2**63 in version 1, and no entry in version 2.
     """
     limits = map(read_number, groups.files(*_LIMIT))
     return tuple(limit for limit in limits if limit is not None)

@@ -168,7 +168,10 @@ class Declared:
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
-    """Nodes of a training step's graph by precision; empty if ``precision`` is no half type."""
+    """Names of a training step's nodes, by the precision that ``graph`` gives their inputs.
+
+    Empty unless ``precision`` is fp16 or bf16.
+    """
     if precision not in HALF_TYPES:
         return Declared()
     model = load_model(graph).graph
@@ -193,10 +196,15 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In half precision, two kinds of nodes must have an input of half precision: those in
-    ``declared.half``, and heavy nodes (with many operations) that are not in ``declared.wide``. If
-    no heavy node ran, all nodes that read floats, except casts, must have such an input. In int4,
-    products must have quantised weights. TF32 is not checked.
+    ``declared`` has the names of the graph's nodes by precision. In fp16 and bf16, these nodes must
+    have an input of half precision:
+
+    - the nodes in ``declared.half``;
+    - the heavy nodes (with many operations), except those in ``declared.wide``;
+    - if no heavy node ran, all nodes that read floats, except casts.
+
+    In int4, matrix products must be MatMulNBits nodes, which have quantised weights. TF32 is not
+    checked.
     """
     if precision in _HALVES:
         _prove_half(nodes, precision, provider, declared)

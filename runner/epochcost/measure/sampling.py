@@ -43,9 +43,10 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether it is time to test if sampling can end.
+        """Whether to test now if the phase can end; if so, decide when to test again.
 
-        If it is, the next test is due after ``_GROWTH`` · ``step_count`` steps.
+        ``step_count`` is the number of steps so far in the phase (warm-up or sampling). The next
+        test is due when this number has grown by the factor ``_GROWTH``.
         """
         if step_count < self._next:
             return False

@@ -252,7 +252,7 @@ class ServedModel:
         self.runs += 1
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last call to the host, including padding."""
+        """Copy to host memory an output of the last call, with the rows that pad the batch."""
         return self._sizes[self._last].output(name)
 
     def _make_stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:

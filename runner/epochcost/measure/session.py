@@ -113,8 +113,9 @@ def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
     """The device from which the session reads each graph input, by the input's name.
 
-    It is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound on its
-    device. Otherwise ONNX Runtime copies it once, and ignores later changes.
+    The device is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound
+    on its device. If an input is bound on another device, ONNX Runtime copies the input once and
+    ignores later changes.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}

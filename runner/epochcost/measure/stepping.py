@@ -1,8 +1,8 @@
 """Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
 Carried values (outputs that the next step reads) stay on the device, in two sets of tensors. Each
-step reads one set and writes the other. A tensor that a step may overwrite in place is in both
-sets.
+step reads one set and writes the other. If a step may overwrite a value in place, the two sets
+share the value's tensor.
 """
 
 from __future__ import annotations
@@ -263,9 +263,9 @@ def initial_parameters(job: Job) -> dict[str, Array]:
 
 
 def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The parameters that do not change while the job runs: all in inference, none in training.
+    """The parameters that an inference graph takes as inputs; empty for a training.
 
-    Parameters whose values are stored in the graph are not returned.
+    None of them changes while the job runs. Parameters whose values the graph stores are no inputs.
     """
     if job.mode == "training":
         return {}
@@ -276,12 +276,13 @@ def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, 
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:
-    """Find a value for each graph input.
+    """Find values for all graph inputs.
 
-    The value is a set of batches, a value for each step, a scalar or a parameter. An input that
-    takes an output of the previous step starts with ``CarriedValue.fill``. Raises JobError if an
-    input has no value, if a set of batches belongs to no input, or if a shape or type is not that
-    of the graph.
+    ``job.batches`` has batches for some inputs, and ``job.series`` a value for each step. Any other
+    input has one value, a scalar of the job or a parameter. An input without these that takes an
+    output of the previous step starts with ``CarriedValue.fill``. Raises JobError if an input has
+    no value, or if a file has an array for an input that the graph lacks. Also raises JobError if a
+    shape or type is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _load_step_arrays(job, job.batches, types)

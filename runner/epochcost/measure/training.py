@@ -31,9 +31,10 @@ from onnxstep.graphs.nodes import copied, is_standard
 class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
-    ``fed`` are the inputs that change with each step. ``loss`` is an output of ``step``.
-    ``evaluations`` has a graph for each batch size. Each graph has the output "loss" and an output
-    with the name ``scores``.
+    ``step`` is the graph of a training step. ``fed`` are its inputs that change with each step, and
+    ``loss`` is its output for the loss. ``carried`` are the values that a step passes to the next
+    step. ``evaluations`` has an evaluation graph for each batch size. Each evaluation graph has the
+    output "loss" and an output with the name ``scores``.
     """
 
     step: onnx.ModelProto
@@ -47,9 +48,10 @@ class TrainingGraphs:
 class TrainingSession:
     """Runs the further steps of a training that has already taken ``steps_taken`` steps.
 
-    ``values`` are parameters and other carried state; missing state starts at
-    ``CarriedValue.fill``. On a GPU, the first step's profile is written to ``folder``. Raises
-    JobError for an input without a value.
+    ``values`` has the current parameters and other carried values, by graph input. A carried value
+    that is missing there starts at its ``CarriedValue.fill``. On a GPU, this session's first step
+    is profiled, with the profile's file in ``folder``. Raises JobError if an input is neither
+    carried nor fed and has no value.
     """
 
     def __init__(

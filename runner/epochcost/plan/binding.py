@@ -145,11 +145,11 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
 
 
 def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
-    """Yield contradictions between an ONNX file and a spec's inputs, vocabularies and targets.
+    """Yield contradictions between an ONNX file and ``spec``, the spec of its model.
 
-    A vocabulary is the number of valid indices of an input; targets are what the training's loss
-    compares with. Only sizes that the file states are compared. The result is empty if the spec
-    itself has faults.
+    The contradictions concern inputs, batch sizes, vocabularies (numbers of valid indices),
+    outputs, and classes of training targets. Only sizes that the file states are compared. The
+    result is empty if the spec itself has faults.
     """
     try:
         model = Model.model_validate(spec)

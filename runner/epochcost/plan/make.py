@@ -57,12 +57,13 @@ class HostCapabilities:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A user's selection for a run, by names; an empty tuple selects everything.
+    """A user's selection of trials for a run, and changes to the settings of studies.
 
-    If ``quick``, each trial takes only seconds, and its mean is less precise. ``as_is`` allows a
-    machine that contradicts its spec. ``device`` is the GPU's index; None keeps each study's index.
-    ``vcpus``, ``batch_size`` and ``rounds`` replace the studies' values. ``trials`` has ids of
-    trials and of sweeps.
+    ``studies``, ``models`` and ``providers`` select by name, ``trials`` by the ids of trials and
+    sweeps. If one of these is empty, it selects everything. ``vcpus``, ``batch_size`` and
+    ``rounds`` replace the values of the studies, unless they are empty or None. ``device`` is the
+    GPU's index; None keeps each study's index. If ``quick``, each trial takes only seconds, and its
+    mean is less precise. ``as_is`` allows a machine that contradicts its spec.
     """
 
     studies: tuple[str, ...] = ()
@@ -321,7 +322,10 @@ def _sweep_from(model: Model, smallest: Trial) -> Sweep:
 
 
 def _possible_obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
-    """For each condition of a trial on this machine, the reason why it is not met, or None."""
+    """Yield reasons why a trial cannot run on the machine; None for a requirement that is met.
+
+    Requirements concern, for example, the batch size, the number of CPUs and installed packages.
+    """
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"

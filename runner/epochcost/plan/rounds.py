@@ -55,9 +55,9 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        If n rounds agree, their common interval is narrower by the factor √n than that of one
-        round. So the result is √rounds times the half width that the trial demands. The result is
-        limited to ``_WIDEST``, or to the trial's own half width if that is larger.
+        The common interval of n rounds with equal means is narrower than that of one round by the
+        factor √n. So this round may stop at √rounds times the half width that the trial demands.
+        But the result is at most ``_WIDEST``, or the demanded half width if that is larger.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
@@ -66,12 +66,12 @@ class Visit:
 def visits(
     trials: Sequence[Trial], rounds_asked: Mapping[str, int], rounds_stored: Callable[[Trial], int]
 ) -> Iterator[Visit]:
-    """Yield the measurements of a run, round by round, in the order in which they are taken.
+    """Yield the rounds of a run in order: round 1 of each trial, then round 2, and so on.
 
     ``rounds_asked`` gives numbers of rounds by trial id, by default 1. ``rounds_stored`` returns
-    how many rounds of a trial are stored already; these are not yielded. If all rounds of a trial
-    are stored, its last round is yielded nevertheless. The run does not measure it again, but
-    reports the trial.
+    how many rounds of a trial are stored already; these are left out. A trial whose rounds are all
+    stored gets one visit with the mark ``stored``. The run then reports the trial without measuring
+    it.
     """
     rounds = {trial.id: rounds_asked.get(trial.id, 1) for trial in trials}
     most = max(rounds.values(), default=1)

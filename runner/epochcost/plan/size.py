@@ -1,6 +1,7 @@
-"""The size of a model: the memory of a run at each batch size.
+"""The memory that a model needs in training or inference at each batch size.
 
-``execute.sizing`` computes the size, and ``plan.make`` compares it with the memory of a machine.
+``execute.sizing`` estimates this memory, and ``plan.make`` compares it with the memory of a
+machine.
 """
 
 from __future__ import annotations

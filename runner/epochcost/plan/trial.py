@@ -100,9 +100,10 @@ class Trial(BaseModel):
     ``batch_size`` counts examples in a step or sequences in a decoder's phase. Under LoadGen, it is
     the largest number of examples that the model gets at once. ``runtime`` is the package and
     version that executes the work (for requests, an engine), ``producer`` the version of epochcost.
-    ``spec_sha256`` covers only the part of the spec that decides the work. ``vcpus`` is None for
-    all CPUs. If ``stored_weights``, parameters are constants of the graph. ``former`` has settings
-    of older versions, so that stored trials keep their ids. As JSON, a trial is a flat table.
+    ``spec_sha256`` is a digest of the part of the model's spec that decides what the trial
+    computes. ``vcpus`` is None for all CPUs. If ``stored_weights``, parameters are constants of the
+    graph. ``former`` has settings that only older versions of epochcost had. They are kept because
+    the trial's id is a digest of all settings. As JSON, a trial is a flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -184,8 +185,9 @@ class Trial(BaseModel):
     def variant(self) -> str:
         """The settings in which the trial differs from the default, as text that may be empty.
 
-        The text omits the runtime's version and CUDA graphs, since a result of a newer version, or
-        with a CUDA graph, replaces the earlier result.
+        In reports, results of the same work on a host replace each other if this text is equal. The
+        text omits the runtime's version and CUDA graphs. So a later result that differs only in
+        these can replace an earlier one.
         """
         session = self.session
         parts = {

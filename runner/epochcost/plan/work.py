@@ -1,8 +1,8 @@
 """The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, and requests.
 
-Each kind of work has a title and its own keys in a stored trial. This module also plans the work
-that a study names. ``execute`` writes the work's files and estimates its memory. ``measure``
-measures the work.
+The class of each kind gives a title and the keys that describe the work in a trial's stored JSON.
+``planned_work`` lists the work that a study plans for a model. ``execute`` writes the files for the
+work and estimates the memory that the work needs. ``measure`` measures the work.
 """
 
 from __future__ import annotations
@@ -122,7 +122,10 @@ class Phase(_Kind):
 
     @property
     def new_tokens(self) -> int:
-        """Number of tokens that one run adds to each sequence."""
+        """Number of tokens that one pass through the graph adds to each sequence in the cache.
+
+        In "prefill", these are all tokens of the prompt, in decoding one token.
+        """
         return self.tokens if self.name == "prefill" else 1
 
     @property
@@ -153,7 +156,11 @@ class Requests(spec.Requests):
 
     @property
     def load(self) -> Load:
-        """The LoadGen scenario of these requests, with the latency bound of the first token."""
+        """The load by LoadGen in which these requests arrive, in the scenario "server".
+
+        Its latency bound is that of the first token. The bound for further tokens, ``token_ms``, is
+        not part of the load.
+        """
         return Load(
             scenario="server",
             server_latency_ms=Decimal(self.first_token_ms),
@@ -162,7 +169,10 @@ class Requests(spec.Requests):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The keys and values in a trial's stored JSON: the LoadGen scenario and the requests."""
+        """The keys and values that describe this work in a trial's stored JSON.
+
+        The keys are ``load``, for the LoadGen scenario, and ``requests``.
+        """
         return {"load": self.load, "requests": self}
 
     @property
@@ -192,7 +202,12 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 
 
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
-    """Yield a study's kinds of work for a model, except steps, each with its batch size."""
+    """Yield the work that a study plans for a model besides steps, each with a batch size.
+
+    In inference, this is a decoder's requests and phases, or loads by LoadGen; in training,
+    nothing. The batch size is the number of sequences of a phase. Otherwise, it is the largest
+    number of sequences or examples computed together.
+    """
     if mode == "training":
         return
     if model.decoder is not None:

@@ -40,10 +40,11 @@ _CONVERGED = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of the departure, with standard deviation ``scale``, shared by rows with equal labels.
+    """A term of the departure log(time / time by the law), with standard deviation ``scale``.
 
-    ``same`` names the labels that must be equal. ``near`` has pairs of a feature's name and a
-    length scale: the correlation of two rows falls with their distance in each of these features.
+    The terms of two rows (observations or questions) are correlated only if their labels named in
+    ``same`` are equal. ``near`` has pairs of a feature's name and a length scale. The correlation
+    falls with the distance of the rows in each of these features.
     """
 
     scale: float
@@ -100,7 +101,11 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 def _correlation_by_nearness(
     near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits
 ) -> Matrix:
-    """Correlation [n, m]; an array [1, 1] of 1, which broadcasts, if ``near`` is empty."""
+    """Correlation [n, m] between n ``rows`` and m ``columns`` by the distance of their features.
+
+    ``near`` names these features with their length scales. If ``near`` is empty, the result is an
+    array [1, 1] of 1, which broadcasts.
+    """
     if not near:
         return np.ones((1, 1))
     lengths = np.array([length for _, length in near])
@@ -116,9 +121,10 @@ def _correlation_by_nearness(
 
 
 class Departures:
-    """Learn how far observed rows [n] depart from their law, and predict departures of new rows.
+    """Predict the departures of new rows from those of n observed rows.
 
-    ``noise`` is the standard deviation of an observation's error: [n], or one number for all rows.
+    A departure is log(observed time / time by the law). ``noise`` is the standard deviation of an
+    observed departure's error: an array [n], or one number for all rows.
     """
 
     def __init__(
@@ -168,7 +174,7 @@ def fitted(
 
     ``start`` [k] and ``deviations`` [k] are the means and standard deviations of the parameters'
     priors. Residuals far above ``softness`` count linearly instead of squared. ``weights`` [n] of
-    the observations are 1 by default. ``law`` also computes m values [m, n] for parameters [k, m, 1].
+    the observations are 1 by default. For parameters [k, m, 1], ``law`` returns values [m, n].
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights

@@ -165,7 +165,10 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def _log_roofline_rate(row: Placed) -> float:
-    """Logarithm of a roofline model's rate for one device, up to a constant that all rows share."""
+    """Logarithm of a row's examples a second on a single device, by a roofline model.
+
+    The result may be off by a constant that is equal for all rows.
+    """
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
     number_bytes = 2 if precision_of(row.rate.precision) == "mixed" else 4
@@ -198,7 +201,7 @@ def _passes(row: Placed) -> int:
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """The key of a cache: all facts about rows and devices from which forecasts are computed."""
+    """A cache's key: all facts about rates and devices on which predictions depend."""
     rows = [(_FIELDS(row.rate), row.device.id, row.profile, row.uncertainty) for row in placed]
     return devices.all, rows
 
@@ -229,9 +232,10 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred_work_features(features: Sequence[Vector], learnt_count: int) -> Matrix:
-    """Subtract the mean of the first ``learnt_count`` rows from all rows.
+    """Subtract the mean features of the learnt rates from the features of all rates.
 
-    Rows of unknown graphs are left out of the mean.
+    The first ``learnt_count`` rows are learnt rates; the other rows are rates to predict. Rows
+    whose graph is unknown are NaN, and do not count in the mean.
     """
     rows = np.array(features)
     counted = rows[:learnt_count][np.isfinite(rows[:learnt_count, 0])]

@@ -1,8 +1,8 @@
 """Forecast the rates of workloads on devices without measurements.
 
-One Gaussian process learns from all published rates. If no rate of a workload's software is known,
-the process assumes that this software differs from the others as much as these differ among
-themselves. The package ``analysis`` applies these rates to machines, with their memory and prices.
+One Gaussian process learns from all published rates, and from our own. Software without any known
+rate is assumed to differ from known software as much as known software differs among itself. The
+package ``analysis`` applies the forecast rates to machines, with their memory and prices.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ FARTHEST_KIN = 3.0
 class Question:
     """A workload on ``count`` devices of one machine, in steps of ``batch`` examples.
 
-    If ``program`` (a published rate) is given, the forecast is for the program that reached this
-    rate. Otherwise it is for ``software``.
+    If ``program`` is None, the forecast is for ``software``. Otherwise, ``program`` is a published
+    rate. The forecast is then for the software that reached this rate, with the settings of this
+    rate.
     """
 
     model: str
@@ -156,7 +157,11 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast each row's rate from all learnt rows, and ignore the rate in the row itself."""
+        """Forecast the rates of ``rows`` from all rates that this object learns from.
+
+        The forecast of a row uses the row's workload and device, but not its rate. A row that is
+        also a learnt rate is not withheld.
+        """
         if not rows:
             return ()
         learnt, unknown, inverse = self._designs_and_inverse(rows)
@@ -215,9 +220,10 @@ class Forecaster:
 def _bounded_forecast(
     row: Placed, ceiling: float, mean: float, half_width: float, draws: Draws
 ) -> Forecast:
-    """Forecast the rate of a row, limited to ``ceiling`` examples a second.
+    """Forecast a workload's rate on all ``count`` devices of ``row``, at most ``ceiling``.
 
-    ``mean`` is that of log(rate per device), and ``half_width`` is half of its 90 % interval.
+    Both rates are in examples a second. The predicted log(rate per device) is ``mean``.
+    ``half_width`` is half the width of its 90 % interval.
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half_width, half_width))
@@ -274,7 +280,11 @@ def _row_indices_by_workload(design: Design, rows: Sequence[Placed]) -> list[Lab
 def _posterior_by_workload(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, workloads: Sequence[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """For each workload: row indices, mean [n] and covariance [n, n] of log(rate per device)."""
+    """Predict log(rate per device) for the rows of ``unknown``, one workload at a time.
+
+    ``workloads`` has the indices of each workload's rows in ``unknown``. Yield the n indices of a
+    workload, the mean [n] and the covariance [n, n].
+    """
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
     # One workload at a time saves memory, and makes the draws of different workloads independent.

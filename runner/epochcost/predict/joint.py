@@ -1,9 +1,10 @@
 """Draw samples of the predicted times on several machines, so that shared errors cancel in ratios.
 
-The error of one job on n machines has two parts: the mean over the machines, and each machine's
-departure from the mean. Departures are scaled so that 90 % of the intervals of ratios contain the
-true ratio. The mean is scaled so that 90 % of the intervals of a machine's time contain the true
-time.
+An error is log(true time / predicted time). One job on n machines has n errors. Each error is the
+sum of two parts: the mean of the n errors, and the machine's departure from this mean.
+
+The departures are scaled so that about 90 % of the 90 % intervals of ratios contain the true ratio.
+Then the mean is scaled so that about 90 % of the 90 % intervals of times contain the true time.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Random draws, ``values`` [DRAWS], of the logarithm of a time relative to the predicted time.
+    """Random draws, ``values`` [DRAWS], of log(time / predicted time).
 
-    A draw is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``. Draws
-    below ``least``, the value at the shortest possible time, are raised to ``least``.
+    The other fields suffice to compute ``values`` again. Each value is ``shift`` plus the sum of
+    ``weights`` times standard normals from ``seed``, raised to at least ``least``. ``least`` is
+    log(shortest possible time / predicted time).
     """
 
     seed: int
@@ -48,7 +50,10 @@ class Draws:
     least: float = -np.inf
 
     def bounded(self, shift: float, least: float) -> Draws:
-        """Add ``shift`` to the draws, and replace draws below ``least`` by ``least``."""
+        """Add ``shift`` to the draws, then raise draws below ``least`` to ``least``.
+
+        Like the draws, both arguments are logarithms of ratios of times.
+        """
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
         values = np.maximum(self.values + shift, least)
         return replace(self, values=values, shift=shift, least=least)
@@ -94,10 +99,11 @@ def forecasts_of(
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Yield draws for each of n predictions; equal rows of ``covariance`` have equal draws.
+    """Yield random draws of log(time / predicted time) for each of n predictions.
 
-    ``covariance`` [n, n] is the covariance of the errors in the predicted logarithms. 90 % of a
-    prediction's errors lie within ``factors`` [n] standard deviations. ``seed`` is any text.
+    ``covariance`` [n, n] is the covariance of the errors in the predicted logarithms. Predictions
+    with equal rows in ``covariance`` have equal draws. 90 % of the errors of prediction i lie
+    within ``factors[i]`` times its standard deviation. ``seed`` is any text.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)

@@ -61,11 +61,12 @@ _SCREENING = Scales(batch_linear=0.02, setting_batch_linear=0.063)
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """Published rates of programs that no vendor tuned: one for each workload and device.
+    """The plausible published rates of programs that no vendor tuned for a device.
 
-    Each rate's ``software`` is the framework. If several versions of the framework have rates, the
-    median counts. ``cache`` is a folder that stores which rows are implausible. Raises InputError
-    for a table that cannot be read.
+    The spec of a table says if vendors tuned its programs. Each rate's ``software`` is the
+    framework, such as PyTorch, without a version. Rates of equal workloads on the same number of
+    equal devices are replaced by their median. ``cache`` is a folder that stores which rows are
+    implausible. Raises InputError for a table that cannot be read.
     """
     rows = [
         row
@@ -104,10 +105,10 @@ def _plausible_rows(
 
 
 def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[Placed]:
-    """Find the device of each rate; rates on unknown accelerators get no row.
+    """Find each rate's device and its model's profile; omit rates on unknown devices.
 
-    Rates in epochs or runs are ignored too, because they depend on the training as much as on the
-    machine.
+    Rates in epochs or runs a second are omitted too, because they depend on the training as much as
+    on the machine.
     """
     return [
         Placed(rate, device, profiles.get((rate.model, rate.size)))
@@ -117,9 +118,11 @@ def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[
 
 
 def placed_table(catalogue: Catalogue, table: ObservationTable, devices: Devices) -> list[Placed]:
-    """Rows of a table of a project; repeated rows are replaced by their median.
+    """Read the rates in a table of a project; repeated rates are replaced by their median.
 
-    Raises InputError for a table that cannot be read.
+    Rates are repeated if they agree in workload, accelerator and number of devices. Rates on
+    unknown accelerators and rates in epochs or runs are omitted. Raises InputError for a table that
+    cannot be read.
     """
     profiles = read_profiles(catalogue.table_path(table, table.profiles)) if table.profiles else {}
     rates = without_repeats(read_rates(catalogue.table_path(table, table.table)))
@@ -258,10 +261,11 @@ def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """The index of the most contradicted row, and its rate divided by the predicted rate.
+    """Find the row that other rows contradict most: its index, and its rate ÷ the predicted rate.
 
-    The index is None if all rows are plausible. In both arrays, rows that were removed earlier are
-    zero.
+    A row's rate is predicted from all other rows. If all rows are plausible, the result is (None,
+    1). ``departures`` [n] are log(rate / rate by a roofline model) minus their mean. ``inverse``
+    [n, n] is the inverse of their covariance. Both are zero at rows that were removed earlier.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

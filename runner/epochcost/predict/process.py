@@ -92,7 +92,7 @@ class Design:
 
     @property
     def has_graph(self) -> NDArray[np.bool_]:
-        """Whether the graph of each row is known [n]."""
+        """For each rate [n], whether its model's graph is known (``work_features`` are not NaN)."""
         return np.isfinite(self.work_features[:, 0])
 
 
@@ -193,7 +193,10 @@ def _covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 def _level_covariance(
     rows: Design, columns: Design, scales: Scales, same_mode: Matrix, similarity: Matrix
 ) -> Matrix:
-    """Covariance [n, m]; a level is the part of log(rate) that is the same on every device."""
+    """Covariance [n, m] between the levels of the rates in ``rows`` and in ``columns``.
+
+    A level is the part of log(rate) that is the same on every device.
+    """
     s = scales
     with_graphs = np.outer(rows.has_graph, columns.has_graph)
     features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
@@ -288,7 +291,7 @@ def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """``covariance`` [n, n] of all rows, plus noise and the variance of each rate's measurement."""
+    """Covariance [n, n] of the logarithms of n rates, with ``scales.noise`` and ``uncertainty``."""
     result = covariance(design, design, scales)
     result[np.diag_indices_from(result)] += scales.noise**2 + design.uncertainty**2
     return result
@@ -302,9 +305,10 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> Labels:
-    """Withhold ``rows``; return the positions in ``rows`` that the remaining rows can predict.
+    """Find which of the rates ``rows`` the other rates of ``design`` can predict.
 
-    A row can be predicted if its graph is known, or if a remaining row has the same ``edition``.
+    Return their positions in ``rows``. A rate can be predicted if its model's graph is known, or if
+    a rate outside ``rows`` has the same ``edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return np.flatnonzero(shared | design.has_graph[rows])

@@ -103,7 +103,10 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """Read graphs' profiles, by model and input size; raises SpecError as ``read_rates`` does."""
+    """Read the operations and memory traffic of graphs, by model and input size, from a table.
+
+    Raises a SpecError that lists every missing column, or the first invalid value of each row.
+    """
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
     return dict(read_table(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 

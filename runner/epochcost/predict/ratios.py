@@ -40,7 +40,8 @@ class Stated:
     """A group of predictions that say, with similar probability, which accelerator is cheaper.
 
     ``probability`` is the mean stated probability that a prediction is right. ``right`` is the
-    share of predictions that are right, and ``ratios`` is their number.
+    share of the group's predictions that are right. ``ratios`` is the number of all predictions in
+    the group; each predicts one ratio of costs.
     """
 
     probability: float
@@ -52,13 +53,16 @@ class Stated:
 class RatioErrors:
     """Errors of predicted ratios between the rates of a workload on two accelerators.
 
-    ``coverage`` is the share of predicted 90 % ranges that contain the published ratio. ``priced``
-    is the number of ratios between two accelerators with prices; the fields after it cover only
-    these. The choice is the accelerator with the lower predicted cost. ``brier`` is the mean
-    squared error of predicted probabilities that the choice is right. ``base_rate_brier`` is this
-    error if every probability equals the share of right choices. The regret is how much more the
-    choice costs than the cheaper accelerator. ``reliability`` groups the choices by predicted
-    probability.
+    ``ratios`` is the number of ratios. ``coverage`` is the share of predicted 90 % ranges that
+    contain the published ratio. ``priced`` is the number of ratios between two accelerators with
+    prices. The remaining fields cover only these ratios. For each, the accelerator with the lower
+    predicted cost is chosen:
+
+    - ``brier``: mean squared error of the predicted probability that the choice is right.
+    - ``base_rate_brier``: this error if every probability equals the share of right choices.
+    - ``mean_regret_percent``, ``p90_regret_percent``: mean and 90th percentile of the regret, the
+      percent by which the true cost of the choice exceeds the lower of both true costs.
+    - ``reliability``: the choices in groups of similar predicted probability.
     """
 
     ratios: int
@@ -74,10 +78,12 @@ class RatioErrors:
 def ratio_errors(
     learnt: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
 ) -> Mapping[TwoWithheld, RatioErrors]:
-    """Withhold accelerators, generations and sources in turn, and measure the errors of ratios.
+    """Predict ratios of rates from all but withheld rates, and measure the errors of the ratios.
 
-    ``hourly`` has each device's price per hour, by the device's id. A kind of withholding is left
-    out if it has no ratio of two devices with prices.
+    The withheld rates are those on two accelerators, on two generations of accelerators, or of one
+    source. The result has an entry for each of these kinds. ``hourly`` has each device's price per
+    hour, by the device's id. A kind has no entry if none of its ratios is between two devices with
+    prices.
     """
     design = designed(learnt, devices)
     log_prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -98,10 +104,14 @@ def ratio_errors(
 def _ratio_tables(
     design: Design, inverse: Matrix, log_prices: Vector, labels: Labels, withheld_at_once: int
 ) -> Iterator[Matrix]:
-    """Yield, for each pair of accelerators, an array [k, 4] with a row for each of its k ratios.
+    """Yield, for each pair of accelerators, an array [k, 4] with a row for each shared workload.
 
-    Columns: a weight, the error of the ratio's logarithm (true − predicted), this error's predicted
-    standard deviation, and the logarithm of the predicted ratio of costs (NaN without prices).
+    A row is about the ratio of the two accelerators' rates on a workload. Its columns are:
+
+    - the weight 1 / k of the ratio,
+    - the error of the ratio's logarithm (published − predicted),
+    - the predicted standard deviation of this error,
+    - the logarithm of the predicted ratio of the two costs (NaN without prices).
     """
     withheld = itertools.combinations(np.unique(labels), withheld_at_once)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in withheld)

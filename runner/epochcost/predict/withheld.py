@@ -58,11 +58,13 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of ``rows`` forecasts, each in percent of the smaller of true and predicted time.
+    """Errors of ``rows`` forecasts of published rates, in percent.
 
-    ``refused`` counts rows without a forecast. ``coverage`` is the share of intervals with the
-    published rate, ``half_width`` the median of √(high end / low end). The ``roofline`` errors
-    cover the rows that a roofline model can predict.
+    An error is the percent by which the larger of true and predicted time exceeds the smaller.
+    ``refused`` counts rates without a forecast. ``coverage`` is the share of forecast intervals
+    that contain the published rate. An interval reaches from centre / factor to centre · factor;
+    ``half_width`` is the median of these factors. The ``roofline`` errors are those of a roofline
+    model, for the rates that it can predict.
     """
 
     rows: int
@@ -96,10 +98,11 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast each row without the rows of its accelerator, generation, model or source.
+    """Forecast each published rate without all rates that share what ``withheld`` names.
 
-    ``withheld`` names one of these four. Rows of models whose graph we do not have are forecast
-    only if accelerators or generations are withheld.
+    This is the accelerator, its generation, the model or the source. If the model or the source is
+    withheld, models whose graph is unknown are left out. Such a model can only be predicted from
+    its own rates.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:

@@ -25,7 +25,11 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the feed; ``key`` identifies the entry in every build."""
+    """An entry of the feed.
+
+    ``key`` differs from the keys of all other entries. If a later build of the site has the same
+    entry, the entry has the same key.
+    """
 
     key: str
     day: dt.date

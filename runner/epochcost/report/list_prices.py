@@ -109,10 +109,12 @@ def _accelerator_names(hardware: Hardware) -> set[str]:
 
 
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
-    """For each GPU, the machine with the cheapest GPU hour; dearest GPU first.
+    """For each model of GPU, the machine with the cheapest GPU hour; the dearest model first.
 
-    Only GPUs with tensor cores are listed. Of a GPU's machines, those with the fewest GPUs count.
-    Prices that are more than half a year older than the newest price are left out.
+    A GPU hour is the hourly price of a machine divided by the number of its GPUs. Of the machines
+    with a model of GPU, only those with the fewest GPUs are compared. Models without tensor cores
+    are left out. Prices that are more than half a year older than the newest price are left out,
+    too.
     """
     by_chip: dict[str, Listed] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
@@ -144,7 +146,12 @@ def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price], currency: str) -> list[tuple[dt.date, Decimal]]:
-    """Day and hourly amount of the cheapest on-demand price and those it replaced, oldest first."""
+    """The days and hourly amounts of the cheapest on-demand price and its predecessors.
+
+    ``prices`` are all prices of a machine. The cheapest is chosen among the current prices in
+    ``currency``. The predecessors are the older prices of the same plan that this price replaced.
+    The result is sorted by day. Empty without a current price.
+    """
     offered = on_demand_hours(current_prices(prices), currency)
     cheapest = min(offered, key=itemgetter(1), default=None)
     if cheapest is None:
@@ -170,8 +177,8 @@ def moved_prices(catalogue: Catalogue) -> list[Moved]:
 def hourly(price: Price, vcpus: int | None = None) -> Decimal | None:
     """The price of an hour of use; for a plan per vCPU, ``vcpus`` is the number of vCPUs.
 
-    None if this number is missing, if the plan charges for each run, or if the plan's figures do
-    not determine an amount.
+    None if a plan per vCPU lacks ``vcpus``, or if the plan has no hourly charge (only a charge for
+    each run, say). Also None if an amount is too small or too large for a bill.
     """
     try:
         return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=vcpus)).total

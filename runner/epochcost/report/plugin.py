@@ -222,7 +222,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Record inline scripts of the theme's pages, such as the 404 page."""
+        """Record the inline scripts of a page of the theme, such as the 404 page.
+
+        The security policy of the site allows the recorded scripts. The page is returned unchanged.
+        """
         self._scripts |= script_hashes(output_content)
         return output_content
 
@@ -303,7 +306,12 @@ def _relative_address(files: Files, page: File, uri: str) -> str:
 
 
 def _search_boost(uri: str, sections: Iterable[Mapping[str, str]]) -> float:
-    """The weight of a page in the search; ``sections`` has the titles of pages by address."""
+    """The weight in the search of the page with the address ``uri``.
+
+    Some addresses have a fixed weight. Any other page gets a higher weight if titles of other pages
+    contain its title. ``sections`` has, for each section of the navigation, the titles of the
+    section's pages by address.
+    """
     for beginnings, boost in _SEARCH_BOOSTS.items():
         if uri.startswith(beginnings):
             return boost

@@ -1,8 +1,9 @@
 """Rank the machines that can do a job, each at its cheapest price plan, for lists and charts.
 
-The ranking has three answers: the cheapest, the fastest and the most balanced machine.
-`analysis.rows` decides which rows may be an answer. `analysis.estimates` computes estimates from
-numbers of operations.
+A ranking says which machine is the cheapest, which is the fastest, and which has the least product
+of cost and time (the most balanced). Most rankings are made from rows of `analysis.rows`: timed
+workloads under a price plan. `analysis.rows` decides which rows may be ranked. A training without a
+known time is ranked by the costs that `analysis.estimates` computes from numbers of operations.
 """
 
 from __future__ import annotations
@@ -197,9 +198,10 @@ class Contest:
 
     @property
     def measured(self) -> Contender | None:
-        """The cheapest measured machine in ``competing``.
+        """The cheapest measured machine, if the time of the cheapest machine is not measured.
 
-        None if there is none, or if it is ``cheapest``.
+        Only machines in ``competing``, those with the fewest drawbacks, are considered. None if the
+        time of ``cheapest`` is measured, or if no machine in ``competing`` has a measured time.
         """
         if self.cheapest.is_measured:
             return None
@@ -217,7 +219,11 @@ class Contest:
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that ``cheapest`` costs least; None for estimates and for jobs of decoders."""
+        """The odds that ``cheapest``, the machine with the lowest mean cost, indeed costs least.
+
+        Other machines may cost less, because times are uncertain. None if the costs are estimated
+        from numbers of operations, and for the jobs "tokens" and "lora" of decoders.
+        """
         best, goal = self.cheapest.row, self.goal
         if best is None or goal == "tokens" or goal == "lora":  # noqa: PLR1714
             return None
@@ -257,9 +263,11 @@ class LogAxis:
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """Rank a workload's machines in the software stack with the best evidence (see ``by_stack``).
+    """Rank the machines of a workload for each software stack.
 
-    ``beside`` of the result has the rankings with other stacks. None if no row can be ranked.
+    The result is the ranking in the stack whose times are surest (measured before published before
+    predicted, say). The result's field ``beside`` has the rankings in the other stacks. None if no
+    row can be ranked.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))

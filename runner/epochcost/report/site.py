@@ -66,9 +66,10 @@ _UNKNOWN = Publication()
 class Site:
     """All that the report adds to the hand-written pages, by address (``figures`` by id).
 
-    The files in ``results`` are copied. ``sections`` has the titles of the pages by address, for
-    each section of the navigation; the main page of a section comes first. Each page in
-    ``embedded`` shows only one figure.
+    ``pages`` has the text of pages in Markdown. ``files`` has the contents of generated files.
+    ``results`` has stored files of the project, which are copied to the site. ``sections`` has a
+    mapping for each section of the navigation, from a page's address to its title. The main page of
+    a section comes first. ``embedded`` has a page for each figure that shows only this figure.
     """
 
     pages: Mapping[str, str]
@@ -161,10 +162,12 @@ _KINDS = {
 
 
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
-    """Make the navigation: main sections, others under "More", and hand-written pages by kind.
+    """Make the navigation: sections of the report, and then the hand-written pages.
 
-    Entries have addresses but no titles, because MkDocs takes the titles from the pages. A long
-    section is divided into groups by title.
+    The main sections come first, and the other sections are under "More". The hand-written pages
+    are under "Docs", by folder (how-to, reference, explanation, decisions). ``written`` has the
+    addresses of pages in the docs folder. Entries have addresses but no titles, because MkDocs
+    takes the titles from the pages. A long section is sorted by title and divided into groups.
     """
     sections = {title: _entry(title, pages) for title, pages in site.sections.items()}
     more = [sections[title] for title in sections if title not in _FIRST]

@@ -1,9 +1,11 @@
 """Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
-For a decoder with measured times, a script has formulas of times and costs. There is a set of
-formulas for each number of simultaneous sequences that was measured. For a decoder with predicted
-times, there is a script for each precision. It has the times to decode a token, and the
-coefficients of a polynomial for the time to read a prompt.
+The traffic is a rate of requests to a decoder, with the lengths of prompts and answers. All
+decoders share one script of formulas. Each decoder has a script with prices of APIs and measured
+times. This script has formulas for each measured number of simultaneous sequences.
+
+Each decoder also has a script for each precision, with predicted times. This script has the times
+to decode a token, and the coefficients of a polynomial for the time to read a prompt.
 """
 
 from __future__ import annotations
@@ -48,10 +50,11 @@ _SHARE = symbol("share")
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield address and text of each script: one that all decoders share, and one of each decoder.
+    """Yield address and text of each script: one for all decoders, and several for each decoder.
 
-    ``names`` are the decoders' ids. None means all decoders with measured times, and those in
-    ``report.tokens``: the decoders that some machine or API can serve.
+    A decoder has a script with measured times, and a script with predicted times for each
+    precision. ``names`` are the decoders' ids. None means all decoders with measured times, and all
+    decoders in ``report.tokens``, which some machine or API can serve.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -217,13 +220,17 @@ def _token_cost_program() -> Json:
 def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
     """Formulas, by name, for the cost of a million tokens; the browser evaluates them.
 
-    The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). ``machines`` is
-    the number of machines that the load needs. ``low``, ``mean`` and ``high`` are the costs if
-    these machines are rented all the time, idle or not. Formulas with ``full`` in their name are
-    the costs on a machine that is never idle. ``turn`` is the number of requests a second above
-    which a machine costs less than the API, 0 if the machine cannot serve so many requests.
-    ``request_seconds`` has the low end, the mean and the high end of the seconds of a request with
-    ``tokens`` tokens.
+    The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). A request has
+    ``tokens`` tokens. ``request_seconds`` has the low end, the mean and the high end of the seconds
+    that a machine needs for a request. The formulas are:
+
+    - ``machines``: the number of machines that the load needs
+    - ``low``, ``mean``, ``high``: the cost of a million tokens if these machines are rented all the
+      time, idle or not
+    - ``full_low``, ``full``, ``full_high``: the cost of a million tokens on a machine that is never
+      idle
+    - ``turn``: the requests a second above which a machine costs less than the compared API; 0 if
+      the machine cannot serve so many requests
     """
     machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)

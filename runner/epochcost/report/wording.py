@@ -182,9 +182,11 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Note that PyTorch's step is faster, or was not compared at this batch size and dimensions.
+    """Format a note if our training step is slower than PyTorch's or was not compared with it.
 
-    Empty if neither is true, or if the observation is not a measured training.
+    The note also says if the steps were compared only at another batch size or at other dimensions.
+    Empty if our step is not slower at this batch size and these dimensions. Also empty if the
+    observation is not a measured training.
     """
     if observed.kind != "measured" or observed.mode != "training":
         return ""

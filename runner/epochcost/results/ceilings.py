@@ -78,7 +78,7 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The execution provider; the file's name begins with it."""
+        """The execution provider, with which the name of this record's file begins."""
         return self.provider
 
     @property

@@ -86,7 +86,10 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
 
 
 def unwritable(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder that takes no new file; for results see ``storage_error``."""
+    """The error for a folder that takes no new file; its message says what to do.
+
+    For the folder of measured results, ``storage_error`` makes the error.
+    """
     remedy = "make this folder, or name another"
     if is_full(error):
         remedy = "free some space there"

@@ -42,10 +42,11 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 @dataclass(frozen=True)
 class Keep(Generic[ValueT]):
-    """A cache of the values of one ``kind``.
+    """A cache of the values of one ``kind``, with a file for each value.
 
-    ``form`` validates a file, which contains a pair (digest, value). ``code`` names the modules and
-    folders that compute the values, relative to this package or absolute.
+    A file contains a pair (digest, value), which ``form`` validates. The digest is a hash of the
+    value's key and of the computing code, so a change of the code makes stored values invalid.
+    ``code`` names the modules and folders of this code, relative to this package or absolute.
     """
 
     kind: str

@@ -1,8 +1,8 @@
-"""Check whether this machine can be the declared machine, and bound a machine's FLOP/s.
+"""Find contradictions between a machine and its spec, and bound a machine's FLOP/s.
 
-A fact is compared only if both the spec and the machine state it. The upper bound of FLOP/s detects
-measured times that are too short to be true. Only the operations of the forward pass count, even
-for training.
+A property, such as the number of CPUs, is compared only if both the spec and the machine state it.
+The upper bound of FLOP/s detects measured times that are too short to be true. Measured FLOP/s,
+which are compared with the bound, count only the forward pass, even in training.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """Differences between this machine and the spec, as texts.
+    """Differences between the machine in ``environment`` and the spec ``hardware``, as texts.
 
-    A spec that was made from this machine has no differences.
+    Empty if the spec is marked as ``detected``, because such a spec takes its values from the
+    machine.
     """
     if hardware.detected:
         return ()

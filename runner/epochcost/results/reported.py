@@ -52,9 +52,11 @@ class Terms(Record):
 
 
 class ReportedRun(Sidecar):
-    """A run of a model from a tool's file, and the statements of the run's reporter.
+    """A model's run that another tool measured, with statements of the person who reports it.
 
-    ``source_digest`` identifies the tool's file, and ``position`` the run in that file.
+    ``run`` is read from the tool's output file. ``source_digest`` identifies that file, and
+    ``position`` is the run's place in that file. ``terms`` has the statements, such as the price
+    and the number of GPUs.
     """
 
     folder: ClassVar[str] = "reported"
@@ -68,17 +70,22 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The stem of the file's name: model, digest of the tool's file, position of the run."""
+        """The name of this record's file without its suffix.
+
+        The name consists of the model, the first digits of the digest of the tool's output file,
+        and the run's position in that output file.
+        """
         return f"{self.model}-{self.source_digest[:ID_DIGITS]}-{self.position}"
 
 
 def reported_runs(
     catalogue: Catalogue, path: Path, model: str, hardware: str, terms: Terms
 ) -> tuple[ReportedRun, ...]:
-    """The runs in a tool's file, each with the reporter's statements ``terms``.
+    """The runs in the tool's output file ``path``, each with what the reporter states.
 
-    Raises InputError if ``terms`` contradict the catalogue or the file, and ResultError if no
-    supported tool wrote the file.
+    ``terms`` are these statements, such as the price and the number of GPUs. Raises InputError if
+    they contradict the file or the catalogue, for example if the price is that of another machine.
+    Raises ResultError if no supported tool wrote the file.
     """
     catalogue.decoder(model)
     machine = catalogue.machine(hardware)

@@ -30,10 +30,10 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
-    The result's ``stop_reason`` is "precise" if the confidence interval of the mean time is narrow
-    enough: half its width, divided by the mean, is at most ``demanded``. The comparison with fp32
-    comes from the first round that has one. Other fields that cannot be summed, such as losses and
-    placement, come from ``new``.
+    The result's ``stop_reason`` is "precise" if half the width of the mean time's confidence
+    interval, divided by the mean, is at most ``demanded``. The result's ``agreement``, which
+    compares outputs with those in fp32, comes from the first round that has one. Fields that cannot
+    be joined, such as losses and placement, come from ``new``.
     """
     parts = [new] if earlier is None else [earlier, new]
     rounds = tuple(turn for part in parts for turn in _as_rounds(part))
@@ -180,10 +180,11 @@ _summaries: dict[int, Summary] = {}
 
 
 def summary_of(result: Result) -> Summary:
-    """Summarise the samples of a result; results of LoadGen have none and are not accepted.
+    """Compute the mean of a result's sampled times, its confidence interval, and percentiles.
 
-    If other programs used CPU time during the samples, the interval's low end is lower, because an
-    idle machine would have been faster.
+    If other programs used much CPU time during the samples, this function lowers the interval's low
+    end, because an idle machine would have been faster. Results of LoadGen have no samples and are
+    not accepted.
     """
     measurement = result.measurement
     summary = _summaries.get(id(measurement))

@@ -141,7 +141,10 @@ class ServingRecord(Record):
 
     @property
     def run(self) -> LoadGenRun | None:
-        """The run that gives the result; None if latencies exceeded their bound at every rate."""
+        """The run from which the trial's result is taken: the one with the index ``reported``.
+
+        None if latencies exceeded their bound at every rate.
+        """
         return None if self.reported is None else self.runs[self.reported]
 
     @model_validator(mode="after")

@@ -58,7 +58,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """Part of the file's name: model, mode, provider, and the beginning of ``sweep_id``."""
+        """The first part of this record's file name: model, mode, provider, start of sweep id."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 

@@ -1,7 +1,8 @@
-"""Warnings that a repeated measurement may differ, each with its reason and a remedy.
+"""Warnings that a measurement may not be repeatable, each with its reason and a remedy.
 
-The functions are pure: warnings follow from a measurement and its environment. A condition that was
-not read gives no warning; the record says why the condition is unknown. Warnings change no number.
+The functions are pure: warnings follow from a stored measurement and its environment. A disturbance
+that was not measured, such as the load by other programs, gives no warning. The measurement's
+``conditions`` then say why it is unknown. Warnings change no number.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def disturbances_of(result: Result) -> frozenset[Cause]:
 
 
 def watched_cpus(measurement: Measurement, environment: Environment) -> int:
-    """The number of CPUs on which other programs can slow the measured steps."""
+    """The number of CPUs on which other programs can slow the measured steps.
+
+    For a pinned trial, these are the worker's CPUs and their hardware siblings, else all CPUs.
+    """
     pinned = measurement.pinning
     return environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
 

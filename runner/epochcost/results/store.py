@@ -208,7 +208,11 @@ class HostSidecar(Sidecar):
 
     @property
     def file_stem(self) -> str:
-        """The file's name without its suffix: ``work`` and the first digits of the fingerprint."""
+        """The name of this record's file without its suffix.
+
+        The name consists of ``work``, the subject of the record, and the first digits of the host's
+        fingerprint.
+        """
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 

@@ -61,7 +61,10 @@ class ResultsCheck:
     sidecar_remarks: tuple[tuple[str, Path], ...] = ()
 
     def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
-        """The files to which each remark applies, so that a reviewer reads each remark once."""
+        """The files to which each remark applies, so that a reviewer reads each remark once.
+
+        A remark is not a fault. It points to something that a reviewer should judge.
+        """
         files: dict[str, list[Path]] = {}
         of_results = ((remark, each.path) for each in self.submissions for remark in each.remarks)
         for remark, path in (*of_results, *self.sidecar_remarks):
@@ -88,10 +91,12 @@ class _CheckContext:
     result_counts: Counter[_Host | str] = field(default_factory=Counter)
 
     def record(self, result: Result) -> str | None:
-        """Count a result, and look for an earlier result of another trial with the same samples.
+        """Count a result, and look for an earlier result whose sampled times are the same.
 
-        Returns the trial and machine of that earlier result as text, None if there is none. Fewer
-        than ``_FEWEST_TO_COPY`` samples are neither recorded nor compared.
+        Returns the trial and machine of that earlier result as text; equal times are a fault.
+        Returns None if there is none, or if it is of the same trial and host. A result with fewer
+        than ``_FEWEST_TO_COPY`` sampled times is counted but not compared, because few times may be
+        equal by chance.
         """
         self.result_counts.update((_host(result), result.hardware))
         samples = result.measurement.samples_seconds
@@ -114,11 +119,11 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all files below ``root``.
 
-    Other records there, such as reported runs, are checked too, but not counted. A result in
-    ``paths`` must have been measured with the current ONNX file and spec of its model. Without
-    ``paths``, a result of an older ONNX file or spec only gets a remark. The returned submissions
-    have statistics of their samples if ``paths`` are given or ``summarised`` is true.
-    Raises InputError for a path without a result file.
+    Other records there, such as reported runs, are checked too, but the number of ``files`` does
+    not include them. In ``paths``, a result that was measured with an older ONNX file or spec of
+    its model is a fault. Without ``paths``, such a result is valid and gets a remark. Valid results
+    get a summary of their samples if ``paths`` are given or ``summarised`` is true. Raises
+    InputError for a path that is missing or has no JSON file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

@@ -83,11 +83,12 @@ class _ToolObject:
     ) -> _Figures:
         """Read mean and percentiles of a run's latencies, in seconds, for fields of a ``ToolRun``.
 
-        ``form`` is a key path such as ``{name}/{statistic}``. ``names`` are the tool's names of
-        three latencies: time to first token, time between tokens, time of a whole request.
-        ``divisors`` convert these three to seconds. ``statistics`` are the tool's names of the mean
-        and of the percentiles 50, 90, 95, 99 and 99.9. A percentile is left out if the run has too
-        few ``requests`` for it; if ``requests`` is None, percentiles above 50 are left out.
+        The latencies are the time to first token, the time between tokens, and the time of a whole
+        request. ``names`` are the tool's names of these three, and ``divisors`` convert them to
+        seconds. ``statistics`` are the tool's names of the mean and of the percentiles 50, 90, 95,
+        99 and 99.9. A name and a statistic, put into ``form`` (such as ``{name}/{statistic}``),
+        give the key path of a value. A percentile is left out if the run has too few ``requests``
+        for it. If their number is unknown (None), percentiles above 50 are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

@@ -45,10 +45,10 @@ class ToolRun(Record):
 
     Requests arrive at the rate ``offered_per_second``. If this rate is None, ``at_once`` requests
     are always in progress. If ``at_once`` is None, too, all requests arrive at the start.
-    ``requests`` is the number of answered requests. ``read`` and ``written`` are the numbers of
-    tokens in prompts and answers. These numbers and ``seconds`` are None if the file has only
-    rates. ``first`` is the time to first token, ``token`` the time between tokens, ``whole`` the
-    time of a request.
+    ``requests`` and ``failed`` are the numbers of answered and failed requests. ``read`` and
+    ``written`` are the numbers of tokens in prompts and answers. These four numbers and ``seconds``
+    are None if the file has only rates. ``first`` is the time to first token, ``token`` the time
+    between tokens, ``whole`` the time of a request.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]

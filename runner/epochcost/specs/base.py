@@ -208,10 +208,13 @@ SpecT = TypeVar("SpecT", bound=NamedSpec)
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    The result is empty if the spec has no such table. Positions of array items in ``path`` are
-    ignored. The keys of some tables depend on the value of their key ``name``. ``path`` may state
-    this value, as in ``("training", "optimizer", "adam")``; otherwise, the result has the keys for
-    all values.
+    Empty if the spec has no such table. ``path`` has the keys that lead to the table. Positions of
+    array items in ``path`` are ignored.
+
+    Some tables have a key ``name`` whose value decides which other keys the table has. ``path`` may
+    end with this value: ``("training", "optimizer", "adam")`` means the table
+    ``training.optimizer`` with the name "adam". Without the value, the result has the keys for all
+    values.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
@@ -238,7 +241,11 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 
 def flaw_words(valid_until: dt.date | None, doubt: str) -> str:
-    """A remark if the offer ended at ``valid_until``, or if a ``doubt`` is stated; else empty."""
+    """A remark on a price that is no longer offered or is implausible; else empty.
+
+    ``valid_until`` is the last day of the offer. ``doubt`` is the reason why the price is
+    implausible, or is empty.
+    """
     if valid_until is not None and valid_until < today():
         return "no longer offered"
     return "doubted, see `epochcost check`" if doubt else ""

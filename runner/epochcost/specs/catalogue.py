@@ -166,8 +166,8 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     """The prices that no newer price of the same plan supersedes.
 
-    If a plan has a plausible price, the plan's implausible prices are not current and supersede no
-    price.
+    A price with a ``doubt`` is implausible, because other prices contradict it. If a plan has a
+    plausible price, the plan's implausible prices are not in the result and supersede no price.
     """
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}
@@ -201,8 +201,9 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    If the ``older`` price states a region, the ``newer`` price must have the same region. If both
-    state a product name, the names must be equal.
+    Machine, provider, kind of plan, currency and months of commitment must be equal. Product names
+    must be equal if both prices state one. If ``older`` states a region, ``newer`` must state the
+    same region. If ``older`` states none, ``newer`` may have any region.
     """
     return (
         _plan(newer) == _plan(older)

@@ -168,7 +168,11 @@ class Device(NamedSpec):
 
     @property
     def names(self) -> Mapping[str, KeyPath]:
-        """The key path of each of the device's names: id, name and spellings, in lower case."""
+        """All names of the device in lower case, each with the key path that states the name.
+
+        The names are the id, the name and the spellings. The key path leads to the name in the
+        spec, such as ``("spellings", 0)``.
+        """
         spelled = {text: ("spellings", at) for at, text in enumerate(self.spellings)}
         keys: dict[str, KeyPath] = {**spelled, self.name: ("name",), self.id: ("id",)}
         return {name.casefold(): key for name, key in reversed(keys.items())}

@@ -227,10 +227,11 @@ class Model(NamedSpec):
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The graph inputs that the program feeds; ``names`` are all inputs of the graph.
+        """The graph inputs to which epochcost feeds data; ``names`` are all inputs of the graph.
 
-        If a decoder's graph has an input for the tokens' positions, the result includes this input.
-        The program feeds random positions, because positions do not change the time.
+        The result leaves out state that the model carries from step to step, such as a decoder's
+        cache. If a decoder's graph has an input for the tokens' positions, the result includes this
+        input. Random positions are fed, because positions do not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed

@@ -70,10 +70,10 @@ Plan = Literal[
 class PlanKind:
     """Properties of a kind of price plan.
 
-    Only specs of this kind have the TOML table ``table``. A reader of the site shows or hides all
-    kinds with the same ``group`` together. If ``interruptible``, the provider may take the machine
-    back. If no plan is requested, the program uses the first ``usual`` kind for which the machine
-    has a price.
+    A spec of this kind must have the TOML table ``table``. If ``table`` is empty, the spec has
+    neither ``commitment`` nor ``owned``. On the site, readers show or hide all kinds of a ``group``
+    together. If ``interruptible``, the provider may take the machine back. If no plan is requested,
+    the program uses the first ``usual`` kind for which the machine has a price.
     """
 
     group: str
@@ -263,7 +263,7 @@ class Price(PricedSpec):
 
     @property
     def kind(self) -> PlanKind:
-        """What all plans of this kind have in common, such as whether they can be interrupted."""
+        """The properties of the kind of plan that this price has, such as ``interruptible``."""
         return PLAN_KINDS[self.plan]
 
     @property
@@ -273,7 +273,7 @@ class Price(PricedSpec):
 
     @property
     def is_per_vcpu(self) -> bool:
-        """Whether the amounts are for one vCPU of an owned machine."""
+        """Whether the costs in the table ``owned`` are for one vCPU; False for a rented machine."""
         return self.owned is not None and self.owned.per_vcpu
 
     @property

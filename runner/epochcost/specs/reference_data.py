@@ -117,7 +117,11 @@ class DataFile(Spec):
         return self
 
     def by_part(self) -> tuple[DataFile, ...]:
-        """Split the archive into training and held-out files if it has ``held_out_members``."""
+        """Split an archive with ``held_out_members`` into a training file and a held-out file.
+
+        Both have the name of the archive, but different members. A file without
+        ``held_out_members`` is returned unchanged, as the only item.
+        """
         if not self.held_out_members:
             return (self,)
         rest = {"held_out_members": ()}
@@ -151,7 +155,10 @@ class Files(Spec):
 
 
 class Generated(Spec):
-    """Settings to generate examples; they determine the best possible loss or accuracy."""
+    """Settings to generate the examples of a data set.
+
+    The settings determine the best loss or accuracy that any model can reach on the examples.
+    """
 
     generator: Literal["markov-text", "textured-shapes"] = key(
         "Kind of data: text of a Markov chain of order 2, or coloured images of shapes."

@@ -181,10 +181,10 @@ def _kind(kind: str) -> Iterator[str]:
 def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_KeyTable]:
     """Yield the TOML tables at any depth of a schema, for the reference page.
 
-    ``schema`` belongs to the table at the dotted key ``path``. ``headers`` maps the content of a
-    table to the header, such as ``[training]``, of the first table with this content; the function
-    adds entries. A later table with the same content only refers to that header; the tables inside
-    the later table are not yielded.
+    ``schema`` belongs to the table at the dotted key ``path``. If several tables have the same
+    keys, only the first is described, and the others refer to its header. The tables inside the
+    others are not yielded. ``headers`` has the header of each described table, such as
+    ``[training]``, by the table's keys as JSON. The function adds entries to ``headers``.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
@@ -245,7 +245,10 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural_type_name(kind: str) -> str:
-    """The plural of a type, such as "texts" for "text"; lists of allowed values are unchanged."""
+    """The plural of the description of a type, such as "texts" for "text".
+
+    A description that lists the allowed values, instead of naming a type, is returned unchanged.
+    """
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -34,9 +34,10 @@ class BudgetLimit(Spec):
     """A limit: training or inference of a model may cost at most ``at_most`` in ``currency``.
 
     Without ``hardware`` and ``price``, the limit applies to the machine and plan that `epochcost
-    cheapest` names. Its time may be measured, published or predicted. A choice with an assumed
-    price or an imprecise time is named only if there is no other choice. With ``accuracy_percent``,
-    the limit applies only to trainings whose source states at least this accuracy.
+    cheapest` chooses. The time on this machine may be measured, published or predicted. An assumed
+    price or an imprecise time is chosen only if all machines and plans have such a drawback. With
+    ``accuracy_percent``, the limit applies only to trainings whose source states at least this
+    accuracy.
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")

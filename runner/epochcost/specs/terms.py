@@ -1,8 +1,9 @@
 """The terms of a price plan other than its hourly amount.
 
-Any plan has a rule that rounds used time to billed time. A rented plan may have components, a
-commitment, starts and interruptions. The plan of an owned machine has the costs from which the
-price of an hour is computed.
+Any plan has a rule that rounds used time to billed time. A rented plan may have components (further
+parts of the price), a commitment and free credit. It may also state how long a machine takes to
+start, and how often the provider takes the machine back. The plan of an owned machine has the costs
+from which the price of an hour is computed.
 """
 
 from __future__ import annotations
@@ -207,10 +208,10 @@ class Component(Spec):
 class Commitment(Spec):
     """A commitment to pay for machines for a whole term, used or not.
 
-    The upfront and the hourly payments are spread over the hours in which the machine is used. With
-    ``on_demand_hourly``, the commitment covers ``machines`` machines at a time, and each further
-    machine costs ``on_demand_hourly`` an hour. Without ``on_demand_hourly``, each machine needs a
-    separate commitment.
+    The payments of the whole term are divided by the hours in which the machine is used. With
+    ``on_demand_hourly``, the commitment covers ``machines`` machines that run at the same time.
+    Each further machine costs ``on_demand_hourly`` an hour. Without ``on_demand_hourly``, each
+    machine needs a separate commitment.
     """
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)

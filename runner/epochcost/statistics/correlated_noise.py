@@ -3,11 +3,14 @@
 A short series cannot show how long its drift lasts. Therefore, this module tries several durations
 and weights each duration by how well it explains the series.
 
-The means of K blocks of consecutive times are normal with the covariance s² V. For blocks i and j
-of the same round, V[i, j] = share exp(-|i - j| / memory) + between, plus 1 - share if i = j. For
-blocks of different rounds, V[i, j] = 0. ``share`` is the drift's share of a block's variance s²
-within its round. The rest of s² is independent noise. ``memory`` is the duration of the drift, in
-blocks. ``between`` is the variance from one round to another, in multiples of s².
+The series is divided into K blocks of consecutive times. The blocks' means are normal with the
+covariance s² V. For blocks i and j of the same round, V[i, j] = share exp(-|i - j| / memory) +
+between, plus 1 - share if i = j. For blocks of different rounds, V[i, j] = 0.
+
+The model has three parameters besides the mean and s. Within a round, a block's mean has the
+variance s². ``share`` is the part of s² that comes from the drift; the rest comes from independent
+noise. ``memory`` is the duration of the drift, in blocks. ``between`` is the variance from one
+round to another, in multiples of s².
 
 The prior is flat for the mean, and 1/s for s. The marginal likelihood of the three parameters is
 |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2. Here, 1 is the vector of ones, and Q is the residual sum of
@@ -15,9 +18,10 @@ squares of the block means, weighted by V^-1. For given parameters, the mean's e
 Student's t distribution with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
 Inference in Econometrics, chapter 4).
 
-A round's best mean is the weighted mean of its blocks with the least variance. Its weights do not
-depend on ``between``. Therefore, Q is the residual sum of squares within rounds, which depends only
-on the drift, plus the residual sum of squares of the rounds' best means.
+The best mean of a round is a weighted mean of the round's blocks, with the weights that minimise
+its variance. These weights do not depend on ``between``. Therefore, Q has two parts: the residual
+sum of squares within rounds, and that of the rounds' best means. The first part depends only on
+``share`` and ``memory``.
 """
 
 from __future__ import annotations
@@ -124,7 +128,11 @@ def half_width(times: Series, rounds: Sequence[int]) -> float:
 
 
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """The number of blocks, at least one, for each round; ``rounds`` has the numbers of samples."""
+    """The number of blocks into which the samples of each round are divided, at least one.
+
+    ``rounds`` has the number of samples of each round. All rounds together have about ``_BLOCKS``
+    blocks, in proportion to their samples, but no more blocks than samples.
+    """
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
@@ -178,9 +186,11 @@ def _round_matrices(blocks: int, total: int) -> _Round:
 
 
 def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
-    """Values of the parameters (share, memory) to try, each with its prior probability.
+    """The drifts to try, as pairs (share, memory), each with its prior probability.
 
-    ``count`` is the number of blocks. The module's docstring explains the parameters.
+    ``share`` is the part of a block's variance that comes from the drift; 0 means no drift.
+    ``memory`` is the duration of the drift, in blocks. ``count`` is the number of blocks of
+    consecutive samples, in all rounds together.
     """
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()

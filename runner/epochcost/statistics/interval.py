@@ -38,13 +38,15 @@ class Interval:
 
 
 def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> Interval:
-    """The confidence interval of the mean of an ordered series of positive numbers, at ``LEVEL``.
+    """The ``LEVEL`` confidence interval of the mean of an ordered series of positive numbers.
 
-    ``correlated_noise.half_width`` gives the width of the interval. The circular block bootstrap
-    (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides it into the parts below and
-    above the mean. The interval of a single sample is [0, inf]. If several processes measured the
-    samples, ``rounds`` has the number of consecutive samples of each process. The interval then
-    also covers measured and assumed differences between processes (``_BETWEEN_ROUNDS``).
+    A model of slow drift (``correlated_noise``) gives the interval's width. The circular block
+    bootstrap (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) tells which part of the
+    width is below the mean and which above. The interval of a single sample is [0, inf].
+
+    If several processes measured the samples, ``rounds`` has the number of consecutive samples of
+    each process. The interval then also covers the measured differences between processes, and
+    further differences that are only assumed (``_BETWEEN_ROUNDS``).
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -64,9 +66,10 @@ def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ())
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
     """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
 
-    `mean_interval` also allows for variation from process to process and from hour to hour. This
-    function does not, because more samples in a round cannot reduce that variation. The result is
-    infinite for fewer than two samples.
+    The result decides whether a measurement needs more samples. ``rounds`` has the number of
+    consecutive samples of each process. The interval covers the measured differences between
+    processes. It does not cover the differences that `mean_interval` also assumes, because more
+    samples in a round cannot reduce them. The result is infinite for fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

@@ -1,7 +1,7 @@
 """Quantiles of values and of Student's t, computed without NumPy's quantile function and SciPy.
 
-A call of ``numpy.quantile`` takes a tenth of a millisecond. All other computation for a result on
-a page takes less time in total than this call.
+``numpy.quantile`` is too slow: a call takes a tenth of a millisecond. All other computation for a
+measured result on a page of the site takes less time in total.
 """
 
 from __future__ import annotations

@@ -76,9 +76,10 @@ def training_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """Generate the batches that a trial repeats in a cycle.
 
-    ``pool_size`` gives their number. The arrays [batches, batch size, ...] have the names of inputs
-    and targets. Raises MemoryError if ``room_bytes`` is given and too small for three batches: two
-    that the arrays hold, and one that is copied into them.
+    ``pool_size`` gives their number, which is at least two. The arrays [batches, batch size, ...]
+    have the names of inputs and targets. Raises MemoryError if ``room_bytes`` is given and too
+    small for three batches. These are the two of the smallest pool, and a generated batch that is
+    not yet copied into the arrays.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:

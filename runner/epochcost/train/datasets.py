@@ -94,7 +94,12 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a fetched or imported data file, else of the file in ``data.package``."""
+    """The path of a data file: in ``folder`` if the file is there, else in a Python package.
+
+    `epochcost data` writes fetched and imported files into ``folder``. ``data.package`` names a
+    folder in an installed Python package. Raises CapabilityError if the file is not in ``folder``
+    and the package is not installed.
+    """
     path = data_path(dataset, file, folder)
     if path.exists():
         return path
@@ -198,7 +203,11 @@ def _hold_out_last_windows(
 
 
 def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
-    """Select training and held-out examples; each index is a slice or an array of positions."""
+    """Split the examples of ``whole`` into a training part and a held-out part.
+
+    ``training`` and ``held_out`` are positions in ``whole``, as a slice or an array. Raises
+    InputError if no example is left for training.
+    """
     if not len(whole.labels[training]):
         raise InputError(
             f"data set {dataset.id}: expected more examples than the {dataset.held_out_examples} "

@@ -77,7 +77,11 @@ class Feed:
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """Batches of one epoch from ``first_step`` on, one for each learning rate in ``rates``."""
+        """The batches of successive steps of an epoch, the first of which is ``first_step``.
+
+        ``rates`` has the learning rate of each of these steps. A batch contains the learning rate
+        of its step, because the graph reads both as inputs.
+        """
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))

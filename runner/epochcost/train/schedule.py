@@ -1,9 +1,9 @@
 """Compute the learning rate at every step from the schedule in the spec.
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value. The
-schedule ``on-plateau`` lowers the rate at the end of epochs with too little progress. This module
-keeps its rate constant, because a trial (a short timed run of a training) usually ends within an
-epoch.
+schedule ``on-plateau`` would lower the rate after epochs with too little progress. For this
+schedule, the module computes a constant rate, because a trial (a short timed run of a training)
+usually ends within an epoch.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
 def _exponential_factors(
     schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """The learning rate's factor at each step, lowered every ``epochs`` epochs.
+    """The multiplier of the learning rate at each step, lowered every ``epochs`` epochs.
 
-    The factor is ``factor`` ** n after n complete intervals of ``epochs`` epochs, times the factor
-    of the warm-up. Without warm-up, it equals TensorFlow's ``exponential_decay`` with
-    ``staircase``.
+    The multiplier is ``schedule.factor`` ** n after n complete intervals of ``epochs`` epochs,
+    times that of the warm-up. Without a warm-up, the result equals TensorFlow's
+    ``exponential_decay`` with ``staircase``.
     """
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.

@@ -174,7 +174,7 @@ def _classes_from_tokens(
 
     A fixed random map gives the class of each position's token, or of the last token for a single
     label. If a position has several tokens (the letters of a word), the token with the largest
-    index gives the class. A tenth of the labels is random.
+    index in the vocabulary gives the class. A tenth of the labels is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -262,8 +262,9 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws batches of synthetic examples: inputs and targets.
 
-    All classes of a target are equally likely if an example has a single label of at most 64
-    classes and this label depends on latent factors.
+    A target follows from random numbers of the example (latent factors), or from tokens of an
+    input. If a target is a single label that follows from latent factors, its classes are equally
+    likely, provided that there are at most 64 classes.
     """
 
     fields: Sequence[InputField]
@@ -321,7 +322,11 @@ class Teacher:
 
     @cached_property
     def _layers_by_input(self) -> dict[int, Floats]:
-        """Random layers [directions, features] of numeric inputs, by the input's position."""
+        """Random weights [directions, features] that turn latent factors into a numeric input.
+
+        A direction is one latent factor. The key of the result is the input's position in
+        ``fields``.
+        """
         return {
             position: _random_layer(
                 self._direction_count,

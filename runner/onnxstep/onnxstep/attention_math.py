@@ -1,10 +1,14 @@
 """Dot-product attention with several heads and a causal mask, and its gradients.
 
-The scores are s = q kᵀ · scale. With a cap c, a = c tanh(s / c), else a = s. Then p = softmax(a +
-bias) and y = p v. The gradient of the loss with respect to y is written dy, and likewise for the
-other values. Σ sums over the last axis:
+The scores are s = q kᵀ · scale. With a cap c, a = c · tanh(s / c), else a = s. Then p = softmax(a +
+bias) and y = p v. For each value, the prefix d marks the gradient of the loss with respect to this
+value. A product without a sign is a matrix product, ∘ is the elementwise product, and Σ sums over
+the last axis:
 
-dv = pᵀ dy, da = p (dy vᵀ - Σ dy y), ds = da (1 - (a / c)²), dq = ds k · scale, dk = dsᵀ q · scale.
+    dv = pᵀ dy, da = p ∘ (dy vᵀ - Σ dy ∘ y), ds = da ∘ (1 - (a / c)²)
+    dq = ds k · scale, dk = dsᵀ q · scale
+
+Without a cap, ds = da.
 """
 
 from __future__ import annotations
@@ -100,7 +104,11 @@ def _ungroup(x: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:
-    """Product ``scale`` · x keysᵀ [B, H, L, S] of x [B, H, L, n] and keys [B, K, S, n]."""
+    """The product ``scale`` · x keysᵀ [B, H, L, S] of each head.
+
+    x is [B, H, L, n] and ``keys`` is [B, K, S, n]. Each of the K key heads serves H / K consecutive
+    heads of x.
+    """
     rows = _group_by_key_head(x, keys.shape[1])
     product = x.op.MatMul(rows if scale == 1 else rows * scale, transposed(keys))
     return _ungroup(product, x.shape)

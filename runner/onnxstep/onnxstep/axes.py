@@ -1,7 +1,8 @@
 """Operations along axes for gradient rules: pad, cut, flip, dilate, transpose and multiply.
 
-``zero_after`` and ``late`` delay a computation: they hide a tensor's shape from ONNX Runtime until
-another value has been computed.
+With ``zero_after`` and ``late``, the nodes that read a tensor run only after another value has been
+computed. A Reshape to a shape that is computed from this value separates the tensor from its
+readers.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def transposed(x: Value) -> Value:
 def materialized_transpose(x: Value) -> Value:
     """Swap the last two axes of x and store the result in memory.
 
-    ONNX Runtime would fuse a plain Transpose into the product that reads its result. Each such
-    product then reads memory in large strides. The reshapes here prevent the fusion.
+    ONNX Runtime would fuse a plain Transpose into the matrix product that reads its result. The
+    fused product would read memory in large strides. A Reshape before the Transpose and another
+    after it prevent the fusion.
     """
     op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
     order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
@@ -127,19 +129,23 @@ def _pair(first: int, step: int, second: int) -> list[int]:
 
 
 def zero_after(trigger: Value) -> Value:
-    """The int64 number 0, as a tensor [1] that ONNX Runtime computes from ``trigger``."""
+    """The int64 number 0 as a tensor [1] that is available only after ``trigger``.
+
+    The nodes compute it as 0 times the first element of ``trigger``. With this zero, ``late``
+    delays other values until ``trigger`` is computed.
+    """
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
     return op.Cast(first, to=TensorProto.INT64) * op.integers(0)
 
 
 def late(x: Value, zero: Value) -> Value:
-    """Delay x: return a tensor equal to x that is available only after ``zero`` is computed.
+    """A tensor equal to x whose readers run only after ``zero`` is computed.
 
-    ``zero`` is a result of ``zero_after``. A Reshape node gives x its own shape plus ``zero``, so
-    the result shares memory with x. ONNX Runtime therefore runs the nodes that read the result only
-    after ``zero`` is computed. It cannot merge these nodes with equal nodes that read x directly.
-    The Reshape has the attribute ``allowzero``, so that ONNX Runtime does not remove it.
+    ``zero`` is a result of ``zero_after``. A Reshape node makes the tensor from x. The target shape
+    is the shape of x plus ``zero``, so the node waits for ``zero``. The tensor shares memory with
+    x. ONNX Runtime cannot merge readers of the tensor with equal nodes that read x. The attribute
+    ``allowzero`` keeps ONNX Runtime from removing the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

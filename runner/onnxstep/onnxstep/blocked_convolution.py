@@ -84,11 +84,12 @@ def _flipped_kernels(w: Value) -> Value:
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
-    """Gradient with respect to the weights [M, C / group, kh, kw] of a convolution.
+    """Gradient [M, C / group, kh, kw] with respect to the weights of a convolution.
 
-    ``dy`` [N, M, ...] is the gradient with respect to the result. With strides and dilations
-    exchanged, the function convolves x [N, C, ...] with ``dy``. Returns None if the blocked layout
-    cannot be used, or if kh = kw = 1.
+    x [N, C, ...] is the input, and ``dy`` [N, M, ...] is the gradient with respect to the result.
+    The weight gradient is itself a convolution of x with ``dy`` as kernels, summed over the N
+    images. Its strides are the dilations of ``view``, and its dilations are the strides of
+    ``view``. Returns None if the blocked layout cannot be used, or if kh = kw = 1.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None

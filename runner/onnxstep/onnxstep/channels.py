@@ -1,8 +1,9 @@
 """Sum, scale and normalize each channel of a batch x [N, C, ...], in few passes over x.
 
-Elementwise operators need many passes. For large images on the CPU, depthwise convolutions replace
-these operators. On CUDA, BatchNormalization and LayerNormalization replace them. A matrix product
-with a column of ones sums faster than ReduceSum (benchmarks/rules/batch_normalization.py).
+Elementwise operators need many passes. On the CPU, this module replaces them by depthwise
+convolutions for large images. On CUDA, it replaces them by BatchNormalization and
+LayerNormalization. For fp16 on CUDA, a matrix product with a column of ones sums faster than
+ReduceSum (benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ def channel_axes(x: Value) -> list[int]:
 
 
 def per_channel(x: Value, channels: Value) -> Value:
-    """Reshape values [C], one per channel, to broadcast to x [N, C, ...].
+    """Reshape ``channels`` [C], one number per channel, to broadcast to x [N, C, ...].
 
-    The result has the type of x, or float32 if x has half precision.
+    The result is cast to the type of x, or to float32 if x has half precision.
     """
     shaped = x.op.Reshape(channels, x.op.integers(-1, *[1] * (x.rank - 2)))
     return shaped.cast(_FLOAT if x.elem_type in HALF_TYPES else x.elem_type)
@@ -98,10 +99,10 @@ def _is_depthwise_convolution_faster(x: Value) -> bool:
 
 
 def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
-    """The sum x · gain + shift, for one gain and shift per channel.
+    """The result of x · gain + shift, with one gain and one shift for each channel.
 
-    For large images on the CPU, a depthwise convolution computes the sum. It reads x only once, and
-    ONNX Runtime can fuse it with a later Add or Relu.
+    For large images on the CPU, a depthwise convolution computes the result in one pass over x.
+    ONNX Runtime can fuse the convolution with a later Add or Relu.
     """
     if not _is_depthwise_convolution_faster(x):
         return x * gain if shift is None else x * gain + shift

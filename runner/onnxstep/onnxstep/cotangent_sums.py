@@ -27,9 +27,10 @@ _MOST_ONES = 2**16
 
 @dataclass(frozen=True, eq=False)
 class ScatteredRows(Value):
-    """A gradient that is zero except for ``rows``, which were added at the indices ``places``.
+    """The gradient of a table: zeros to which ``rows`` are added at the indices ``places``.
 
-    If ``places`` has the shape [*n, 1], then ``rows`` has the shape [*n, *shape[1:]].
+    ``places`` [*n, 1] are indices along the table's first axis, and ``rows`` is [*n, *shape[1:]].
+    Here ``shape`` is the shape of the table. Rows with the same index are summed.
     """
 
     places: Value

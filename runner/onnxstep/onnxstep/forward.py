@@ -166,9 +166,9 @@ def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4. But they do not
-    permute the attribute ``axes``, and their kernel for cubic interpolation expects the channels
-    first.
+    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4. The axes of the
+    Resize then have another order. ONNX Runtime does not adapt the attribute ``axes`` to this
+    order. Its kernel for cubic interpolation needs the channels before the spatial axes.
     """
     if node.op_type != "Resize" or node.domain:
         return False

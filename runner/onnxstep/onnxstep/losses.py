@@ -129,9 +129,11 @@ class SoftmaxCrossEntropy:
     def _classes_and_weight_shares(
         self, op: Builder, output: Value, target: Value
     ) -> tuple[Value, Value, Value]:
-        """Three tensors: the class of each position, its weight / W, and 1 / W.
+        """Three tensors with a number for each position: its class, its weight / W, and 1 / W.
 
-        W is the sum of the weights of all positions. An ignored position has 0 in all three.
+        W is the sum of the weights of all positions. The second and the third tensor can be
+        scalars, for all positions. An ignored position does not count: it gets the class 0, and 0
+        in the other two tensors.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

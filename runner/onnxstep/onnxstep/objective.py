@@ -65,11 +65,11 @@ def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> t
 def keep_term_outputs(
     model: onnx.ModelProto, terms: Sequence[Term], carried: Collection[str] = ()
 ) -> onnx.ModelProto:
-    """Copy of the model with only the nodes that a term of the loss or a carried output needs.
+    """Copy the model with only the nodes that a term of the loss or a carried output needs.
 
-    ``carried`` has the names of outputs that feed inputs of the next step. If the model lacks one
-    of the outputs, or a term's output is not float, returns the model itself, so that a later error
-    can list all its outputs.
+    ``carried`` has the names of outputs that feed inputs of the next step. The model itself is
+    returned if it lacks one of the outputs, or if a term's output is not float. A later error can
+    then name the outputs that the model has.
     """
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
     floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]

@@ -106,8 +106,9 @@ class RmsProp(Optimizer):
 
     s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
 
-    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. The stored states are s / (1 -
-    rho) and v · √(1 - rho), which saves a multiplication of a whole tensor.
+    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. The stored states are S = s / (1 -
+    rho) and V = v · √(1 - rho). Then S' = rho · S + g² needs no product of g² and 1 - rho. To
+    compensate, the scalar rate is divided by √(1 - rho).
     """
 
     rho: float = 0.99
@@ -160,10 +161,12 @@ class Adagrad(Optimizer):
 
 @dataclass(frozen=True)
 class Adadelta(Optimizer):
-    """Scale each gradient by the ratio of two root mean squares: of past steps and of gradients.
+    """Scale the gradient g by the ratio of two root mean squares: of past changes and of g.
 
-    s averages squared gradients, u squared steps: s' = rho · s + (1 - rho) · g²; d = √((u +
-    epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 - rho) · d²; w' = w - rate · d.
+    s averages g²; u averages d², the squared changes of w without the rate.
+
+    s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 -
+    rho) · d²; w' = w - rate · d.
     """
 
     rho: float = 0.9

@@ -76,7 +76,11 @@ class StepOptions:
 
     @property
     def terms(self) -> Sequence[Term]:
-        """The terms of the loss; raises ModelError as ``terms_of`` does."""
+        """The terms of the loss.
+
+        Raises ModelError if ``loss`` is an empty list, or if ``loss`` is a list and ``output`` is
+        set.
+        """
         return terms_of(self.loss, self.output)
 
     @property

@@ -103,9 +103,10 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self) -> Value:
-        """The part of the last hidden state's gradient that comes from the node's outputs.
+        """Gradient [B, H] with respect to the hidden state after the last step.
 
-        The result is zeros if the outputs give no gradient.
+        Only the node's outputs Y and Y_h contribute, as no step follows. The result is zeros if
+        neither has a gradient.
         """
         cotangent = self.dh[-1]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
@@ -241,7 +242,11 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """The direction ``index``; ``dy``, ``dy_h`` and ``dy_c`` are gradients of Y, Y_h, Y_c."""
+        """The values of the direction ``index`` that the backward pass needs.
+
+        ``dy``, ``dy_h`` and ``dy_c`` are the gradients of the loss with respect to Y, Y_h and Y_c.
+        None means zero.
+        """
         node, op = self._node, self._op
         h = self._as_rows(self.ordered(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -264,7 +269,7 @@ class Directions:
         )
 
     def inputs_of(self, index: int) -> DirectionInputs:
-        """Inputs of the direction ``index``, for a node without the input sequence_lens."""
+        """Inputs and weights of the direction ``index``, with the steps in processing order."""
         w, r = (_slice_at(self._node.input(place), 0, index) for place in (1, 2))
         biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)
@@ -278,7 +283,10 @@ class Directions:
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
-        """Convert rows [T·B, n] of the direction ``index`` to [T, B, n] in the time order of X."""
+        """Convert rows [T·B, n] of the direction ``index`` to [T, B, n] in time order.
+
+        The rows are in processing order, so those of a reverse direction are flipped.
+        """
         shape = self._op.integers(self.steps, self._batch, rows.shape[1])
         return self._switch_step_order(index, self._op.Reshape(rows, shape))
 

@@ -1,8 +1,8 @@
 """Table of operators, each with a gradient rule, a zero derivative or a reason for refusal.
 
-Keys are the domain, the operator and the version that last changed the operator's meaning. An entry
-holds only for the versions that it lists, so onnxstep refuses a new version until somebody has
-reviewed this version.
+A key consists of the domain, the operator and one version. The version is the opset that last
+changed the operator's definition. A new version has no entry, so onnxstep refuses it until somebody
+has reviewed the new definition.
 """
 
 from __future__ import annotations
@@ -178,7 +178,10 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
 
 
 def zero(op_type: str, versions: Iterable[int]) -> None:
-    """Register that an operator's derivative is zero wherever it exists, in these ``versions``."""
+    """Register a zero derivative for these ``versions`` of an operator.
+
+    The derivative is zero wherever it exists, as for comparisons and rounding.
+    """
     _register("", op_type, versions, Zero())
 
 
@@ -198,7 +201,10 @@ def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
 
 
 def refusal(domain: str, op_type: str) -> str | None:
-    """The reason why a version of the operator is refused; None if no version is refused."""
+    """The reason why onnxstep refuses an operator; None if it refuses no version of it.
+
+    If several versions are refused, the reason is that of the version registered first.
+    """
     for (owner, name, _), entry in _ANSWERS.items():
         if (owner, name) == (domain, op_type) and isinstance(entry, Refused):
             return entry.reason
@@ -246,7 +252,10 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_from_targets(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """Names of the values on a path from a target to the first output of ``node``."""
+    """Names of the values on one path from a target to the first output of ``node``.
+
+    ``targets`` are the tensors whose gradients are wanted, such as the trained parameters.
+    """
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto

@@ -80,8 +80,9 @@ class TrainingStep:
     ``inputs`` are data inputs. ``frozen`` are parameters that the step reads but does not train.
     ``targets`` has one name per loss term, or None for a loss term without target.
     ``learning_rate`` is a float32 scalar. ``carried`` are the values passed to the next step.
-    ``trained_set`` lists the trained parameters and all other float tensors. ``accumulation`` is
-    for all micro-batches but the last.
+    ``trained_set`` lists the trained parameters, and the parameters, constants and buffers that are
+    not trained. ``accumulation`` is the graph that runs instead of ``model`` for all micro-batches
+    but the last.
     """
 
     model: onnx.ModelProto

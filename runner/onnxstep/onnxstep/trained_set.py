@@ -44,10 +44,11 @@ def trained_set(
     trained: Collection[str],
     frozen: Collection[str],
 ) -> TrainedSet:
-    """Report the parameters that a step trains, and all other float tensors with a reason.
+    """Report the parameters that a step trains, and why it does not train other tensors.
 
-    ``listed`` are all parameters of the model. ``untrained`` maps names of other float tensors to
-    reasons. ``trained`` and ``frozen`` name the parameters that are trained or frozen.
+    ``listed`` are all parameters of the model, ``trained`` the names of those that are trained. A
+    parameter that is not trained is in ``frozen``, or the loss does not depend on it. ``untrained``
+    maps the names of constants and buffers to the reasons why they are not trained.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

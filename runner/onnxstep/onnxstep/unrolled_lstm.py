@@ -137,11 +137,11 @@ UNITS = -2
 
 @dataclass(frozen=True)
 class TimeLayout:
-    """Layout of the values of an unrolled LSTM: T steps, D directions, B sequences.
+    """Layout of the values of an unrolled LSTM: T steps, one or two directions, B sequences.
 
-    A value in one step with n numbers per sequence has the shape [n, B]. With two directions the
-    shape is [2, n, B]: first forward in time, then backward. The values of all steps are joined to
-    one tensor [n, T·B] for each direction.
+    The value of one step is a single tensor. For n numbers per sequence, it is [n, B] with one
+    direction. With two directions it is [2, n, B]: first forward in time, then backward. The values
+    of all steps are a list with a tensor [n, T·B] for each direction.
     """
 
     op: Builder
@@ -159,7 +159,10 @@ class TimeLayout:
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)
 
     def product(self, weights: Value, value: Value, added: Value | None = None) -> Value:
-        """Multiply weights [m, n] or [2, m, n] by a step's ``value``, and add ``added``."""
+        """Multiply ``weights`` [m, n] by a step's ``value`` [n, B], and add ``added`` [m, B].
+
+        With two directions, all three have a first axis of length 2. None adds nothing.
+        """
         op = self.op
         if added is None:
             return op.MatMul(weights, value)
@@ -168,7 +171,7 @@ class TimeLayout:
         return op.MatMul(weights, value) + added
 
     def from_states(self, states: Sequence[Value]) -> Value:
-        """Convert the states [B, n] of all directions to the value of a step."""
+        """Join states [B, n], one for each direction, to one tensor [n, B] or [2, n, B]."""
         return self.stacked([self.op.Transpose(state, perm=[1, 0]) for state in states])
 
     def as_states(self, value: Value) -> list[Value]:

@@ -95,7 +95,12 @@ def updates(
 def _parameter_and_state_changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Update ``w`` and its states; yield (value before, value after, role, first value) of each."""
+    """Emit the update of ``w`` and its states; yield a tuple for ``w`` and for each state.
+
+    A tuple has the values before and after the update, the role ("parameter" or "state") and the
+    value before the first step. This last item is "model" (the value from the model) or a number
+    that fills all elements.
+    """
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"

@@ -161,8 +161,8 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
     """The window of a transposed convolution from x to y.
 
     The window slides over y and has one position for each element of x. With ``output_shape`` or
-    ``auto_pad`` SAME, the shapes determine the total padding. If the total is odd, the padding
-    before the axis is larger, except for SAME_UPPER.
+    ``auto_pad`` SAME, the shapes of x and y determine the total padding of each axis of y. The
+    padding at the start of the axis is half of the total, rounded up, or down for SAME_UPPER.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

@@ -70,10 +70,11 @@ def without_identities() -> onnx.ModelProto:
 def optimised(
     origins: Mapping[str, Sequence[str]], tensors: Mapping[str, ArrayLike]
 ) -> onnx.ModelProto:
-    """A model as the dynamo exporter writes it; y is a matrix product plus all ``tensors``.
+    """A model as the dynamo exporter writes it: y is x times ``0.weight``, plus all ``tensors``.
 
-    ``origins`` maps each tensor that the exporter folded to the names of the values from which it
-    was computed. All other tensors are marked as parameters.
+    ``origins`` names the tensors that the exporter computed in advance (folded). For each, it lists
+    the names of the values from which the tensor was computed. The metadata mark ``0.weight`` and
+    all other tensors as parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

@@ -122,8 +122,8 @@ def draw(case: Case, seed: int) -> dict[str, Array]:
 def check(case: Case, seed: int) -> None:
     """Assert that the gradients of ``case`` agree with finite differences.
 
-    The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32.
-    ONNX Runtime must also compute the outputs of the reference evaluator.
+    The gradients come from the reference evaluator in float64 and from ONNX Runtime in float32. The
+    outputs of ONNX Runtime must also agree with those of the reference evaluator.
     """
     inputs, exact = draw(case, seed), model_of(case, opset=case.exact_opset)
     forward = reference(exact, _MORE_OPERATORS)

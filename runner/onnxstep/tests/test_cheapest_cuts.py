@@ -25,6 +25,6 @@ def test_cuts_avoid_what_is_wide() -> None:
 
 
 def test_nothing_is_cut_where_nothing_is_saved() -> None:
-    """A graph without nodes is not cut, nor a graph whose cuts would store more than they save."""
+    """``cheapest_cuts`` makes no cut if there are no nodes, or if no cut lowers the memory."""
     assert cheapest_cuts([], []) == ()
     assert cheapest_cuts([0, 9, 5, 9], [1, 1, 1, 1]) == ()

@@ -165,7 +165,10 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
 def test_mistakes_are_one_line(
     model: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    """A wrong argument gives exit code 1 and one line of text, and no file is written."""
+    """A missing or wrong argument gives exit code 1 and one line on stderr, and no step file.
+
+    Errors that argparse finds give exit code 2 instead.
+    """
     process = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
     assert process.returncode == 1
     assert message in process.stderr
@@ -218,7 +221,10 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze take patterns, and a warning about merged tensors goes to stderr."""
+    """--wrt and --freeze accept patterns of tensor names.
+
+    If the exporter stored equal tensors of two layers once, the report and stderr have a warning.
+    """
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
     arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")

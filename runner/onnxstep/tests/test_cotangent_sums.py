@@ -65,7 +65,11 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
     [("cpu", "few", "ScatterElements"), ("cpu", "many", "ScatterND"), ("cuda", "few", "ScatterND")],
 )
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
-    """``operator`` adds a tied embedding's gradient to the last layer's gradient, not to zeros."""
+    """The gradient of a tied embedding's rows is added to the gradient of the last layer.
+
+    A node of the type ``operator`` adds the rows, instead of adding them to a table of zeros first.
+    The other ScatterND node belongs to the second embedding, which is not tied.
+    """
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))
     kinds = Counter(node.op_type for node in step.model.graph.node if "Scatter" in node.op_type)

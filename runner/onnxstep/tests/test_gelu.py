@@ -30,7 +30,10 @@ def gelu(last: str, source: str = "x") -> onnx.ModelProto:
     "last", ["h = Mul(half, s) y = Mul(x, h)", "h = Mul(s, half) y = Mul(h, x)"]
 )
 def test_an_exported_gelu_is_fused(last: str, tmp_path: Path) -> None:
-    """ONNX Runtime fuses the rewritten GELU but not the exported GELU, with equal results."""
+    """ONNX Runtime fuses an exported GELU only after ``with_halving_last`` has rewritten it.
+
+    The outputs of the two forms are equal.
+    """
     model = gelu(last)
     ordered = with_halving_last(model)
     fed = {"x": np.linspace(-4, 4, 8, dtype=np.float32), "z": np.zeros(8, np.float32)}

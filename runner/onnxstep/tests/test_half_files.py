@@ -39,7 +39,10 @@ def _halves(**numbers: ArrayLike) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("form", _NORMS)
 def test_a_norm_is_differentiated(form: str) -> None:
-    """With an fp16 norm or ReLU6, the gradient graph has the model's output and fp16 gradients."""
+    """The gradient graph of an fp16 model with a norm or ReLU6 gives fp16 gradients.
+
+    The outputs of the graph agree with the outputs that ONNX Runtime computes for the model.
+    """
     opset, body = _NORMS[form]
     inputs = "float16[4,8] x, float16[8] s, float16[8,3] w"
     model = _loaded(opset, f"{body} y = MatMul (n, w)", inputs, "float16[4,3] y")

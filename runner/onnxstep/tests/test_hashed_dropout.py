@@ -58,9 +58,9 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """Correlations of the masks ``first[i]`` and ``second[i]``, scaled to variance 1.
+    """For each i, the correlation of the masks ``first[i]`` and ``second[i]``.
 
-    The variance is 1 if the masks are independent. ``stays`` is the expected share of kept
+    The correlations of independent masks have variance 1. ``stays`` is the expected share of kept
     elements.
     """
     pairs = (first - stays) * (second - stays)

@@ -17,7 +17,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_file_as_it_stands_has_a_gradient(name: str) -> None:
-    """ONNX Runtime loads the input's gradient graph, although the file has IR version 3."""
+    """ONNX Runtime loads the graph of the gradient with respect to the image.
+
+    In the model's file, of IR version 3, all initializers are also inputs.
+    """
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     assert model.ir_version == 3
     stored = {tensor.name for tensor in model.graph.initializer}

@@ -81,7 +81,7 @@ def test_what_is_carried_is_fp32_and_cast_once() -> None:
 
 
 def test_stored_weights_stay_masters_when_frozen() -> None:
-    """The graph of a bf16 step stores a frozen weight in fp32, and stores no trained weight."""
+    """A bf16 step stores a frozen weight in its graph in fp32; trained weights are graph inputs."""
     step = training_step(perceptron(), StepOptions(freeze=["w"], precision="bf16"))
     stored = {tensor.name: tensor.data_type for tensor in step.model.graph.initializer}
     assert stored["w"] == FP32
@@ -142,7 +142,7 @@ def operators(op: MixedBuilder) -> list[str]:
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
     """A ReduceSum of fp16 numbers computes in fp32, and its result is then rounded to fp16.
 
-    Casting the result back to fp32 adds no node, because the fp32 sum exists already.
+    A cast of the result back to fp32 gives the sum from before the rounding, without a new node.
     """
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)

@@ -30,7 +30,7 @@ TARGET = RNG.integers(0, 3, 8)
 
 
 def feeds(step: TrainingStep, model: onnx.ModelProto, rate: float) -> dict:
-    """Inputs of a first step: data, target, learning rate, and first values of all tensors."""
+    """Inputs of the first run of a step: data, target, learning rate, parameters and state."""
     rates = {step.learning_rate: np.array(rate, np.float32)}
     return {"x": X, step.target: TARGET, **rates, **first_values(step, model)}
 
@@ -88,7 +88,10 @@ def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
 
 
 def test_wrt_trains_what_it_matches_alone() -> None:
-    """A constant that ``wrt`` matches is trained, and all other parameters are frozen."""
+    """Only parameters that ``wrt`` matches are trained, and all other parameters are frozen.
+
+    ``wrt`` also makes a parameter of a number that is a constant by default.
+    """
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits) "
         "<float[4,3] w1 = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}, "

@@ -140,7 +140,10 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """A running mean among a model's outputs becomes state of a step, and evaluation omits it."""
+    """If a model returns an updated running mean, a training step carries the mean as state.
+
+    The evaluation graph does not return the mean.
+    """
     text = TRAINING_NETWORK.replace("(TYPE[6,3] y)", "(TYPE[6,3] y, TYPE[3] mean1)")
     model = network(text=text)
     plain = [info.name for info in evaluation_graph(network()).graph.output]
@@ -163,7 +166,10 @@ def test_running_statistics_are_state_and_not_parameters() -> None:
 
 
 def test_a_frozen_statistic_keeps_the_written_form() -> None:
-    """Freezing a running mean keeps its layer, and no other layer, in inference form."""
+    """If a running mean is frozen, its BatchNormalization layer stays in inference form.
+
+    The layers whose statistics are not frozen get the training form.
+    """
     step = training_step(network(), StepOptions(freeze=["norm1_running_mean"]))
     assert step.state == ("norm2_running_mean", "norm2_running_var")
     remaining = [n for n in step.model.graph.node if n.op_type == "BatchNormalization"]
@@ -224,7 +230,11 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(changes: dict[str, str], demand: str) -> None:
-    """Channels with one value, and statistics that are fed or read by other nodes, are refused."""
+    """``training_step`` refuses a BatchNormalization with a single value in each channel.
+
+    Running statistics are refused if callers feed them as data, or if a node also reads them for
+    another purpose.
+    """
     text = SHARED
     for before, after in changes.items():
         text = text.replace(before, after)
@@ -252,7 +262,11 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
 
 
 def test_a_momentum_of_one_averages_all_batches() -> None:
-    """With momentum 1, as PyTorch exports momentum=None, running statistics average all batches."""
+    """With momentum 1, running statistics become the averages over all batches.
+
+    PyTorch exports momentum=None, which asks for this average, as momentum 1. By ONNX's formula,
+    momentum 1 would never change the statistics.
+    """
     text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
     model = network(text=text)
     step = training_step(model)
@@ -273,7 +287,7 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
-    """Evaluation with batch statistics depends on running statistics only if they are frozen."""
+    """Evaluation by batch statistics ignores the running statistics, unless these are frozen."""
     model = network()
     values = materialise(model)
     far = {name: np.full_like(values[name], 50.0) for name in RUNNING}

@@ -54,9 +54,10 @@ def layer(
 
 
 def operators_of_equal_step(model: onnx.ModelProto) -> set[str]:
-    """Assert that a CPU step and a step without a provider compute the same results.
+    """Assert that a model's step for the CPU provider gives the results of a portable step.
 
-    Returns the types of the operators in the CPU step.
+    The portable step is built without a provider. Returns the types of the operators in the CPU
+    step.
     """
     portable, special = portable_and_special(model, "cpu")
     assert_alike(portable, special)

@@ -121,7 +121,10 @@ def test_patterns_choose_what_is_differentiated() -> None:
 
 
 def test_merged_tensors_are_differentiated_as_written() -> None:
-    """A tensor that an exporter stored for two equal tensors gets the sum of both gradients."""
+    """If an exporter merged the equal biases of two norms, the stored bias has one gradient.
+
+    The gradient is the sum of the gradients that the two biases would have separately.
+    """
     got = vjp_graph(merged(), ["0.norm.bias"])
     restored = vjp_graph(separated(merged()), ["0.norm.bias", "1.norm.bias"])
     feeds = {name: np.ones((8, 4), np.float32) for name in ("x", "y_cotangent")}
@@ -206,7 +209,11 @@ def test_a_file_that_the_runtime_optimized_is_refused_in_one_line() -> None:
 
 
 def test_what_a_branch_takes_from_outside_counts() -> None:
-    """An If whose branches read a parameter of the outer graph is refused."""
+    """A parameter that the branches of an If read counts as an input of the If.
+
+    The gradient of the parameter is refused, because an If whose condition is not constant cannot
+    be differentiated.
+    """
     model = model_of_text(
         "g (float[3] x, float[3] w, bool c) => (float[3] y) { a = If(c) "
         "<then_branch = t () => (float[3] p) { p = Mul(x, w) }, "

@@ -48,11 +48,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCost:
-    """A job's cost under a price plan in two revisions.
+    """A job's cost under a price plan in two revisions, and the causes of the change.
 
     ``before`` and ``after`` are the figures in the two revisions, None where one is missing. If the
-    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if only this
-    time changed, and not significantly.
+    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the job
+    was measured again without a significant change in time, and nothing else changed.
     """
 
     before: Figure | None
@@ -85,7 +85,7 @@ class ChangedCost:
 
     @property
     def is_unpriced(self) -> bool:
-        """Whether neither revision has a cost, so that only a time can have changed."""
+        """Whether neither revision has a cost of the job; its times may still differ."""
         return all(side is None or side.cost is None for side in (self.before, self.after))
 
     @property
@@ -210,9 +210,11 @@ def _changed_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterat
 def spec_changes(
     before: Catalogue, after: Catalogue, costs: Iterable[ChangedCost]
 ) -> Iterator[str]:
-    """Yield a sentence for each changed price that is no cause of any of ``costs``.
+    """Yield a sentence for each change of a spec or price that ``costs`` does not show.
 
-    Also yield a sentence for each model, machine or study that was added or removed.
+    These changes are added or removed models, machines and studies, and added, removed or changed
+    prices of machines and APIs. A changed price is described by its changed keys. A machine's price
+    is left out if a figure in ``costs`` uses it.
     """
     for title, old, new in (
         ("model", before.models, after.models),

@@ -1,8 +1,8 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
-The installed version of epochcost computes all figures of both revisions. A site is compared with
-the previously published revision. If that revision is not named, the last tag or else the parent
-commit is used.
+The installed version of epochcost computes all figures of both revisions. A site shows its changes
+since the revision that was published before. The site's configuration may name that revision. The
+default is the last tag, or else the parent commit.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A goal, such as a full training, whose cheapest machine or price plan changed.
+    """A model's goal, such as a full training, whose cheapest machine or price plan changed.
 
-    ``before`` and ``after`` are the cheapest figures, or None without a known cost. ``wins`` is the
-    probability that the machine of ``after`` costs least; None if ``after`` is an estimate, or if
-    only one machine is known. ``measured`` has the cheapest measured figure and the probability
-    that its machine costs least. It is None if ``after`` is for the same machine, if no figure is
-    measured, or if ``wins`` is None. ``removed`` says that the model was removed.
+    ``before`` and ``after`` are the figures of the cheapest machine, or None without a known cost.
+    ``wins`` is the probability that the machine of ``after`` is truly the cheapest, since times are
+    uncertain. ``wins`` is None if ``after`` is an estimate, or if only one machine is known.
+    ``measured`` has the cheapest measured figure and the probability that its machine costs least.
+    ``measured`` is None if this machine is that of ``after``, if no figure is measured, or if
+    ``wins`` is None. ``removed`` says that the model was removed.
     """
 
     workload: str
@@ -88,10 +89,10 @@ class Difference:
 
 
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
-    """Read, price and compare the files of two revisions; raises InputError for invalid files.
+    """Compare the costs, cheapest choices and results of two revisions.
 
-    ``cache`` is a folder of computed values (see ``Inputs.cache``). Without it, the two revisions
-    still share computations on equal files.
+    ``cache`` is a folder of computed values (see ``Inputs.cache``). By default, both revisions
+    share a temporary folder. Raises InputError for invalid files.
     """
     if before.files == after.files:
         return Difference(before.label, after.label)
@@ -215,10 +216,11 @@ def _place(job: Job) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Publication:
-    """A site's commit (``revision``, None if unknown) and the revision that was published before.
+    """A site's commit (``revision``) and the revision that was published before (``since``).
 
-    ``since`` is the revision published before, committed on ``day``. If ``since`` is empty or
-    ``revision`` is None, ``reason`` says why no changes can be found.
+    ``revision`` is None if unknown. ``day`` is the day on which ``since`` was committed. If
+    ``since`` is empty or ``revision`` is None, ``reason`` says why no changes can be found. The
+    default reason applies to an empty ``since``.
     """
 
     project: Path = Path()

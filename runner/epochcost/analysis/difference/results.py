@@ -42,7 +42,11 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ResultChanges:
-    """Result files by their kind of change; ``stale`` lists files that have become stale."""
+    """Result files by their kind of change between two revisions.
+
+    Files in ``measured_again`` have new contents. Files in ``stale`` no longer fit their model: its
+    ONNX file, or the part of its spec that defines the measured step, has changed.
+    """
 
     added: tuple[ResultFile, ...] = ()
     removed: tuple[ResultFile, ...] = ()

@@ -108,8 +108,9 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    A pair has the figures of one job under one price plan, before and after. A revision without the
-    plan is represented by the job's figure without a price, or by None if there is no such figure.
+    A pair has the figures of one job under one price plan, before and after. If a revision lacks
+    the plan, the pair has that revision's unpriced figure of the job, which has only a time.
+    Without an unpriced figure, the pair has None.
     """
 
     changed: tuple[Pair, ...]
@@ -142,7 +143,10 @@ def compare_tables(
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Yield a figure for each cost in a revision's table, and for each job without a price."""
+    """Yield the figures in a revision's table of costs: each cost, and each time without one.
+
+    A line of the table has a figure for each goal, such as an epoch and a full training.
+    """
     stored = revision.stored
     for line in revision.lines:
         values = values_of(line)
@@ -155,7 +159,11 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Identify the job of a line for one goal; ``values`` are the cells of the line."""
+    """Identify the job that a line of the table is about, if the job's goal is ``goal``.
+
+    A goal is an epoch, a full training or a million inferences. ``values`` are the cells of the
+    line. If ``threads`` is 0, all cores are used.
+    """
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(
@@ -164,7 +172,10 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
 
 
 def _unmeasured_source(values: Values, kind: str) -> str:
-    """The kind and source of an unmeasured figure, in words; empty for a measured figure."""
+    """Where an unmeasured figure comes from, in words; empty for a measured figure.
+
+    The words begin with ``kind``, which is "published", "predicted" or "estimated".
+    """
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":

@@ -1,7 +1,7 @@
 """Compute the cost of a million tokens of each decoder in two revisions.
 
-Machines whose costs cannot have changed are left out. Only predicted times are used: a measured
-time changes only with its result file, which the list of changed results names.
+Machines whose costs cannot have changed are left out. Only predicted times are used. A measured
+time changes only if its result file changes. The list of changed results names such files.
 """
 
 from __future__ import annotations

@@ -82,7 +82,10 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _commonest_names(jobs: Sequence[Job]) -> str:
-    """The commonest machines and models with their numbers of jobs; each job counts once."""
+    """Name the machines and models with the most jobs, each with its number of jobs.
+
+    At most three are named. A job of several named machines or models counts for the first.
+    """
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:
         counts = Counter(name for job in left for name in (job.hardware, job.workload))
@@ -238,7 +241,11 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """The sentences below the table of costs, by section of a comment on a pull request."""
+    """Lists of sentences on a difference, each for a section below the table of costs.
+
+    Keys are names of sections, such as "winners". Comments on pull requests and pages have these
+    sections.
+    """
     results = {
         f"results_{kind}": [
             result_words(file) for file in sorted(files, key=attrgetter("replaced"))

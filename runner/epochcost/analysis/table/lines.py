@@ -32,9 +32,11 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """Collect all lines of the table; each of ``variants`` gets its machine's cheapest price plan.
+    """Collect the lines of the published table: rows, variants, serving and estimates.
 
-    ``estimated`` has the estimated rows by the model's id.
+    ``variants`` are times in non-default settings, such as on some CPUs only. They have no price,
+    so each is priced under its machine's cheapest plan. ``estimated`` has the estimated rows by the
+    model's id.
     """
     priced_variants = (
         VariantRow(variant, job_cost(variant, cheapest_plan(catalogue, variant)))

@@ -158,11 +158,11 @@ class Chip:
 
     ``products`` is the rate of the matrix units at one precision, ``operations`` the rate of the
     vector units in fp32, both in operations a second. ``bandwidth`` (of memory) and ``link``
-    (between devices) are bytes a second. ``hops`` counts the links between two devices.
-    ``unpacking`` is the number of operations to unpack a quantised weight, relative to the usual
-    number. ``memory`` is in bytes, infinite for processors. ``cores`` counts those of all
-    ``sockets``, 0 for a device. Chips with equal ``kind``, ``maker`` or ``generation`` should
-    behave alike.
+    (between devices) are bytes a second. ``hops`` is the number of links on the path between two
+    devices. ``unpacking`` is 1, or 2 if the chip needs twice as many operations to unpack a
+    quantised weight as others. ``memory`` is in bytes, infinite for processors. ``cores`` and
+    ``sockets`` are totals of a machine's processors; a device has 0 and 1. Chips with equal
+    ``kind``, ``maker`` or ``generation`` should behave alike.
     """
 
     name: str
@@ -305,12 +305,15 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 
 
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
-    """The processors of a machine; None if it has accelerators, or if its spec names no processor.
+    """The processors of a machine; None if it has accelerators or its spec names no processor.
 
-    If ``processors`` (see ``catalogue_processors``) has the machine, its entry is returned.
-    Otherwise the spec gives the number of threads, and the number of cores if it is stated. The
-    chip's name then comes from a machine of the same family (such as c5) in ``processors``. If
-    there is none, the name comes from a list of AWS families, else from the spec.
+    ``processors`` comes from ``catalogue_processors``. If it has an entry for the machine, this
+    entry is returned. Otherwise, the spec gives the number of threads, and the number of cores if
+    it is stated. The chip's name then comes from the first of these that has it:
+
+    - a machine of the same family (such as c5) in ``processors``,
+    - a list of AWS families,
+    - the spec's text and the machine's id.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None

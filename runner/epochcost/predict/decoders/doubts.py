@@ -114,7 +114,8 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
 def peak_flops(device: Device, precision: Precision) -> float:
     """An upper bound of the operations a second that a device can compute at a precision.
 
-    The bound is the peak rate of the fastest usable format, such as TF32 or 16 bits for fp32.
+    The bound allows for programs that multiply in a faster format than the stated one. For fp32, it
+    is the device's peak rate in TF32 or in 16 bits, whichever is higher.
     """
     # Gaming devices sum in 16 bits twice as fast as the stated peak, as their int8 shows.
     eight = float(device.peak_int8_tops or 0)
@@ -178,7 +179,11 @@ def least_seconds(question: ServingQuestion) -> float:
 
 
 def _operations_of_step(question: ServingQuestion) -> float:
-    """At least how many operations a prefill takes, or decoding one token of each sequence."""
+    """The least number of operations of the step that ``question`` asks about.
+
+    If ``kind`` is "first", the step is the prefill of all prompts. Otherwise, it decodes one token
+    of each sequence. If ``interleaved``, a decoding step includes its share of the prefills.
+    """
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
     looked_up = form.vocabulary * form.hidden

@@ -1,4 +1,4 @@
-"""Look up the dimensions of language models by the names that published rows use."""
+"""Look up the dimensions of language models by their names in tables of published rates."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ class DecoderForm:
         return tokens - self.windowed * max(tokens - self.window, 0.0)
 
     def attended_pairs(self, tokens: float) -> float:
-        """Twice the number of (query, key) pairs that attention computes, as a mean over layers.
+        """Twice the number of (query, key) pairs of ``tokens`` tokens, as a mean over all layers.
 
-        Attention is causal, so n tokens have about n² / 2 pairs.
+        In a layer without a window, each token attends to all earlier ones. So n tokens have about
+        n² / 2 pairs, and the result is n². Layers with a window have fewer pairs.
         """
         return tokens**2 - self.windowed * max(tokens - self.window, 0.0) ** 2
 

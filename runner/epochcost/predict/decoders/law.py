@@ -105,11 +105,12 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 
 
 class Law:
-    """Predict the times of n steps from the logarithms of the efficiencies.
+    """The formula for the times of n prefills or decoding steps, one for each of ``questions``.
 
-    The attributes are arrays [n] that describe the models, chips and requests. ``expert`` is the
-    number of parameters of an expert, ``split`` the number of devices that share each layer, and
-    ``part`` the most tokens of a prompt that are read at once.
+    A call with the logarithms of the `Efficiencies` returns the logarithms of the seconds [n]. The
+    attributes are arrays [n] that describe the models, chips and requests of the questions.
+    ``expert`` is the number of parameters of an expert, and ``split`` the number of devices that
+    share each layer. ``part`` is the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:
@@ -156,7 +157,7 @@ class Law:
 
     @property
     def columns(self) -> list[Vector]:
-        """All attributes that are arrays."""
+        """The inputs of the formula: an array [n] for each property of the n questions."""
         return [value for value in vars(self).values() if isinstance(value, np.ndarray)]
 
     def _column(self, number: Callable[[ServingQuestion], float]) -> Vector:

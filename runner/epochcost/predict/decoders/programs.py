@@ -1,9 +1,12 @@
-"""Fit the efficiencies of ``law`` for each program.
+"""Fit the parameters of the formula in ``law`` to published times, for each program.
 
-A program is an edition of a software package on one maker's accelerators, or on CPUs. An edition
-is a version of the software as one source names it. The fits are hierarchical: the fit to a group
-of rows is the prior of the fits to smaller groups, the smallest being programs. A program with very
-few rows has no fit of its own.
+The parameters, called efficiencies, are reached shares of peak rates, fixed times and the like. A
+program is an edition of a software package on one maker's accelerators, or on CPUs. An edition is a
+version of the software as one source names it.
+
+The fits are hierarchical: first to the times of all software, then of each software, then of each
+program. Each fit is the prior of the next narrower fits. A program with very few published times
+has no fit of its own.
 """
 
 from __future__ import annotations
@@ -107,7 +110,11 @@ def _fit_efficiencies(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit logarithms of efficiencies; a question's relative weight is 1 / √(size of its group)."""
+    """Fit efficiencies to the times at ``indices``; return the logarithms of the efficiencies.
+
+    ``groups`` names a group, such as a chip or a software, for each question. In the sum of squared
+    residuals, each question of a group of k has a weight proportional to 1 / √k.
+    """
     members = numbered([groups[at] for at in indices])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[at] for at in indices])

@@ -1,7 +1,8 @@
-"""Read published token rates, and convert each to a time.
+"""Read published times and token rates of language models, and convert the rates to times.
 
-The time is that to the first token, or that between tokens. ``training_rows`` reads rates of
-trainings, ``doubts`` lists implausible rows.
+The rate of a prefill becomes the time to the first token. The rate of decoded tokens becomes the
+time between tokens. The module ``training_rows`` reads rates of trainings, and ``doubts`` lists
+implausible rows.
 """
 
 from __future__ import annotations
@@ -102,13 +103,15 @@ class Line:
 
 @dataclass(frozen=True)
 class ServingQuestion:
-    """A question about the time of a prefill or a decoding step on some devices or processors.
+    """A question about the time of a prefill or a decoding step on accelerators or CPUs.
 
-    The time is for reading all prompts together (``kind`` ``first``), or between the tokens of a
-    sequence (``token``). If ``interleaved``, the server reads later prompts between the tokens.
-    ``edition`` is a version of the software, as a source names it; if empty, the newest published
-    version is meant. ``source`` published the time; it is empty if nobody did. ``cached`` tokens of
-    each prompt need no prefill.
+    If ``kind`` is "first", the time is that of a prefill, which reads all prompts together. If
+    ``kind`` is "token", it is the time between two tokens of a sequence. If ``interleaved``, the
+    server reads later prompts between the tokens. ``cached`` tokens of each prompt need no prefill.
+
+    ``edition`` is a version of the software, as a source names it; empty means the newest published
+    version. If the time has been published, ``source`` names who published it; otherwise ``source``
+    is empty.
     """
 
     form: DecoderForm
@@ -129,14 +132,17 @@ class ServingQuestion:
 
     @property
     def read_pairs(self) -> float:
-        """``DecoderForm.attended_pairs`` of the prompt, minus those of its cached tokens."""
+        """Twice the number of (query, key) pairs in a prompt's prefill, as a mean over layers.
+
+        Pairs of two cached tokens do not count.
+        """
         prompt = max(self.prompt, 0.0)
         cached = min(max(self.cached, 0.0), prompt)
         return self.form.attended_pairs(prompt) - self.form.attended_pairs(cached)
 
     @cached_property
     def chip(self) -> Chip:
-        """The rates of the device or the processors at the question's precision."""
+        """The peak operations and bytes a second of ``device`` at the question's precision."""
         # llama.cpp multiplies quantised weights in int8, and sums other products in 16 bits.
         short_sums = self.software.startswith(_LLAMA_CPP)
         return chip_of(self.device, self.precision, count=self.count, short_sums=short_sums)
@@ -144,15 +150,16 @@ class ServingQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A published serving measurement: the ``seconds`` that answer its ``question``.
+    """A published serving measurement: a ``question`` and the ``seconds`` that answer it.
 
-    If the question is ``interleaved``, ``seconds`` is a request's whole time, including its
-    prefill, divided by its output tokens. Then the throughput is ``sequences / seconds`` tokens a
+    ``seconds`` is the time to the first token or between tokens, as the question's ``kind`` says.
+    If the question is ``interleaved``, it is the time of a request, including its prefill, divided
+    by the number of output tokens. The throughput is then ``sequences / seconds`` output tokens a
     second.
 
-    If the row states only the throughput at full load, the number of sequences is unknown:
-    ``seconds`` is None, and the question's ``sequences`` is 1. If the row states a time,
-    ``tokens_per_second`` is None. Unknown lengths of prompts and outputs are 0.
+    If the row states only the throughput at full load, the number of sequences is unknown.
+    ``seconds`` is then None, and 1 stands for the question's ``sequences``. If the row states a
+    time, ``tokens_per_second`` is None. 0 stands for an unknown length of prompts or outputs.
     """
 
     line: Line
@@ -266,8 +273,8 @@ def software_of(text: str) -> str:
 def token_rows_of(lines: Iterable[Line]) -> Iterator[TokenRow]:
     """Yield the serving measurements among the lines of a table.
 
-    Lines without a time or a rate of serving are omitted, and so are lines of unknown chips and of
-    models with unknown dimensions.
+    Lines of trainings, of unknown chips and of models with unknown dimensions are omitted. A line
+    is also omitted if neither the time of a step nor the output rate at full load follows from it.
     """
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "inference":

@@ -191,7 +191,11 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _ChipsForecaster:
-    """Forecast times on accelerators only or on CPUs only; all ``rows`` are of this kind."""
+    """Forecast serving times, either on accelerators only or on CPUs only.
+
+    ``rows`` are published measurements on one of these two kinds. All questions must be about the
+    same kind.
+    """
 
     def __init__(
         self,
@@ -256,10 +260,10 @@ class _ChipsForecaster:
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecast the answers to questions about one model.
+        """Forecast the time for each question; all questions are about one model.
 
-        Each forecast has random draws of its time. Errors that forecasts share are the same in
-        their draws.
+        Each forecast has random draws of its time. The draws of forecasts with a common error vary
+        together.
         """
         at = numbered((_trait_values(question), question.source) for question in questions)
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]

@@ -134,15 +134,15 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """A training step's operations with the weights, divided by those of a forward pass."""
+        """How many forward passes need as many products with the weights as a training step."""
         return 2 + (not self.frozen) + self.recomputed
 
     @property
     def gathered_parameters(self) -> float:
-        """Parameters that a device gathers from the others in each pass, if ``sharded``.
+        """Number of parameters that a device gathers in each pass of a ``sharded`` training.
 
-        Experts stay on their devices, and tokens are sent to them. Only if there are more devices
-        than experts, several devices share an expert, and each gathers it.
+        Experts are not gathered: tokens are sent to them. But if there are more devices than
+        experts, several devices share an expert, and each of them gathers it.
         """
         experts = self.form.expert_parameters
         shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0
@@ -239,14 +239,14 @@ class Amounts(NamedTuple):
 
 
 class Law:
-    """The formula for the seconds per token of trainings; a call evaluates it for efficiencies."""
+    """The formula for the seconds per token of n trainings, one for each of ``questions``."""
 
     def __init__(self, questions: Sequence[TrainingQuestion]) -> None:
         amounts = [_amounts(question) for question in questions]
         self._columns = np.array(amounts, dtype=np.float64).T
 
     def __call__(self, logarithms: Vector) -> Vector:
-        """Logarithm of each question's seconds per token, from logarithms of ``Efficiencies``."""
+        """Compute log(seconds per token) [n] from the logarithms of the `Efficiencies`."""
         share, amounts = Efficiencies(*np.exp(logarithms)), Amounts(*self._columns)
         products = amounts.products * amounts.balance**share.balance / share.eight**amounts.few_bits
         computed = (products + amounts.attention / share.attention) / share.products
@@ -308,7 +308,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def _seconds_to_move(question: TrainingQuestion) -> float:
-    """Seconds per token in which a device exchanges weights and tokens of experts with others."""
+    """Seconds per token to exchange weights or gradients, and tokens for experts, among devices."""
     form, count, link = question.form, question.count, _chip(question).link
     network = question.network or math.inf
     weights = question.passes * question.gathered_parameters if question.sharded else 0.0

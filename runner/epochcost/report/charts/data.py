@@ -1,6 +1,7 @@
-"""Store a chart's data as rows, whose fields declare how charts, tables and files show them.
+"""Store the data of a chart as rows, from which charts, tables and files are made.
 
-A row is a frozen dataclass, and a `Shown` annotates each field. Charts decide which marks to draw;
+All rows of a chart are instances of one frozen dataclass. The annotation `Shown` of each field
+declares how the field appears. Each chart chooses its marks, such as lines or points.
 `report.tables` formats tables.
 """
 
@@ -28,11 +29,12 @@ _MOST_DRAWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Declares how a field is shown: with which title, in which form, and where.
+    """The way to show a field: its title, its form, and the places where it appears.
 
-    Tables omit fields with the ``place`` "chart", drawings those with "table". Column names in
-    files end with the unit of ``form``. Without ``bounds``, tables show only an interval's mean.
-    ``digits`` is the most digits in tables.
+    Tables omit fields with the ``place`` "chart". Drawings omit fields with the ``place`` "table".
+    In files, column names end with the unit of ``form``, if any. If ``bounds`` is False, tables
+    show only the mean of an interval. In tables, floats of the form "number" have at most
+    ``digits`` significant digits.
     """
 
     title: str
@@ -141,7 +143,11 @@ class _RowField:
 
     @property
     def column_suffixes(self) -> tuple[tuple[str, str], ...]:
-        """For each table column of the field, the suffixes of the column's name and title."""
+        """For each table column of the field, what to append to the field's name and title.
+
+        An interval has three columns (low end, mean, high end), or only the mean if ``bounds`` is
+        False. Any other field has one column, and nothing is appended.
+        """
         if self.is_interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
@@ -162,14 +168,21 @@ def clip(ends: Ends) -> Ends:
 
 
 def distinct(names: Sequence[str], long_names: Sequence[str]) -> list[str]:
-    """A distinct name for each line: its long name if another line has the same short name."""
+    """Name each line of a chart: by its long name if another line has the same short name.
+
+    ``names`` are the short names. Equal long names stay equal.
+    """
     counts = Counter(names)
     pairs = zip(names, long_names, strict=True)
     return [name if counts[name] == 1 else long_name for name, long_name in pairs]
 
 
 def readable(form: Form, value: str, currency: str = "USD") -> str:
-    """A Vega expression that formats the value of the Vega expression ``value`` with its unit."""
+    """Make a Vega expression that formats a number for readers.
+
+    ``value`` is the Vega expression of the number. For the form "seconds", the text ends with a
+    unit of time. For the form "money", the text begins with the symbol of ``currency``.
+    """
     number = f"format({value}, ',.3~r')"
     if form == "money":
         return f"'{symbol(currency)}' + (abs({value}) < 100 ? {number} : format({value}, ',.0f'))"

@@ -41,7 +41,7 @@ class Way:
     is_api: bool = False
 
     def wins_over(self, rivals: Sequence[Way]) -> bool:
-        """Whether this machine or API costs clearly less than all rivals at some rate."""
+        """Whether this machine or API costs over 3 % less than all rivals at some request rate."""
         least = [min(costs) for costs in zip(*(rival.costs for rival in rivals), strict=True)]
         pairs = zip(self.costs, least or [math.inf] * len(RATES), strict=True)
         return any(cost < (1 - _ALIKE) * lowest for cost, lowest in pairs)
@@ -163,8 +163,10 @@ def cost_by_load(
 def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     """State the cheapest machine or API at low and high load, without a full stop.
 
-    For high load, the sentence names the machine or API that is the cheapest most often, because
-    the cost jumps with each additional machine.
+    For high load, the sentence names the machine or API that is most often the cheapest at the
+    twelve highest rates. The highest rate alone does not decide, because the cost jumps with each
+    additional machine. If an API is the cheapest at the lowest rate, the sentence states the rate
+    of the break-even ``turn``, if there is one.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]

@@ -233,7 +233,11 @@ def _fine_tuning_json(
 
 
 def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
-    """By machine, the time per token in texts of ``length`` tokens ÷ that in ``answer``."""
+    """The factor by which a token takes longer in texts of ``length`` tokens, by machine id.
+
+    The factor compares with the texts of ``answer``. A machine that cannot train on texts of
+    ``length`` tokens has no entry.
+    """
     try:
         longer = report.tuning_market.answer(replace(answer.demand, length=length))
     except InputError:
@@ -307,7 +311,11 @@ def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
 
 
 def _timing_with_plans(rows: Sequence[Row]) -> Json:
-    """The time of the single observation of all ``rows``, and the ids of the rows' price plans."""
+    """The time and settings of an observation, and the ids of the price plans in ``rows``.
+
+    ``rows`` are the priced rows of this one observation, one row for each plan. The time is that of
+    an epoch of training, or of a batch of inference.
+    """
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"

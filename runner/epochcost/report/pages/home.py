@@ -1,8 +1,8 @@
 """Make the home page: three answers for a model and a job, such as the cheapest machine.
 
 Below the answers are hourly prices of accelerators, changed prices, and the accuracy of
-predictions. If the reader chooses another model or job, the browser shows published answers
-(`home.js`) and computes nothing.
+predictions. The build of the site computes the answers for all models and jobs, and writes them to
+`data/home.js`. If the reader chooses another model or job, the browser only shows these answers.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ from epochcost.statistics import group_by
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
-    If the workload is known only from a published table, values about the model are None.
-    ``gpu_memory`` has the GiB of each machine's largest accelerator. ``without`` lists the machines
-    on which a time of the model is unknown, by reason. ``untimed`` is the number of these machines,
-    by mode.
+    If the workload is known only from a published table, ``model``, ``graph`` and ``counted`` are
+    None. ``gpu_memory`` has the GiB of each machine's largest accelerator, by machine id.
+    ``without`` has the names of machines on which training or inference has no time, by reason.
+    ``untimed`` has the number of machines without a time for each mode (training or inference).
     """
     catalogue = report.catalogue
     model = _model_of(report, workload)

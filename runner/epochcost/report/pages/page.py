@@ -115,7 +115,7 @@ class Report:
 
     @cached_property
     def trust(self) -> Trust | None:
-        """The errors of predictions; None if the file that lists them is missing or invalid."""
+        """The inaccuracy of predictions; None if the file with the errors is missing or invalid."""
         with contextlib.suppress(ResultError):
             return read_trust(self.inputs.docs)
         return None
@@ -169,9 +169,10 @@ class Report:
 
     @cached_property
     def tokens(self) -> Mapping[str, TokenAnswer]:
-        """Machines and APIs that can serve requests of a typical length, by decoder id.
+        """For each decoder id, machines and APIs for requests of typical lengths, with costs.
 
-        A decoder has no entry if no such machine, API or measurement is known.
+        A decoder has an entry if some machine or API can serve such requests, or if the decoder's
+        speed in a serving engine was measured.
         """
         return usual_answers(self.market)
 
@@ -183,7 +184,7 @@ class Report:
 
     @cached_property
     def tuning_market(self) -> TuningMarket:
-        """All machines, on which fine-tunings are timed and priced."""
+        """The market that predicts time and cost of a fine-tuning on each machine."""
         return TuningMarket(self.inputs)
 
     @cached_property
@@ -204,7 +205,7 @@ class Report:
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
-        """Memory in GiB of each machine's largest accelerator, by machine id; empty if unknown."""
+        """By machine id, the most memory (GiB) of an accelerator; an empty text if unknown."""
         return {
             hardware.id: str(max(sizes))
             if (sizes := [chip.memory_gib for chip in hardware.accelerators if chip.memory_gib])
@@ -227,16 +228,23 @@ def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, Finetu
 
 @dataclass(frozen=True)
 class WorkloadRows:
-    """The priced rows of a workload, cheapest first, and its estimated costs."""
+    """All known costs of a workload, from times and from numbers of operations.
+
+    ``rows`` combines each measured, published or predicted time with each price plan, cheapest
+    first. ``estimated`` has costs of a training without such a time, estimated from the number of
+    operations.
+    """
 
     rows: tuple[Row, ...]
     estimated: tuple[EstimatedRow, ...]
 
     @cached_property
     def contests(self) -> Mapping[Job, Contest]:
-        """The ranked machines by job.
+        """The ranked machines by job, "train" or "serve"; a job without a ranking has no entry.
 
-        A training is a single epoch if no source states the number of epochs.
+        The job "train" is a full training, or a single epoch if no source states the number of
+        epochs. Without a time of training, the machines are ranked by estimated costs of a full
+        training.
         """
         training = (
             contest(self.rows, "full")

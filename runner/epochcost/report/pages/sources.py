@@ -44,7 +44,10 @@ class SourceTable:
 
     @property
     def timed(self) -> list[RowChecks]:
-        """The checks of figures in the table's rows, without figures stated outside the rows."""
+        """For each row of the published table, the checks of the row's figures.
+
+        Figures that belong to no row are left out.
+        """
         return [row for row in self.rows if row.timing]
 
     @property
@@ -54,7 +57,11 @@ class SourceTable:
 
     @cached_property
     def columns(self) -> list[Claim]:
-        """The figures that at least half of the rows have: the columns of the page's table."""
+        """The columns of the page's table: a claim for each label in at least half of the rows.
+
+        A claim is a figure that the source states. The label of a claim says what the figure is,
+        and heads the column.
+        """
         claims = [check.claim for row in self.timed for check in row.checks]
         counts = Counter(claim.label for claim in claims)
         first = {claim.label: claim for claim in reversed(claims)}
@@ -79,7 +86,11 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The figures that we do not reproduce exactly, each with its table row or None."""
+        """The checks of figures that we do not reproduce exactly, each with the figure's row.
+
+        The row is a row of the published table, or None for a figure that belongs to no row.
+        Figures that cannot be recomputed are included.
+        """
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
@@ -165,7 +176,10 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """Make a table of a source's rows: time, price, and each input that at least one row states."""
+    """Make a table of a source's rows: time, price, and other facts, such as the batch size.
+
+    Facts that no row states have no column.
+    """
     used = [
         (column, of)
         for column, of in _COLUMNS
@@ -185,7 +199,11 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
 
 
 def row_words(timing: Timing, hardware: Hardware) -> str:
-    """Name a row for readers by ``timing.name``, if stated, and the kind and number of machines."""
+    """Describe a row of a published table for readers, such as "NAME: MACHINE × 2".
+
+    NAME is ``timing.name``. It is left out if the source states none. The number of machines is
+    left out if it is 1.
+    """
     count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
     named = f"{timing.name}: " if timing.name else ""
     return f"{named}{hardware.name}{count}"

@@ -164,9 +164,10 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
     """Update a table of token prices with the prices in ``folder``.
 
     The folder is a checkout of models.dev at the commit ``source``. Rows with unchanged prices stay
-    unchanged. Each new price is compared with the prices ``apis``; without ``apis``, every new
-    price is accepted. Raises InputError if the folder has no providers, or if one of its files
-    cannot be read.
+    unchanged. A new price is accepted only if it is plausible, compared with the row's old price
+    and with the known prices ``apis``. Rejected prices are listed in ``doubted`` of the result.
+    Without ``apis``, every new price is accepted. Raises InputError if the folder has no providers,
+    or if one of its files cannot be read.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")

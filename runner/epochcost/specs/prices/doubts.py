@@ -2,8 +2,9 @@
 
 A price is compared with the previous price of its plan and with the other plans of its machine. It
 is also compared with the prices of its accelerator in other machines, and with the provider's other
-prices. Each comparison allows a fixed factor: the largest factor between two such prices in this
-repository in November 2026, rounded up. ``api_table`` has the rules for token prices.
+prices. Each comparison has a constant limit for the factor between the two prices. This limit is
+the largest factor of such a comparison in this repository in November 2026, rounded up.
+``api_table`` has the rules for token prices.
 """
 
 from __future__ import annotations
@@ -79,9 +80,10 @@ def rented_doubts(
 
 @dataclass(frozen=True)
 class _HourlyRent:
-    """The hourly price of a rented machine, and the machine's accelerators or vCPUs.
+    """The hourly price of a rented machine, and the parts by which prices are compared.
 
-    ``part`` is the accelerator's name, else "vCPU", else the machine's id.
+    A part is an accelerator, a vCPU of a machine without accelerators, or a whole machine whose
+    number of vCPUs is unknown. ``part`` is the accelerator's name, "vCPU" or the machine's id.
     """
 
     price: Price
@@ -113,10 +115,11 @@ def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The hourly price of a rented machine, with hourly components, commitment and premiums.
+    """The sum of all hourly charges for a rented machine.
 
-    A commitment's upfront payment is spread over the hours of its term. The result is None for an
-    owned machine, for an assumed price, and for a price without hourly parts.
+    The charges are the amount, the hourly components (such as a GPU), the commitment, and premiums
+    on these. A commitment's upfront payment is spread over the hours of its term. The result is
+    None for an owned machine, for an assumed price, and for a price without hourly parts.
     """
     if price.owned is not None or price.assumed:
         return None
@@ -266,9 +269,10 @@ def _plausible_share_range(cheap: _HourlyRent, dear: _HourlyRent) -> tuple[Decim
 def _ratio_contradiction(
     rent: _HourlyRent, peer: _HourlyRent, ratio: Decimal, limits: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """Yield a message if the price of ``rent`` is implausible beside the price of ``peer``.
+    """Yield a message if the ratio of the prices of ``rent`` and ``peer`` is implausible.
 
-    ``limits`` are the upper bounds of ``ratio`` (``rent`` to ``peer``) and of ``1 / ratio``.
+    ``ratio`` is the price of ``rent`` / the price of ``peer``. ``limits`` are the upper bounds of
+    ``ratio`` and of ``1 / ratio``.
     """
     rise, fall = limits
     if not 1 / fall < ratio < rise:

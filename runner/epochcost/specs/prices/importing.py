@@ -64,10 +64,11 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    The new spec is a copy of ``model`` with the new amount. ``previous`` is the catalogue's latest
-    amount up to the table's day, or else its first amount after that day; ``previous_id`` is the id
-    of this price. Both are None if the catalogue has no amount for the machine, plan and region of
-    ``key``.
+    ``model`` is the price whose spec is copied to make a spec with the row's ``amount``.
+    ``previous`` is the catalogue's amount with which ``amount`` is compared. It is the latest
+    amount up to the table's day, or else the first amount after that day. ``previous_id`` is the id
+    of the price with this amount. Both are None if the catalogue has no amount for the machine,
+    plan and region of ``key``.
     """
 
     key: Key
@@ -113,7 +114,10 @@ class _RowMatcher:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
     def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
-        """Whether a row is in the requested region; True for a fault or if either has no region."""
+        """Whether a row is in the requested region, as far as row and request state regions.
+
+        True if the row or the request states no region, and for a fault.
+        """
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
@@ -142,9 +146,11 @@ class _RowMatcher:
             return row.fault(str(error))
 
     def _price_to_copy(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """The price whose spec is copied, and the new price's region; or the reason if none fits.
+        """Choose the price whose spec is copied to make the spec of a row's price.
 
-        A price of the row's plan is preferred, then a price of its region, then the newest price.
+        Returns this price and the region of the row's price ("" for all regions), or the reason why
+        no price can be copied. A price of the row's plan is preferred, then a price of its region,
+        then the newest price.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -170,9 +176,11 @@ class _RowMatcher:
         return model, place or ""
 
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """The price of a row, with the amount in the catalogue to compare with the row's amount.
+        """Match a row with the amount in the catalogue with which the row's amount is compared.
 
-        Raises ValueError if the amount is invalid, or differs from the catalogue's of the same day.
+        ``model`` is the price to copy, and ``region`` is the region of the row's price. Raises
+        ValueError if the row's amount is invalid, or if the catalogue has another amount for the
+        same day.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [

@@ -70,8 +70,9 @@ def new_specs(
 ) -> tuple[NewSpec, ...]:
     """The specs to write after an import of price tables.
 
-    Each new price gets a spec. An unchanged price gets a new date and source if it is older than
-    the table and older than 60 days. Raises InputError if a spec would be invalid.
+    Each new price gets a new spec. The existing spec of an unchanged price gets the table's date
+    and source. This happens only if the spec's date is before the table's and more than 60 days
+    ago. Raises InputError if a spec would be invalid.
     """
     used_ids = set(catalogue.prices)
     specs = []
@@ -100,10 +101,10 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The copied spec's id with the month of ``day`` as its date, such as ``…-2026-11``.
+    """The id of a new spec: the id of the copied spec, with the month of ``day`` as its date.
 
-    If that id is taken, the date is the whole ``day``. If plan or region differ from the copied
-    spec's, the id names them.
+    An example is ``…-2026-11``. If the id is taken, the whole ``day`` is the date. If the new price
+    has another plan or region than the copied spec, the id names the new plan or region.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
@@ -134,7 +135,11 @@ def _new_spec(
 
 
 def _keys_of_another_plan(price: MatchedPrice) -> _Values:
-    """New values of keys in a spec copied from another plan; None removes a key."""
+    """Changes to a spec that was copied from a price of another plan; None removes a key.
+
+    Terms of the copied plan, such as interruptions, are removed. A spot price gets the provider's
+    ``free_if_taken_back_seconds``, if known.
+    """
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

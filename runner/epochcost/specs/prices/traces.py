@@ -44,7 +44,10 @@ class ZoneTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """The traces of all zones in one currency, from ``start`` to ``end`` in POSIX time."""
+    """The traces of all zones in a file, from ``start`` to ``end`` in POSIX time.
+
+    All prices of the file are in ``currency``.
+    """
 
     zones: Mapping[str, ZoneTrace]
     currency: str

@@ -67,11 +67,12 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. A size may be 0 unless all
-    inputs have the dimension. Inputs with a size of 0 become empty constants. ``varying`` names
-    stored tensors that are not constants. With ``plain_sequences``, nodes that read an ONNX
-    sequence are replaced by nodes that read the tensors of the sequence. Raises ModelError for
-    unknown names, missing or invalid sizes, contradicting shapes, and shapes that depend on data.
+    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. A size of 0 turns each input
+    with this dimension into an empty initializer. It is refused if all inputs have the dimension.
+    ``varying`` names stored tensors that are trained or differentiated, and so must not be folded
+    into constants. With ``plain_sequences``, nodes that read an ONNX sequence are replaced by nodes
+    that read the tensors of the sequence. Raises ModelError for unknown names, missing or invalid
+    sizes, contradicting shapes, and shapes that depend on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -187,7 +188,11 @@ def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the only node with the operator that onnx's message ``error`` names, else None."""
+    """Label of the node that onnx's message ``error`` is about; None if it is uncertain.
+
+    The message names an operator, but no node. The node is certain if no other node has this
+    operator.
+    """
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None

@@ -143,9 +143,10 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is an attribute of a PyTorch module and holds a single number above -100.
+    """Whether a tensor is a single number above -100 with the name of a module's attribute.
 
-    A number of -100 or less probably belongs to an attention mask, which is not trained.
+    The tracing exporter names a tensor after the attribute of the PyTorch module that holds it. A
+    number of -100 or less probably belongs to an attention mask, which is not trained.
     """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
@@ -167,13 +168,15 @@ class _TensorUses:
                 fed.update(node.output)
 
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
-        """Yield the uses of the tensor ``name``, and reasons (str) why the tensor is not a weight.
+        """Yield the uses of the tensor ``name``, and reasons (str) why it is not a weight.
 
-        A use is a graph output, or a node that also reads data (values that depend on graph
-        inputs). If the tensor is a single number (``is_scalar``), an operator such as Exp that
-        reads no data is also a use. Nodes that read the tensor as a bound or a size are ignored.
-        Other nodes, such as Transpose, only convert the tensor; the uses of their outputs are
-        yielded.
+        A graph output is a use. A node that also reads data (values that depend on graph inputs) is
+        a use. If the tensor is a single number (``is_scalar``), a node such as Mul or Exp is a use
+        even without data.
+
+        A node that reads the tensor as an angle, a frequency or a quantization scale gives a
+        reason. Nodes that read the tensor as a bound or a size are ignored. All other nodes, such
+        as Transpose, only convert the tensor. The uses of their outputs are yielded in their place.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -225,7 +228,11 @@ def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
 
 
 def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Whether, judged by this ``use``, a person probably typed the numbers of ``array``."""
+    """Whether the numbers of ``array`` were probably written by hand in code, not trained.
+
+    The test depends on how the model uses the tensor (``use``). For example, the initial state of a
+    recurrent layer must be zeros.
+    """
     if use.input_index in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
@@ -240,8 +247,8 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether the numbers of ``array`` are probably the initial values of a parameter.
 
-    True for several equal numbers, for a single 0, and for a single factor 1. False for a single
-    number in Where, or as the first operand of Sub or Div.
+    Several numbers must all be equal. A single number must be 0, or 1 in Mul or Div. A single
+    number in Where, or as the first operand of Sub or Div, is never an initial value.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -261,7 +268,11 @@ def _is_typed(number: float) -> bool:
 
 
 def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Whether several numbers look like positions, grid points or a mask."""
+    """Whether an array of several numbers looks like positions, grid points or a mask.
+
+    An array of only 0 and 1 must be an operand of Mul or Where. Other integers, evenly spaced rows,
+    sines with cosines, and masks of 0 and one number up to -100 also count.
+    """
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)
     switching = set(values[:3]) <= {0.0, 1.0}
@@ -281,7 +292,10 @@ def _are_rows_evenly_spaced(array: NDArray[np.float64]) -> bool:
 
 
 def _are_sines_and_cosines(array: NDArray[np.float64]) -> bool:
-    """Whether each row has at least eight numbers: sines and cosines of the same angles."""
+    """Whether each row consists of at least four pairs: sine and cosine of the same angle.
+
+    The numbers of a pair are neighbours, or have the same index in the two halves of the row.
+    """
     if not array.ndim or array.shape[-1] % 2 or array.shape[-1] < _FEWEST_WAVES:
         return False
     half = array.shape[-1] // 2

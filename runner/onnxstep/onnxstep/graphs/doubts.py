@@ -28,8 +28,9 @@ def doubts(
 ) -> Iterator[str]:
     """Yield a sentence, with a remedy, for each kind of doubt about the trained tensors.
 
-    ``model`` is the result of ``exported.separated``. ``trained`` has the names of the parameters
-    that a step trains; ``reasons`` has the reason for each untrained tensor.
+    An exporter may store equal tensors only once. ``model`` must store them separately, as
+    ``exported.separated`` returns it. ``trained`` has the names of the parameters that a step
+    trains. ``reasons`` says for each untrained tensor why it is not trained.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
@@ -87,10 +88,10 @@ def _layers_per_merged_tensor(
 ) -> dict[str, int]:
     """For each trained tensor that the exporter probably merged, the number of layers that read it.
 
-    An exporter may store equal tensors of several layers only once. A tensor counts if several
-    layers read it and it repeats one number. If ``computed`` is not empty, the exporter's optimizer
-    ran, which merges any equal tensors. Then a tensor also counts if several layers read it with
-    the same operator, except Gather.
+    An exporter may store equal tensors of several layers only once. A tensor whose numbers are all
+    equal is listed if several layers read it. ``computed`` has the tensors that the exporter's
+    optimizer computed. If there are any, the optimizer also merged other equal tensors. Then any
+    tensor is listed if several layers read it with the same operator, except Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -119,8 +120,9 @@ def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeP
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
     """Path of the module that contains a node.
 
-    A repeated call of the module ``owner`` has a path such as ``owner_1``; ``owner`` is returned
-    then.
+    ``owner`` is the path of the module that owns a tensor. If this module is called repeatedly, the
+    exporter writes paths such as ``owner_1`` for the later calls. For these, the function returns
+    ``owner``.
     """
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -74,12 +74,12 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _sort_origins(
     tensor_name: str, origins: Collection[str], node_outputs: Collection[str]
 ) -> Folded:
-    """Sort the names from which a tensor was computed into parameters, buffers and operators.
+    """Sort the names from which an exporter computed a tensor: parameters, buffers, operators.
 
-    Names in ``node_outputs`` and names like ``val_3`` are ignored. Of the remaining names, a name
-    with a dot is a parameter, or a buffer if it ends like ``attn_mask``. If ``origins`` has a
-    single name, this name counts as one with a dot. All other names and ``tensor_name`` itself are
-    operators.
+    ``origins`` are these names. Names in ``node_outputs`` and names like ``val_3`` are ignored. A
+    name with a dot, or the only name in ``origins``, is a buffer if it ends like ``attn_mask``,
+    else a parameter. The remaining names, and ``tensor_name``, are those of operators: PyTorch
+    names a value after the operator that computes it, such as ``expand_1``.
     """
     steps = {
         step
@@ -93,10 +93,11 @@ def _sort_origins(
 
 
 def is_attribute(name: str) -> bool:
-    """Whether the initializer ``name`` of a traced file is a module's attribute but not a buffer.
+    """Whether an initializer's ``name`` fits an attribute of a module, but not a buffer.
 
-    The exporter writes numbers typed in code as Constant nodes, not as initializers. Folded tensors
-    have names such as ``onnx::Add_7``, which no attribute has.
+    The file is from PyTorch's tracing exporter. An attribute's name has only letters, digits,
+    underscores and dots. Tensors that the exporter computed have names such as ``onnx::Add_7``.
+    Numbers typed in code are Constant nodes, not initializers.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
@@ -114,7 +115,8 @@ def tells_origins(model: onnx.ModelProto) -> bool:
 def normalized(model: onnx.ModelProto) -> list[str]:
     """Names of the weights and biases into which an exporter merged a normalization.
 
-    Also lists the weights that tracing computed by weight normalization.
+    The dynamo exporter merges BatchNormalization layers. The tracing exporter also merges weight
+    normalization, which divides a layer's weights by their norm.
     """
     traced = is_traced(model)
     names = (
@@ -128,7 +130,11 @@ def normalized(model: onnx.ModelProto) -> list[str]:
 
 
 def layer(node: onnx.NodeProto) -> str:
-    """Path of the module that contains a node; without a path, a name unique to the node."""
+    """Path of the PyTorch module that contains a node.
+
+    If the exporter wrote no path, the result is the node's name or its first output's name. Such a
+    node counts as a layer of its own.
+    """
     scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), "")
     path = _TEXTS.findall(scopes)
     if path:

@@ -1,11 +1,11 @@
-"""Draw the first values of parameters from the distributions that a file without weights lists.
+"""Draw the first values of the parameters of a file without weights.
 
-They are JSON in the file's metadata:
+The file's metadata lists the distribution of each parameter, as JSON:
 
-    epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
+epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
 
-The generator is Philox 4x64, keyed by the parameter's seed and the run's. The last bit of
-``normal`` may differ between math libraries.
+The random generator is Philox 4x64. Its key consists of the parameter's seed and the seed of the
+run. Numbers of the distribution ``normal`` may differ in the last bit between math libraries.
 """
 
 from __future__ import annotations

@@ -91,8 +91,9 @@ def with_parameters(
 ) -> onnx.ModelProto:
     """Mark as parameters the constants and buffers whose names match ``patterns``.
 
-    Returns a copy, or the model itself if nothing changes. If a pattern matches no float tensor,
-    raises a ModelError that begins with ``kind``.
+    The mark is metadata of the initializer. Returns a copy, or the model itself if there is nothing
+    to mark. If a pattern matches no parameter, constant or buffer, raises a ModelError. Its message
+    begins with ``kind``, the name of the setting that has the patterns, such as ``wrt``.
     """
     if not patterns:
         return model
@@ -150,10 +151,10 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Initial values of the parameters and running statistics, by name.
 
-    Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to
-    2**64 - 1; equal seeds give equal values. Parameters come first, then running statistics, then
-    the tensors that the exporter had merged and ``exported.separated`` restores. Raises
-    CapabilityError if memory is insufficient.
+    Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64
+    - 1; equal seeds give equal values. Parameters come first, then running statistics. If the
+    exporter replaced a tensor by an equal tensor, the replaced tensor comes last, under its own
+    name. Raises CapabilityError if memory is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}
@@ -248,9 +249,11 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
 def origins(
     nodes: Iterable[onnx.NodeProto], op_types: Iterable[str] = ("Identity",)
 ) -> dict[str, str]:
-    """Map the output of each node with an operator in ``op_types`` to the value that it copies.
+    """Map the output of each node with an operator in ``op_types`` to its origin.
 
-    In a chain of such nodes, every output is mapped to the first input of the chain's first node.
+    These operators, such as Identity and Reshape, keep the elements of their first input. The
+    origin of an output is the node's first input. In a chain of such nodes, it is the first input
+    of the chain's first node.
     """
     sources: dict[str, str] = {}
     for node in nodes:

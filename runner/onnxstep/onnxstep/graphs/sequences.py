@@ -90,9 +90,9 @@ def parts(
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
     """Move each Identity node that copies an output of a Split directly behind this Split.
 
-    ``copies`` are the outputs of the Identity nodes that replaced SequenceAt nodes. Stored
-    benchmark results refer to a graph by the digest of its file. The nodes must therefore keep the
-    order that earlier versions of onnxstep wrote.
+    Only the Identity nodes that replaced SequenceAt nodes move; ``copies`` has their outputs. The
+    move gives the nodes the order that earlier versions of onnxstep wrote. The file of the graph
+    thus keeps its digest, by which stored benchmark results refer to it.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

@@ -1,7 +1,7 @@
-"""Try calls of onnx's C++ code on untrusted files first in a copy of the process.
+"""Try onnx's C++ code on an untrusted file in a copy of this process, before the real call.
 
-On some graphs, onnx's checker and shape inference loop endlessly or end the process. The copy has
-limits on CPU time and memory. Systems without fork make no copy.
+On some graphs, onnx's checker and shape inference loop endlessly or crash the process. The copy has
+limits on CPU time and memory. Systems without fork make the real call without a trial.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ _this_process = _ThisProcess()
 
 
 def require_end(call: Callable[[], object], call_name: str) -> None:
-    """Raise ModelError if a copy of this process crashes or exceeds its limits during ``call``.
+    """Raise ModelError unless ``call`` ends within the limits of a copy of this process.
 
-    The limits are on memory and CPU time. ``call_name`` is for messages. Exceptions in the copy are
-    ignored. Raises MemoryError if the copy crashes while this process has a memory limit.
+    The copy has limits on CPU time and memory. ModelError is also raised if the copy crashes. If
+    this process already has a memory limit, the copy only inherits this limit, and a crash raises
+    MemoryError instead. Other exceptions in the copy are ignored. ``call_name`` names the call in
+    messages.
     """
     if not can_copy():
         return

@@ -1,9 +1,9 @@
 """The passes that transform a graph, in the order in which they run.
 
 ``prepare`` converts a model into the form that the gradient rules and the Builder need. ``lower``
-replaces some executed nodes by faster nodes; ``Forward.nodes`` keeps the original nodes for
-differentiation. ``recompute`` reduces memory after the backward pass is built. ``close_model`` then
-removes unused nodes.
+replaces some of the nodes that run by faster nodes. Gradients are still derived from
+``Forward.nodes``, the nodes before this replacement. After the backward pass is built,
+``recompute`` changes the graph to save memory. ``close_model`` then removes unused nodes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def prepare(
 
     Every shape is static. ONNX's function bodies replace operators that the registry does not list.
     ``mode`` converts to training or inference form, ``fused`` to a provider's operators, and
-    ``rounded`` to mixed precision. ``varying`` names stored tensors that are not constants. Raises
-    ModelError for a dimension without a size, and if onnx cannot convert to opset 16.
+    ``rounded`` to mixed precision. ``varying`` names stored tensors that are trained or
+    differentiated, and so must not be folded into constants. Raises ModelError for a dimension
+    without a size, and if onnx cannot convert to opset 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):

@@ -86,7 +86,11 @@ def _with_bodies_as_functions(model: onnx.ModelProto, versions: Versions) -> onn
 
 
 def _schema_with_only_a_body(node: onnx.NodeProto, versions: Versions) -> defs.OpSchema | None:
-    """Schema of a node's operator if it has a body, but no entry in ``registry``; else None."""
+    """Schema of an operator with a function body in ONNX but no entry in ``registry``.
+
+    A function body defines an operator by a graph of other operators. Returns None if the operator
+    of ``node`` has no function body, or has an entry.
+    """
     version = versions.get(node.domain, 1)
     if not defs.has(node.op_type, version, node.domain):
         return None
@@ -98,7 +102,10 @@ def _schema_with_only_a_body(node: onnx.NodeProto, versions: Versions) -> defs.O
 def _function_body(
     node: onnx.NodeProto, schema: defs.OpSchema, versions: Versions, types: Types
 ) -> onnx.FunctionProto:
-    """Return the body of the node's operator; writes omitted default values into ``node``."""
+    """The function body that ONNX defines for the operator of ``node``.
+
+    Attributes that ``node`` omits are added to ``node`` with their default values.
+    """
     attributes = {attribute.name for attribute in node.attribute}
     node.attribute.extend(
         declared.default_value
@@ -134,10 +141,11 @@ def bind(
 ) -> onnx.ModelProto:
     """Copy of a model with a static shape for every tensor.
 
-    ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that change.
-    Raises ModelError for unknown dimensions, missing or invalid sizes, contradicting shapes, shapes
-    that depend on data, and nodes' outputs that are not tensors. If onnxstep refuses to
-    differentiate the operator that caused the error, the message says why.
+    ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that are
+    trained or differentiated, and so must not be folded into constants. Raises ModelError for
+    unknown dimensions, missing or invalid sizes, contradicting shapes, shapes that depend on data,
+    and nodes' outputs that are not tensors. If onnxstep refuses to differentiate the operator that
+    caused the error, the message says why.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -62,8 +62,8 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
 def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model in which one Gelu node replaces the nodes that compute GELU with Erf.
 
-    The gradient of ONNX Runtime's Gelu node takes fewer passes than the gradients of the nodes that
-    it replaces.
+    The gradient of ONNX Runtime's Gelu node needs fewer passes over the tensor than the gradients
+    of the replaced nodes.
     """
     fused = with_halving_last(model)
     graph = _GraphIndex(fused.graph)

@@ -90,10 +90,11 @@ def train_on_batches(
 ) -> Forward:
     """Convert BatchNormalization nodes from inference form to training form.
 
-    A node keeps its form if ``frozen`` names its statistics, or if the graph computes them from the
-    node's own input. ``carried`` names the running statistics, which a step passes to the next
-    step. Raises ModelError for a statistic that is neither in ``carried`` nor computed by a node,
-    and for a channel with a single value.
+    A node keeps its inference form if ``frozen`` names one of its statistics. It also keeps the
+    form if other nodes compute its statistics from its own input. ``carried`` names the running
+    statistics that a step passes to the next step. Each statistic of a converted node must be in
+    ``carried`` or the output of a node, else ModelError is raised. Also raises ModelError for a
+    channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -138,10 +139,11 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _append_in_training_form(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Append the training form of BatchNormalization ``proto``; return the node to differentiate.
+    """Append nodes that compute the BatchNormalization ``proto`` in training form.
 
-    ``names`` are the running mean and the running variance. Their values after this node are
-    written into ``latest``, by name.
+    Returns a single equivalent node, which is not appended. The gradient is derived from the
+    returned node. ``names`` are the names of the running mean and the running variance. Their
+    updated values are written into ``latest``, by name.
     """
     node = Node(op, proto, frozenset())
     batch = _emit_normalization(node)

@@ -85,7 +85,7 @@ def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("HardSwish", versions=(14, 22))
 def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(x h) = (h + x / 6 if |x| < 3, else h) dx.
+    """The derivative of HardSwish, x · h, is h + x / 6 if |x| < 3, else h.
 
     Here h = min(max(x / 6 + 1/2, 0), 1).
     """

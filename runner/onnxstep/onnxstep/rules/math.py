@@ -47,8 +47,8 @@ def div(_: Builder, node: Node, dy: Value) -> Cotangents:
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(a mod b) = da - q db, with a mod b = a - q b.
 
-    The quotient q is rounded, so its derivative is 0. It is computed from the result y as (a - y) /
-    b.
+    The quotient q is rounded, so its derivative is 0. The rule computes q as (a - y) / b from the
+    result y.
     """
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
@@ -91,7 +91,10 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 
 def _slope_of_constant_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹; the result y = aᵇ may save a Pow node."""
+    """The derivative b aᵇ⁻¹ of the power y = aᵇ.
+
+    If b is 1/2 or negative, the derivative is computed from y, without another Pow node.
+    """
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:

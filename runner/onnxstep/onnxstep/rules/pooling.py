@@ -51,9 +51,9 @@ def _can_use_max_unpool(op: Builder, node: Node, view: Window) -> bool:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(Σ x / n) = Σ dx / n over each window of n elements.
+    """The gradient of each mean, divided by n, goes to each of the n elements of its window.
 
-    If ``count_include_pad`` is set, n includes padding.
+    An element of several windows gets the sum. If ``count_include_pad`` is set, n includes padding.
     """
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _sum_containing_windows(
@@ -120,7 +120,7 @@ def _repeat_along_spatial_axes(op: Builder, dy: Value, copies_per_axis: Sequence
 
 @gradient("GlobalAveragePool", versions=(1, 22))
 def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(Σ x / n) = Σ dx / n, for n elements per channel."""
+    """The gradient of a channel's mean, divided by n, goes to each of its n elements."""
     return op.Expand(dy * (dy.size / node.x.size), op.integers(*node.x.shape))
 
 

@@ -109,10 +109,11 @@ def _sweep_lstm_backwards(
 
 @dataclass(frozen=True)
 class _LstmValues:
-    """Each value is [T·B, H], for all steps.
+    """Values of all steps of an LSTM direction, each [T·B, H].
 
-    ``i``, ``o``, ``f`` are the gates and ``c`` the candidates; ``gain`` = i c and ``kept`` = f C.
-    ``before`` and ``after`` are the cell states before and after each step.
+    ``i``, ``o``, ``f`` are the gates and ``c`` the candidates. ``before`` and ``after`` are the
+    cell states before and after each step. The products ``gain`` = ``i`` · ``c`` and ``kept`` =
+    ``f`` · ``before`` add up to ``after``.
     """
 
     i: Value
@@ -231,9 +232,10 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Gradient of the hidden state before ``step``: dz R plus further gradients, if not None.
+    """Gradient with respect to the hidden state before ``step``.
 
-    These gradients are ``direct`` and the entry of ``run.dh`` for the previous step.
+    It is the sum of dz R, of ``direct``, and of ``run.dh[step - 1]``, the gradient that this state
+    gets from the node's outputs. None counts as zero.
     """
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]

@@ -72,7 +72,10 @@ def _resized_axes(node: Node) -> list[int]:
 
 
 def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
-    """Matrix [length, output length] of a Resize of one axis; each row is a resized unit vector."""
+    """Matrix [length, output length] of a Resize along one axis.
+
+    Row i is the Resize of a vector that is 1 at index i and 0 elsewhere.
+    """
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))

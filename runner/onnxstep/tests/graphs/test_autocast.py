@@ -1,4 +1,4 @@
-"""Inputs and outputs of nodes that may be fp16 or bf16 instead of float32."""
+"""``allowed_inputs`` says which inputs of a node may be fp16 or bf16 instead of float32."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ def schema(operator: str, opset: int) -> onnx.defs.OpSchema:
 
 
 def test_the_tables_name_operators_of_onnx() -> None:
-    """All operators in ``WIDE_IN_TRAINING`` are ONNX operators, and ``WIDE`` is a part of this set.
+    """The tables ``WIDE`` and ``WIDE_IN_TRAINING`` list only operators of ONNX.
 
-    A half-precision model computes the operators in ``WIDE`` in fp32. For training, the operators
-    in ``WIDE_IN_TRAINING`` take their place.
+    A half-precision model computes the operators of a table in fp32. ``WIDE`` is for inference.
+    ``WIDE_IN_TRAINING`` is for training and has all operators of ``WIDE`` and more.
     """
     names = {entry.name for entry in onnx.defs.get_all_schemas()}
     assert names >= WIDE_IN_TRAINING > WIDE
 
 
 def test_the_last_formal_input_stands_for_all_after_it() -> None:
-    """All three operands of a Concat may be fp16, but Resize's scales stay float32."""
+    """Inputs beyond the last formal input of a schema may have the same types as that input.
+
+    All three operands of a Concat, which has a single formal input, may be fp16. Resize has a
+    formal input for its scales, which stay float32.
+    """
     many = helper.make_node("Concat", ["a", "b", "c"], ["y"], axis=0)
     assert allowed_inputs(many, schema("Concat", 18), FP16) == [True] * 3
     resize = helper.make_node("Resize", ["x", "", "scales"], ["y"])

@@ -124,7 +124,10 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """An input of length 0 need not be fed, and adds nothing to the length of a Concat."""
+    """If binding gives an input of the model the length 0, callers need not feed the input.
+
+    A Concat of this input and an input of length 3 has length 3.
+    """
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(model_of_text(text), {"past": 0})
     assert [value.name for value in bound.graph.input] == ["x"]
@@ -200,7 +203,11 @@ def test_long_work_on_constants_is_refused(work: str, blamed: str) -> None:
 
 
 def test_a_mask_as_long_as_any_context_is_allowed() -> None:
-    """A causal mask [8192, 8192] that five operators compute from constants is allowed."""
+    """Computing a causal mask [8192, 8192] stays below the limit of 2^30 operations.
+
+    The limit applies to all operations on constants. Here, five operators compute the mask from
+    constants.
+    """
     model = model_of_text(
         "g (float[8192,8192] x) => (float[8192,8192] y) <int64[2] wide = {8192, 8192}, float low = "
         "{-1}, float zero = {0}> { one = ConstantOfShape(wide) lower = Trilu <upper = 0> (one) "
@@ -256,7 +263,10 @@ def test_a_shape_that_its_node_contradicts_is_corrected(opset: int) -> None:
 
 
 def test_what_no_output_needs_is_not_bound() -> None:
-    """Binding removes unused nodes, and ``value_info`` entries of tensors that no node makes."""
+    """Binding removes nodes that no graph output needs, even if their shapes depend on data.
+
+    Binding also removes an entry of ``value_info`` if no node has an output of that name.
+    """
     model = model_of_text("g (float[n,2] x) => (float[n,2] y) { places = NonZero(x) y = Neg(x) }")
     stale = onnx.helper.make_tensor_value_info("gone", onnx.TensorProto.FLOAT, ["unk__3", 2])
     model.graph.value_info.append(stale)

@@ -1,4 +1,8 @@
-"""Buffers, and tensors whose numbers look like literals in source code, are not weights."""
+"""Buffers, and tensors whose numbers a person probably typed, are not weights.
+
+A single number looks typed if it has up to five digits; a trained float32 number needs eight or
+nine. Several numbers look typed if they form a grid or a mask.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,10 @@ UNTRAINED = {
 
 @pytest.mark.parametrize(("nodes", "value"), TRAINED.values(), ids=TRAINED)
 def test_weights_are_trained(nodes: str, value: object) -> None:
-    """``constants`` omits weights, whether they have initial or trained values."""
+    """``constants`` does not list weights, whether their values are initial or trained.
+
+    ``constants`` returns the tensors that are not trained.
+    """
     assert constants(model_with(nodes, a=value)) == {}
 
 
@@ -91,7 +98,10 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """A buffer of PyTorch is not a parameter until the function ``as_parameters`` marks it so."""
+    """A tensor that PyTorch's exporter marks as a buffer is not a parameter.
+
+    The function ``as_parameters`` marks the buffer as a parameter, so that it is trained.
+    """
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
     assert untrained(model) == {"mask": "the exporter says BUFFER"}
@@ -100,7 +110,10 @@ def test_the_exporter_knows_best() -> None:
 
 
 def test_a_model_of_such_numbers_alone_is_trained() -> None:
-    """If all stored tensors of a model look like literals in source code, all are parameters."""
+    """If all stored tensors of a model look typed, such as 1, 2, 3, 4, all are parameters.
+
+    Without any parameter, the model could not be trained.
+    """
     text = "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }"
     assert [parameter.name for parameter in parameters(model_of_text(text))] == ["w"]
 

@@ -117,9 +117,10 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
     ],
 )
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
-    """For weights of 3 × 3, a CUDA step has nine Gemms more than a step without a provider.
+    """A CUDA step computes the gradient of 3 × 3 convolution weights by nine Gemm nodes.
 
-    One Gemm computes the gradient of one of the nine kernel elements. Both steps compute the same.
+    Each Gemm computes the gradient at one of the nine positions. A step that is built without a
+    provider has nine Gemms fewer. Both steps compute the same.
     """
     model = convolution(8, 3, attributes, group=1)
     portable, cuda = portable_and_special(model, "cuda")

@@ -93,7 +93,10 @@ def test_a_norm_that_an_optimizer_merged() -> None:
 
 
 def test_layers_that_an_optimizer_merged() -> None:
-    """If the exporter's optimizer ran, ``doubts`` warns of a bias that two layers read."""
+    """``doubts`` warns of a bias that two layers read if the exporter optimized the graph.
+
+    The exporter's optimizer stores equal tensors once, so the layers may have had separate biases.
+    """
     model = optimised({"val_1": ["1.weight"]}, {"val_1": ROWS, "0.bias": ROWS[0]})
     model.graph.node[1].input[1] = "0.bias"
     [sentence] = sentences_of(model)

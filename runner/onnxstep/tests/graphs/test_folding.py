@@ -47,7 +47,10 @@ def test_places_in_a_constant_mask_become_numbers() -> None:
 
 
 def test_a_constant_is_cast_like_an_input() -> None:
-    """A CastLike of a constant is folded, since only the type of its second operand matters."""
+    """A CastLike of a constant is folded, although its second operand is an input of the model.
+
+    Only the type of the second operand matters, and the type is known.
+    """
     model = model_of_text(
         "g (float[2] x) => (float[2] y) <int64[1] two = {2}> "
         "{ c = Constant <value = int64 {3}> () f = CastLike(c, x) e = Expand(f, two) "
@@ -129,7 +132,11 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
-    """Folding 30 nested Ifs that reuse a value name gives no name of 500 or more characters."""
+    """Folding 29 nested Ifs whose branches reuse a value name gives no name of 500 characters.
+
+    Folding replaces an If by the nodes of a branch, and appends one suffix to the names of the
+    branch.
+    """
     branch = "{ o = Relu(x) }"
     for _ in range(29):
         then_branch, else_branch = (

@@ -68,7 +68,7 @@ def test_functions_that_call_themselves_are_refused(count: int) -> None:
 
 
 def test_calls_in_branches_count() -> None:
-    """Calls in both branches of an If count towards the limit."""
+    """Calls in both branches of an If count towards the limit on the size of the inlined graph."""
     branch = "{{ {0} = NEXT(a) }}"
     body = (
         "{ k = Constant<value = bool {1}>() b = If(k) <"

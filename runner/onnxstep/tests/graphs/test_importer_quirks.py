@@ -34,7 +34,7 @@ def test_weights_in_constant_nodes_are_parameters() -> None:
 
 
 def test_constants_beside_initializers_stay() -> None:
-    """Constant nodes stay constants if the file has float initializers."""
+    """If a file has float initializers, its Constant nodes do not become parameters."""
     model = loaded(
         model_of_text(
             "g (float[n,2] x) => (float[n,2] y) <float[2] v = {1, 2}> "
@@ -149,9 +149,9 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 
 @pytest.mark.parametrize("ir_version", [3, 8])
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
-    """An initializer listed among the inputs is a parameter, which need not be fed.
+    """An initializer that is also listed as a graph input is a parameter, not data to feed.
 
-    The initializer is no input in half precision either.
+    The model in half precision stores the initializer and does not list it as an input.
     """
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "

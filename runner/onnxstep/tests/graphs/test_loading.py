@@ -45,7 +45,11 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """Lengths to which ``data`` can be cut so that only whole metadata entries are missing."""
+    """The lengths of ``data``, a serialized model, without its last metadata entries.
+
+    There is a length for each number of removed entries, from one to all. A file cut to one of
+    these lengths is a valid model that only lacks metadata.
+    """
     model = onnx.load_model_from_string(data)
     lengths = set()
     while model.metadata_props:

@@ -87,7 +87,11 @@ def drawn_pool(rng: random.Random) -> onnx.ModelProto:
 
 
 def test_drawn_pools_have_the_shapes_and_values_of_the_runtime() -> None:
-    """For random pools, ``bind_dimensions`` declares ONNX Runtime's shapes and keeps the values."""
+    """``bind_dimensions`` gives random pooling nodes the output shapes of ONNX Runtime.
+
+    The bound model also computes the same outputs as the original model. Models that ONNX Runtime
+    refuses are skipped.
+    """
     rng, compared = random.Random(0), 0
     for _ in range(150):
         model = drawn_pool(rng)

@@ -73,7 +73,7 @@ def test_ordinary_file_trains_its_float_initializers() -> None:
 
 
 def test_initializers_of_a_weightless_file_are_constants() -> None:
-    """In a file whose metadata lists parameters, an initializer is not a parameter."""
+    """A weightless file lists its parameters in its metadata; its initializers are constants."""
     model = listing(ORDINARY.replace("float[4] a)", "float[4] b)"), {"b": B})
     assert [parameter.name for parameter in parameters(model)] == ["b"]
 

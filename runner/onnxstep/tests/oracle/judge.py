@@ -47,7 +47,7 @@ _LARGE = 20_000
 
 
 class Answer(enum.StrEnum):
-    """Possible results of a test of the suite."""
+    """The possible results of judging a test of ONNX's backend suite."""
 
     CHECKED = "differentiated and checked"
     ZERO = "derivative always zero"
@@ -61,10 +61,11 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a test of the suite, with the reason.
+    """The result of judging the test ``case`` of ONNX's backend suite.
 
-    ``agreed`` lists the evaluators whose gradient is right. ``absent`` lists evaluators that failed
-    to run the gradient graph or computed wrong outputs.
+    ``reason`` explains the ``answer`` and may be empty. ``agreed`` lists the evaluators on which
+    the gradient graph gives the right gradients. ``absent`` lists evaluators that failed to run the
+    gradient graph or computed wrong outputs.
     """
 
     case: SuiteCase
@@ -169,9 +170,11 @@ def _require_same_outputs(expected: Mapping[str, Any], computed: Mapping[str, Ar
 
 
 def _smooth_question_and_slopes(question: Posed, run: Run, seed: int) -> tuple[Posed, Slopes]:
-    """The test moved to nearby inputs where the model is smooth, and the slopes at these inputs.
+    """Move the inputs of a test slightly, until the model is smooth there.
 
-    Raises NotSmoothError if no attempt finds such inputs.
+    Returns the test with the moved inputs, and the model's slopes along random directions there.
+    ``run`` computes the outputs of the model. There is an attempt for each step size in ``STEPS``,
+    each with other random moves. Raises NotSmoothError if all attempts fail.
     """
     numbers = _finite(run(question.inputs), question.outputs)
     for attempt, step in enumerate(STEPS):
@@ -252,11 +255,13 @@ def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.Mod
 def errors(
     got: Mapping[str, Array], slopes_there: Mapping[str, Slope], tolerance: float, floor: float
 ) -> Iterator[str]:
-    """Yield a line for each input whose gradient has a wrong shape or disagrees with the slope.
+    """Yield a line for each input whose gradient has a wrong shape or disagrees with its slope.
 
-    Let t be the elementwise product of the gradient and the slope's direction. The sum of t may
-    differ from the slope's ``value`` by noise + floor * level + tolerance * max(scale, norm of t).
-    ``noise``, ``level`` and ``scale`` are fields of the Slope.
+    ``got`` has the gradients, and ``slopes_there`` the slope by input. Let t be the elementwise
+    product of a gradient and the slope's direction. The sum of t may differ from the slope's
+    ``value`` by noise + floor * level + tolerance * max(scale, norm of t). ``noise``, ``level`` and
+    ``scale`` are fields of the Slope. ``floor`` allows for rounding errors in proportion to the
+    outputs.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

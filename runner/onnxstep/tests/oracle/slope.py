@@ -24,10 +24,12 @@ class NotSmoothError(Exception):
 
 @dataclass(frozen=True)
 class Slope:
-    """The slope d/dt u · f(x + t v) for an input x, cotangents u and the ``direction`` v.
+    """The slope d/dt u · f(x + t v) at t = 0, for an input x of the model f, with error bounds.
 
-    ``noise`` bounds the rounding error of ``value``. ``scale`` is the norm of the elementwise
-    product of u and df/dt. ``level`` is the norm of the elementwise product of u and f.
+    u are cotangents of the outputs, and ``direction`` is v. ``value`` is the slope, and ``noise``
+    bounds its rounding error. Tolerances are relative to ``scale`` and ``level``. ``scale`` is the
+    norm of the elementwise product of u and df/dt. ``level`` is the norm of the elementwise product
+    of u and f(x).
     """
 
     direction: Array
@@ -39,7 +41,10 @@ class Slope:
 
 @dataclass(frozen=True)
 class Slopes:
-    """The slope of each input by name, and the random cotangents u of the outputs."""
+    """The slopes of a model with respect to each of its inputs, by input name.
+
+    All slopes are those of u · f, for the outputs f and the same random ``cotangents`` u.
+    """
 
     by_input: Mapping[str, Slope]
     cotangents: Mapping[str, Array]
