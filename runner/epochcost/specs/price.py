@@ -70,10 +70,10 @@ Plan = Literal[
 class PlanKind:
     """Properties of a kind of price plan.
 
-    A spec of this kind must have the TOML table ``table``. If ``table`` is empty, the spec has
-    neither ``commitment`` nor ``owned``. On the site, readers show or hide all kinds of a ``group``
-    together. If ``interruptible``, the provider may take the machine back. If no plan is requested,
-    the program uses the first ``usual`` kind for which the machine has a price.
+    A spec of this kind must have the TOML table ``table``. On the site, readers show or hide all
+    kinds of a ``group`` together. If ``interruptible``, the provider may take the machine back. If
+    no plan is requested, the program uses the first ``usual`` kind for which the machine has a
+    price.
     """
 
     group: str
@@ -322,10 +322,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """The share of the hourly price that is billed in each part of a month, for sustained use.
-
-        Empty without such a discount.
-        """
+        """Shares of the hourly price that are billed in the parts of a month, or ()."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property

@@ -94,11 +94,9 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a data file: in ``folder`` if the file is there, else in a Python package.
+    """The path of a data file in ``folder``, or else in the Python package ``data.package``.
 
-    `epochcost data` writes fetched and imported files into ``folder``. ``data.package`` names a
-    folder in an installed Python package. Raises CapabilityError if the file is not in ``folder``
-    and the package is not installed.
+    Raises CapabilityError if the file is not in ``folder`` and the package is not installed.
     """
     path = data_path(dataset, file, folder)
     if path.exists():
@@ -141,10 +139,7 @@ def _parts_of_files(
 def _training_and_held_out(
     dataset: Dataset, data: Files, read: Sequence[tuple[str, Read]]
 ) -> tuple[Part, Part]:
-    """Combine all files into a training and a held-out part.
-
-    Examples of files that the spec marks with "both" are split at random.
-    """
+    """Combine the files' examples; those of files marked "both" are split at random."""
     parts = {
         name: _joined_part(dataset, data, name, [arrays for part, arrays in read if part == name])
         for name in {part for part, _ in read}
@@ -203,11 +198,7 @@ def _hold_out_last_windows(
 
 
 def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
-    """Split the examples of ``whole`` into a training part and a held-out part.
-
-    ``training`` and ``held_out`` are positions in ``whole``, as a slice or an array. Raises
-    InputError if no example is left for training.
-    """
+    """Split ``whole`` by positions; raises InputError if no example is left for training."""
     if not len(whole.labels[training]):
         raise InputError(
             f"data set {dataset.id}: expected more examples than the {dataset.held_out_examples} "
@@ -336,10 +327,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class MarkovChain:
-    """A source of text in which the two previous characters decide the odds of the next character.
-
-    ``probabilities`` has an axis for the first, the second and the next character.
-    """
+    """Text in which a character depends on two others: ``probabilities`` [first, second, next]."""
 
     probabilities: NDArray[np.float64]
 
