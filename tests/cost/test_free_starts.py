@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 
 import price_plans as plans
-from epochcost.cost import Usage, quote
+from epochcost.cost import Usage, quote, quote_quantile
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import simulate, spot_job
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Interruptions
+from epochcost.specs.terms import Billing, Interruptions
 
 HOUR = Decimal(3600)
 FREE = 3600
@@ -98,3 +98,14 @@ def test_starts_are_rounded_only_where_they_are_billed() -> None:
     used = Usage(5 * HOUR)
     added = quote(rounded, used).total - quote(spot(terms), used).total
     assert 0 < added < Decimal("0.002")
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.2, 0.5, 0.95])
+def test_rounding_never_lowers_the_bill_of_a_run(probability: float) -> None:
+    """With billing by the hour, the line of unused seconds adds to the bill of a lucky run, too."""
+    rule = Billing(increment_seconds=HOUR, minimum_seconds=Decimal(0))
+    price = spot(pauses("0.5", 0, 600, 60)).model_copy(update={"billing": rule})
+    lines = quote_quantile(price, Usage(5 * HOUR), probability).lines
+    assert [line.amount > 0 for line in lines if line.label == "compute, billed but unused"] == [
+        True
+    ]

@@ -174,7 +174,7 @@ def _spot_schedule(
     again = quantized(maximum(time.starting - first, _ZERO) * restart_factor)
     running = work + first + saving + rework + again
     free = free_starts(job, time)
-    billed_starts = time.interruptions - free.number
+    billed_starts = time.interruptions - free.number * restart_factor
     rounding = rounding_seconds(job, replace(time, interruptions=billed_starts), rule)
     free_seconds = quantized(free.seconds * restart_factor)
     failures = _expected_failures(start, time.starts)
