@@ -10,7 +10,7 @@ from epochcost.cli.interruption import end_at_signals
 
 
 def main() -> None:
-    """Let Ctrl-C, SIGTERM and SIGHUP end the process from now on, then load and run the program."""
+    """Load and run the program; while it loads, Ctrl-C, SIGTERM and SIGHUP end it at once."""
     end_at_signals()
     from epochcost.cli.app import main as run_program  # noqa: PLC0415  after the signals
 

@@ -48,7 +48,7 @@ class AccuracyTraining:
 
     @property
     def seconds(self) -> Spread:
-        """Mean and spread of a training's seconds, over the trainings that reached the accuracy."""
+        """Mean and spread of seconds over the repeats that reached the target, else over all."""
         return spread([repeat.seconds for repeat in self.counted])
 
     @property
@@ -63,7 +63,7 @@ class AccuracyTraining:
 
     @property
     def cost(self) -> Spread | None:
-        """Mean and spread of a training's cost, over the same trainings; None without a price."""
+        """Mean and spread of the cost of the repeats in ``counted``; None without a price."""
         if self.price is None:
             return None
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])

@@ -145,10 +145,10 @@ class SwitchPoint:
 class CheapestAnswer:
     """The cheapest (or fastest) candidate, ``choice``, and why times are missing (``without``).
 
-    A candidate is a machine with a batch size and a price plan. ``offers`` has candidates of one
-    software stack: ONNX Runtime or published programs. ``other_stacks`` has the other stack's best
-    candidate within the demand's limits. If no candidate of that stack is within the limits,
-    ``other_stacks`` has the stack's cheapest.
+    A candidate is a machine with a batch size and a price plan. A software stack is ONNX Runtime,
+    or all programs with published times. ``offers`` has the candidates of the stack of ``choice``.
+    ``other_stacks`` has one candidate of the other stack: the best within the demand's limits, else
+    the cheapest. ``other_stacks`` is empty if the other stack has no priced time.
     """
 
     demand: Demand
@@ -219,7 +219,7 @@ def _draw_values(candidate: Candidate[Offer], quantity: Quantity) -> Vector:
 
 
 def place_of(candidate: Candidate[Offer]) -> tuple[object, ...]:
-    """Key of a candidate's machine and price plan, regardless of batch size and software."""
+    """The machine and price plan of a candidate, to tell whether two candidates share both."""
     return _machine(candidate), candidate.key.job.price.id
 
 
@@ -256,11 +256,11 @@ def _best_of(stack: Offers, demand: Demand) -> Candidate[Offer]:
 
 
 def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:
-    """Priced times for ``demand`` by software stack.
+    """Make offers from the times that fit ``demand``, grouped by software stack.
 
-    The first stack is the one that ``demand`` names. By default, it is the stack with the surest
-    times: measured before published before predicted. Raises InputError if the first stack has no
-    time.
+    The stack that ``demand`` names comes first. If ``demand`` names none, the stack with the surest
+    times and prices comes first. Raises InputError if the named stack has no usable time, or if no
+    stack has one.
     """
     goal = _GOALS[demand.mode]
     work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)

@@ -90,8 +90,8 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    A graph is not counted again if its folder has a file ``counts.json`` with the graph's counts.
-    Other counts are cached in the folder ``kept_in``.
+    Known counts are read from the file ``counts.json`` beside a graph, or else from the cache
+    folder ``kept_in``. New counts are stored in ``kept_in``.
     """
     for graph in filter(None, graphs):
         _memory.update(_read_stored_counts(graph.path.parent))
@@ -129,9 +129,9 @@ def _count_and_cache(graphs: Sequence[Graph], cache: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step does the whole pass of its mode: no parameter is frozen in training.
+    """Whether a step of training computes the gradients of all parameters; True for inference.
 
-    Inference is always a whole pass. With frozen parameters, training computes only some gradients.
+    If parameters are frozen, a step computes only some of the gradients.
     """
     return mode == "inference" or not (model.training and model.training.freeze)
 

@@ -27,12 +27,12 @@ _Key = tuple[Machine, Mode, int]
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """Cost of an epoch of training, or of a million inferences, based on ``price``.
+    """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    If the job ran on only a part of the machine's vCPUs, ``cost`` is for this part. ``basis`` then
-    says how the part's price was derived from ``price``. ``basis`` is empty if the job ran on the
-    whole machine. It is also empty if no price of the part can be derived; ``cost`` is then
-    unknown.
+    ``price`` is None if no price is known. If the job ran on a part of the machine's vCPUs,
+    ``cost`` is the cost of this part. ``basis`` then says whether ``price`` is per vCPU or was
+    divided in proportion to vCPUs. ``basis`` is empty for a job on the whole machine, and if the
+    part's cost cannot be derived.
     """
 
     cost: Cost
@@ -54,7 +54,7 @@ def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
 
 
 def job_cost(observed: Observation, price: Price | None) -> JobCost:
-    """Cost of a job under ``price``, for only the vCPUs to which the trial was pinned."""
+    """Cost of a measured job under ``price``; a job on a part of the vCPUs pays for that part."""
     machine, vcpus = observed.machine, observed.vcpus
     if price is None:
         return JobCost(Unpriced("no price is known"), None)
@@ -141,7 +141,7 @@ class Scaling:
 
     @property
     def larger_speeds(self) -> Bounded:
-        """Speed on the most vCPUs / speed on the number of vCPUs with the lowest job cost."""
+        """Speed on the most vCPUs, divided by the speed at the point where the job costs least."""
         return ratio(self.largest.speedup, self.cheapest.speedup)
 
     @property
@@ -155,7 +155,7 @@ def comparisons(
 ) -> tuple[VariantComparison, ...]:
     """Compare the ``variants`` of each job with the job's trial in default settings (``plain``).
 
-    Variants that differ only in the number of vCPUs are left to ``scalings``.
+    Variants that differ only in the number of vCPUs are left out.
     """
     changed = [trial for trial in variants if not only_vcpus(trial)]
     return tuple(
@@ -167,11 +167,11 @@ def comparisons(
 def scalings(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
 ) -> tuple[Scaling, ...]:
-    """Compare the speed and cost of each job on different numbers of vCPUs.
+    """Compare the speed and cost of each job of a model on different numbers of vCPUs.
 
-    A job is a machine, a mode and a batch size. ``plain`` are trials in default settings, which use
-    all vCPUs. Of ``variants``, only trials that differ from the defaults in nothing but the number
-    of vCPUs are used. Jobs with a single number of vCPUs are left out.
+    All trials are of one model. A job is a machine, a mode and a batch size. ``plain`` has trials
+    in default settings, on all vCPUs. Of ``variants``, only trials that differ from the defaults in
+    nothing but the number of vCPUs are used. Jobs with a single number of vCPUs are left out.
     """
     pinned = [trial for trial in variants if only_vcpus(trial)]
     counts = ((key, _trials_by_vcpus(trials)) for key, trials in _group_by_job(plain, pinned))

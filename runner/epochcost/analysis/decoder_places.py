@@ -73,7 +73,10 @@ def computed_in(precision: str, capability: Decimal | None) -> str:
 
 
 def decoder_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines whose devices or processors are known, and refusals of all others."""
+    """Machines with enough known of their accelerators or CPUs, and refusals of other machines.
+
+    A machine whose parts are detected at run time gets no refusal.
+    """
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []
     for hardware in catalogue.hardware.values():

@@ -61,11 +61,12 @@ class EstimatedRow:
 
 
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
-    """Estimated rows by model id, cheapest first, for models without a timed training in ``rows``.
+    """Estimated rows by model id, for models without a timed training in ``rows``.
 
-    Rows whose price has a drawback (it is assumed, say) come later, and rows in another currency
-    than most prices come last. Small models, and models whose operations cannot be counted, have no
-    entry. A model has no row on machines whose accelerators it does not fit.
+    The cheapest row comes first. Rows whose price has a drawback (it is assumed, say) follow, and
+    rows in an unusual currency come last. Models whose operations are unknown have no entry. Models
+    with a graph have none either if their weights, gradients and Adam moments fit 16 GiB. A model
+    has rows only on machines whose accelerators together have enough memory.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -125,7 +126,7 @@ def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
     """FLOPs of a full training; None for a small model, or if operations cannot be counted.
 
     A model with a graph is small if the parameters, gradients and Adam moments of its training need
-    at most 16 GiB.
+    at most 16 GiB. A model without a graph never counts as small.
     """
     catalogue = inputs.catalogue
     if model.declared is not None:

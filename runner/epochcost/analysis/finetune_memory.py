@@ -59,7 +59,7 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
     """Count parameters and activations of a decoder from its dimensions.
 
     Embeddings and head may share a table; a feed-forward layer has two matrices or, if gated,
-    three. The case that best fits the total number of parameters is used.
+    three. Of these four cases, the one is used that best fits the number of parameters in ``form``.
     """
     queries, keys = (
         heads * decoder.head_size for heads in (decoder.heads, decoder.key_value_heads)
@@ -83,7 +83,7 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
 
 
 def needed_bytes(counts: Counts, setting: TrainingQuestion, rank: int) -> float:
-    """Bytes of a training on a device: the sum of all parts."""
+    """Bytes of a training on a device: weights, optimizer, activations and all other parts."""
     return sum(part.bytes for part in memory_parts(counts, setting, rank))
 
 

@@ -176,9 +176,10 @@ class Inputs:
     """A project's specs, results and other records, from which all figures are computed.
 
     ``limits`` has the largest batch sizes that ran, ``trainings`` has trainings on real data, and
-    ``reported`` has runs measured with other tools; their keys are files. ``problems`` has
-    sentences on faulty files. ``cache`` is a shared folder of computed values; None disables the
-    cache. Results are read from ``folders``, ratios and prediction errors from ``docs``.
+    ``reported`` has runs measured with other tools. Their keys are the records' files. ``problems``
+    has sentences on faulty files. ``cache`` is a shared folder of computed values; None disables
+    the cache. ``folders`` contain the results. ``docs`` contains the files of ratios and of
+    prediction errors.
     """
 
     catalogue: Catalogue
@@ -200,7 +201,7 @@ class Inputs:
         return Counter(hardware for hardware, _ in hosts)
 
     def machine(self, result: Result) -> Machine:
-        """The machine of a result; named after its host if several hosts of its kind exist."""
+        """The machine of a result; its name states the host if several hosts share its spec."""
         trial = result.trial
         return measured_machine(
             self.catalogue.hardware[result.hardware],
@@ -270,8 +271,9 @@ def _declared_machine_by_host(
 ) -> Mapping[str, str]:
     """For each host, by fingerprint, the id of the declared machine that its results name.
 
-    A declared machine's spec states CPU and memory. Results that contradict the spec of their
-    machine are ignored. A host is left out if its other results name several declared machines.
+    The spec of a declared machine states CPU and memory; other machines detect them at run time.
+    Results that contradict the spec of their machine are ignored. A host is left out if its
+    remaining results name several declared machines.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored if not file.result.contradictions):
@@ -297,9 +299,10 @@ def _read_sound_records(
     problems: list[str],
     fault_of: Callable[[SidecarT], str | None] = lambda _: None,
 ) -> dict[Path, SidecarT]:
-    """Read the usable records in folders, by file; add the faults of all others to ``problems``.
+    """Read the usable records in folders, by file; report all other files in ``problems``.
 
-    ``fault_of`` returns a message if a record names a spec that the project lacks, else None.
+    A record is usable if its file is valid and ``fault_of`` returns None. ``fault_of`` may return a
+    message instead, for example if the project lacks a spec that the record names.
     """
     sound: dict[Path, SidecarT] = {}
     for loaded in (load_sidecars(folder, kind) for folder in folders):

@@ -50,9 +50,10 @@ Prices = Mapping[tuple[str, str, str], Decimal]
 class CellsValue:
     """One or two ``cells`` (trials on machines) to measure next, and what measuring them improves.
 
-    An answer is the choice of the cheapest machine for a model and mode. ``answers`` counts the
-    answers that clearly improve: those with at least a tenth of the largest saving of regret.
-    ``saved`` is the mean saving of these answers. Cells chosen earlier count as measured.
+    An answer is the choice of the cheapest machine for a model and mode. Its regret is the extra
+    cost of the chosen machine, as a share of the lowest cost. ``answers`` counts the answers that
+    improve by at least a tenth of the best improvement. ``saved`` is the mean regret that these
+    answers save, if all earlier cells in the order have been measured.
     """
 
     cells: tuple[Cell, ...]
@@ -70,11 +71,11 @@ class CellsValue:
 
 
 class Step(NamedTuple):
-    """One or two times to measure next, by index, and the regret that they save for each job.
+    """The indices of one or two times to measure next, and the regret saved for each job.
 
-    The index of a time is its row in the covariance of all times. Two times belong together if only
-    both show which of two machines is cheaper. ``saved`` has a number for each job that several
-    machines can do.
+    An index is a row of the covariance of all times. A step has two times if only both together
+    show which of two machines is cheaper. ``saved`` has a number for each job that several machines
+    can do.
     """
 
     times: tuple[int, ...]
@@ -96,10 +97,10 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
     """Pair a job's cheapest machine with the rivals that measurements may show to be cheaper.
 
-    Returns three arrays over r pairs: the index of the cheapest machine's time, the index of the
-    rival's time, and the gap [r, 1]. The indices are rows of ``covariance``. The gap is the
-    logarithm of the rival's cost divided by the cheapest cost. At most nine rivals are kept: those
-    whose gaps are smallest or, by ``covariance``, most uncertain.
+    At most nine rivals are kept: those for which a measurement is expected to save most regret.
+    Returns three arrays over the r pairs: the index of the cheapest machine's time, the index of
+    the rival's time, and the gap [r, 1]. An index is a row of ``covariance``. A gap is log(rival's
+    cost / cheapest cost).
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
@@ -162,10 +163,12 @@ def steps(
 def _revealed_parts(
     covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
 ) -> Matrix:
-    """Split what the measurement of k times reveals about r errors into k independent parts [k, r].
+    """Compute how measuring k durations reduces the variances of r errors, in k parts [k, r].
 
-    ``times`` has the indices of the k times. ``errors`` [t, r] has the covariances of the r errors
-    with the errors of all t times.
+    The sum of the squares in a column is the reduction of one error's variance. ``times`` has the
+    indices of the k durations in ``covariance`` [t, t]. ``errors`` [t, r] has the covariances of
+    the r errors with the errors of all t durations. ``noise`` is the variance of a measurement's
+    error.
     """
     measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
     parts: Matrix = np.linalg.solve(np.linalg.cholesky(measured), errors[[*times]])
@@ -177,9 +180,9 @@ def order_by_value(
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
-    Regret is what it costs that the machine chosen as the cheapest for a model and mode may not be
-    the cheapest. Cells that save nothing are not chosen, nor are cells without a predicted time,
-    such as cells whose time has been measured. Raises InputError for a table of rates that cannot
+    Regret is the extra cost of a machine that is chosen as the cheapest for a model and mode, but
+    is not. Cells that save nothing are not chosen, nor are cells without a predicted time, such as
+    cells whose time has been measured. Raises InputError for a table of published rates that cannot
     be read.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
@@ -203,9 +206,10 @@ def order_by_value(
 def _best_cell_by_time(
     catalogue: Catalogue, cells: Iterable[Cell], prices: Prices, times: Mapping[Observation, int]
 ) -> Mapping[int, Cell]:
-    """For each predicted time, the best cell (trial on a machine) that would measure it.
+    """The best cell (trial on a machine) to measure each predicted time, by the time's index.
 
-    Trials in the prediction's precision come first, then low prices, then large batches.
+    ``times`` has the index of each observation's time. A cell in the prediction's precision is
+    better than another; then a cheaper cell is better, then one with a larger batch.
     """
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): (observed, time)
@@ -226,7 +230,7 @@ def _best_cell_by_time(
 def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> JointTimes:
     """The measured time of each of ``workloads`` on each machine, or else the predicted time.
 
-    The errors of measured times are assumed to be independent of all others.
+    The error of a measured time is assumed to be independent of the errors of all other times.
     """
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in workloads if name in models])

@@ -213,18 +213,18 @@ _KEPT = Keep(
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
     """Make an observation of each published time, and of each time measured in default settings.
 
-    Published times of several machines together are left out. If a trial was repeated on a host,
-    one result counts: the latest, or an earlier one with more undisturbed rounds. Observations are
-    in the order of the files. Times in other settings, such as on some CPUs only, come from
-    ``observe_variants``. Scenarios of LoadGen come from `serving`. ``workloads`` are ids; None
-    means all workloads.
+    The default settings are fp32 on the first GPU or on all CPUs. Times that are published for
+    several machines in one job are left out. If a trial was repeated on a host, one result counts:
+    the latest, or an earlier one with more rounds that no other program disturbed. Measured times
+    come first, in the order of the files. LoadGen's scenarios and the phases of decoders have no
+    observation. ``workloads`` are ids; None means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published
 
 
 def observe_variants(inputs: Inputs) -> tuple[Observation, ...]:
-    """Like ``observe``, for the times measured in non-default settings, such as fp16."""
+    """Make an observation of each time measured in non-default settings, such as fp16."""
     return tuple(_measured(inputs, None, variants=True))
 
 

@@ -66,24 +66,24 @@ class Odds(Generic[KeyT]):
     def regret_if_lost(self) -> float:
         """Mean extra cost, as a share of the lowest cost, over draws that the choice loses.
 
-        The choice loses a draw if another way is cheaper. A tie of n ways counts as (n - 1) / n of
-        a loss. 0 if the choice never loses.
+        The choice loses a draw if another way is cheaper. If the choice is one of n cheapest ways,
+        the draw counts as (n - 1) / n of a lost draw. 0 if the choice never loses.
         """
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
-        """Ways cheaper than the choice with probability ``LEAST_ODDS`` or more, likeliest first."""
+        """Ways that beat the choice in at least ``LEAST_ODDS`` of draws, the likeliest first."""
         near = [key for key, share in self.cheaper.items() if share >= LEAST_ODDS]
         return tuple(sorted(near, key=lambda key: -self.cheaper[key]))
 
 
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
-    """Compute the probabilities about ``choice`` from draws of the cost of each way to do a job.
+    """Compute how likely ``choice`` and each other way to do a job cost least, from cost draws.
 
-    ``costs`` has the draws by way. If ways tie for the lowest cost of a draw, each gets an equal
-    share of the draw. A cost of 0 counts as ``_LEAST_COST``, so that the ratios of costs are
-    finite.
+    ``costs`` has the draws of each way's cost. If ways tie for the lowest cost of a draw, each gets
+    an equal share of the draw. A cost of 0 counts as ``_LEAST_COST``, so that the ratio of two
+    costs is finite.
     """
     costs = {key: np.maximum(cost, _LEAST_COST) for key, cost in costs.items()}
     drawn = np.stack(list(costs.values()))
@@ -114,9 +114,9 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
     """State in how many draws the choice is best, and how much worse it is in the others.
 
-    The choice is compared with the best way of each draw, by cost or by time (``quantity``). The
-    sentence gives the share of draws in the form "97 of 100 scenarios". Empty if the choice has no
-    alternative.
+    In each draw, the choice is compared with the best way to do the job, by cost or by time
+    (``quantity``). Readers see a draw as a scenario: "97 of 100 scenarios". ``among`` is the noun
+    for the ways. Empty if the choice has no alternative.
     """
     if len(chances.shares) == 1:
         return ""
@@ -148,8 +148,9 @@ def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) ->
 def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> Vector:
     """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
-    ``values`` are the quantity at the low end, the mean and the high end of ``time``.
-    ``drawn_times`` are logarithms of times relative to the mean.
+    ``drawn_times`` has draws of log(time / mean time). ``values`` has the quantity at the low end,
+    the mean and the high end of ``time``. At other times, the quantity is interpolated or
+    extrapolated.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), _LEAST_COST)) for at, value in ends})
@@ -165,10 +166,10 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 
 
 def time_draws(observed: Observation, time: Time) -> Vector:
-    """Draws [DRAWS] of log(t / mean of ``time``), where t is a possible true time.
+    """Draws [DRAWS] of log(t / m), where t is a possible true time and m the mean of ``time``.
 
     ``time`` is the observation's time for a goal, such as an epoch. For a prediction, the draws are
-    those of its error. Otherwise t is drawn from the interval of ``time``.
+    those of the forecast. Otherwise t is drawn from the interval of ``time``.
     """
     if observed.draws is not None:
         return observed.draws.values

@@ -33,9 +33,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """Published rates of GPUs or of CPUs, and their devices.
+    """Known rates of GPUs or of CPUs, in examples a second, and the devices.
 
-    ``scales`` are the hyperparameters of the Gaussian process for these rates.
+    Predictions learn from ``rates`` by a Gaussian process with the hyperparameters ``scales``.
     """
 
     rates: tuple[Placed, ...]

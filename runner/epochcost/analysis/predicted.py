@@ -1,9 +1,9 @@
-"""Predict the times of unmeasured workloads from published rates, as objects `Observation`.
+"""Predict the times of workloads that were not measured, as objects of class `Observation`.
 
 A rate is the number of examples a second. For a machine whose GPUs or CPUs have no published rates,
-`NoTime` states why nothing is predicted. Times are usually predicted for the pinned version of ONNX
-Runtime. On GPUs that this version does not support, times are for an older version or for a
-published program.
+`NoTime` states why nothing is predicted. Times are predicted for the pinned version of ONNX
+Runtime, or for an older one on GPUs that the pinned version does not support. On GPUs, times are
+also predicted for a published program: a model as one source ran it in a framework.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class NoTime:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Observations from predictions, and the models and machines without a prediction.
+    """Predicted times as observations, and the models and machines without a prediction.
 
-    If a source timed the same network on the same devices, the source's time is used. The kind of
-    the observation is then ``published``, else ``predicted``.
+    If a source timed the same network on the same devices, its rate replaces the predicted one. The
+    kind of the observation is then ``published``, else ``predicted``.
     """
 
     observations: tuple[Observation, ...]
@@ -130,12 +130,13 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    If ``precision`` is None, each machine's usual precision is used. Times are predicted for ONNX
-    Runtime. On GPUs, they are also predicted for the software of one published benchmark. Its graph
-    is the one most similar to the model's graph. The batch size is the largest in the spec that
-    fits into memory. A training batch that does not fit is split into equal parts that fit. On
-    CPUs, inference is also predicted for the smallest batch in the spec. Without tables of
-    published rates, nothing is predicted. Raises InputError for a table that cannot be read.
+    If ``precision`` is None, each machine's usual precision is used: mixed on tensor cores, else
+    fp32. Times are predicted for ONNX Runtime. On GPUs, they are also predicted for the published
+    program whose graph is most similar to the model's. A program is a model as one source ran it in
+    a framework. The batch size is the largest in the spec that fits into memory. A training batch
+    that does not fit is split into equal parts that fit. On CPUs, inference is also predicted for
+    the smallest batch in the spec. Without tables of published rates, nothing is predicted. Raises
+    InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -169,10 +170,11 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield the predictions to make for GPUs, then for CPUs; none without tables of rates.
+    """Yield the tasks of prediction for all GPUs, then for all CPUs; none without tables of rates.
 
-    On GPUs, times are predicted for ONNX Runtime and for a published program. A program is a model
-    as one source ran it in a framework. If ``with_programs`` is False, programs are left out.
+    On GPUs, a model's time is predicted for ONNX Runtime and for the published program with the
+    most similar graph. A program is a model as one source ran it in a framework. If
+    ``with_programs`` is False, programs are left out.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -327,8 +329,8 @@ def _tasks_by_software(
 ) -> Iterator[_PredictionTask]:
     """Yield the predictions to make for ONNX Runtime (if ``place`` runs it) and for ``program``.
 
-    ``work`` asks for the time at the largest batch size. On a CPU, inference in ONNX Runtime is
-    also predicted at the smallest, ``least_batch``.
+    ``work`` asks for the time at the largest batch size that fits into memory. On a CPU, inference
+    in ONNX Runtime is also predicted at ``least_batch``, the smallest such size.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:

@@ -1,8 +1,8 @@
 """Measure the errors of predictions and the cost of relying on them, and store both in a file.
 
-The computation takes a minute, so pages quote the file. The file's digest of code and data, without
-prices, reveals whether the figures are out of date. The package ``predict`` leaves published speeds
-out of its data and predicts them.
+The computation takes a minute, so pages quote the file. The file has a digest of the code and of
+all data except prices, which reveals whether the figures are out of date. To measure an error, the
+package ``predict`` predicts a published speed from other published speeds only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Published and predicted seconds of an example on ``count`` accelerators, for a chart."""
+    """Published and predicted seconds per example on ``count`` accelerators, for a chart."""
 
     accelerator: str
     count: int
@@ -68,11 +68,11 @@ class Trust:
 
     The published rates of one accelerator, generation, model or source are withheld, and predicted
     from all other rates. ``all`` has the errors of all predictions, by what is withheld
-    ("accelerator", say). ``groups`` has them for each single accelerator, generation, model and
-    source.
+    ("accelerator", say). ``groups`` has the errors of each accelerator, generation, model and
+    source, when it is withheld.
 
-    If accelerators are withheld, ``classes`` has the errors for each source and mode, and for each
-    precision and mode. ``ratios`` has errors of predicted ratios between two accelerators.
+    ``classes`` has the errors when accelerators are withheld, for each source and mode, and for
+    each precision and mode. ``ratios`` has errors of predicted ratios between two accelerators.
     ``shown`` has published and predicted times for a chart. ``prices_of`` is the day of the newest
     price. ``digest`` identifies all inputs except prices.
     """
@@ -135,7 +135,8 @@ def as_text(trust: Trust) -> str:
 def stale_fault(root: Path, docs: Path) -> Fault | None:
     """A fault if the file of prediction errors is invalid or out of date, else None.
 
-    ``root`` is the folder with ``specs/``. There is no fault if ``docs`` has no such file.
+    The file is out of date if the devices or published speeds below ``root``/specs, or the code of
+    predictions, have changed. There is no fault if the folder ``docs`` lacks the file.
     """
     path = docs / TRUST_FILE
     try:

@@ -1,9 +1,9 @@
-"""Collect rates from which predictions learn: rates on CPUs, and rates that we measured on GPUs.
+"""Collect our own rates on GPUs, and all rates on CPUs, from which predictions learn.
 
 A rate is a number of examples a second. Rates on CPUs come from our results, from published
 trainings (specs/published) and from published tables of rates (specs/observations). Results that
-other programs disturbed are left out. In this module, "make" means the name of a CPU, such as
-"Intel Xeon (Cascade Lake)".
+other programs disturbed are left out. Published rates on GPUs are read by `predict.learnt`. In this
+module, the "make" of a CPU is its name, such as "Intel Xeon (Cascade Lake)".
 """
 
 from __future__ import annotations
@@ -93,10 +93,11 @@ def models_with_rates(inputs: Inputs) -> frozenset[str]:
 def cpu_rates(
     inputs: Inputs, profiles: Mapping[str, Profile]
 ) -> tuple[tuple[Placed, ...], Devices]:
-    """The fp32 rates of each workload by CPU model and number of vCPUs, and a device for each CPU.
+    """The fp32 rates of workloads on CPUs, and the devices of these rates.
 
-    If fewer than three CPU models have rates, no rates are returned. ``profiles`` has the graphs'
-    profiles by model id. Raises InputError for a table that cannot be read.
+    A device is a CPU model with a number of vCPUs. If fewer than three CPU models have rates, no
+    rates are returned. ``profiles`` has operations and bytes of the models' graphs, by model id.
+    Raises InputError for a table of published rates that cannot be read.
     """
     rows = [*_measured(inputs, profiles), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
@@ -116,9 +117,9 @@ def gpu_rates(
 ) -> Iterator[Placed]:
     """Yield the rates that we measured on a single GPU (``device``) of the machine ``hardware``.
 
-    Models are left out if no graph in ``published`` has nearly as many operations and bytes.
-    Recurrent models, non-default settings, and results that contradict the machine's spec are left
-    out, too. The precision may differ from the default.
+    A recurrent model is left out. So is a model if no graph in ``published`` has nearly as many
+    operations and bytes as the model's graph. Results that contradict the machine's spec are left
+    out, too, and results in non-default settings other than the precision.
     """
     measured = _usable_results(inputs, "cuda")
     results = [result for result in measured if result.hardware == hardware.id]

@@ -77,9 +77,10 @@ class Replayed:
         return low
 
     def cost_at(self, per_hour: float) -> float:
-        """Expected cost of staying on spot with ``per_hour`` interruptions an hour.
+        """Expected cost of the job if it stays on spot, at ``per_hour`` interruptions an hour.
 
-        Young's rule gives the time between saves.
+        The price is the mean spot price of the best zone. The time between the job's saves follows
+        Young's rule.
         """
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)

@@ -107,10 +107,11 @@ def _other_model_warnings(record: ReportedRun) -> Iterator[str]:
 def _plan_and_hourly_cost(
     inputs: Inputs, record: ReportedRun, machine: Machine
 ) -> tuple[str, Cost]:
-    """The price in words, and the cost of an hour of all GPUs or machines of the run.
+    """The price in words, and the hourly cost of all GPUs of the run, or of all its machines.
 
-    The price is the price per GPU-hour that the reader states, else that of the plan that the
-    reader names, else the machine's usual price.
+    If the reader states a price per GPU-hour, the cost is that of the run's GPUs. Otherwise, the
+    cost is that of the run's machines, under the plan that the reader names or at the machine's
+    usual price.
     """
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():

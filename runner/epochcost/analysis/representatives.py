@@ -50,10 +50,11 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose one result of each configuration among trials on whole machines.
+    """Choose a result for each configuration and host, among a decoder's trials on whole machines.
 
-    Such a trial is pinned to no part of the machine, and only its precision may differ from the
-    default settings. ``work`` is the kind of work: a decoder's phase, or requests.
+    A configuration is, for example, a model and a batch size; of its results, usually the latest is
+    chosen. Trials in non-default settings other than the precision are left out. These include
+    trials on a part of the CPUs. ``work`` is the kind of work: a decoder's phase, or requests.
     """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(
@@ -66,7 +67,7 @@ def of_whole_machines(
 
 
 def _is_replaced_by(earlier: Result, later: Result) -> bool:
-    """Whether ``later`` has another runtime, graph or spec, or no fewer undisturbed rounds."""
+    """Whether runtime, graph or spec differ, or ``later`` has no fewer undisturbed rounds."""
     # Chosen by width, confidence intervals would contain the true mean less often than claimed.
     rounds, more = _calm_rounds(earlier), _calm_rounds(later)
     return _version(earlier) != _version(later) or rounds <= more

@@ -95,7 +95,7 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the host's measured bandwidth; None if not measured."""
+        """Least used share of the host's measured memory bandwidth; None without measurements."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
@@ -153,7 +153,7 @@ def _achieved(
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
-    """The measured roofs of a kind of machine, sorted by host, then by number of threads."""
+    """Measured peak rates of ``device`` on each host of ``hardware``, by host, then by threads."""
     return tuple(
         MeasuredRoof(ceiling, stored)
         for stored in inputs.ceilings

@@ -1,7 +1,7 @@
 """Combine each timed workload with each price plan into a row, and choose the best rows.
 
-All figures on the site come from rows. Figures of different machines are never merged, and a
-missing price stays missing.
+The site's costs of training, and of inference in full batches, come from rows. A row never mixes
+figures of several machines, and without a price it has no cost.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ class Row:
 
     @property
     def drawbacks(self) -> tuple[bool, bool]:
-        """Whether the price has a drawback, and whether the time is imprecise.
+        """Whether the price has a drawback (is assumed, say), and whether the time is imprecise.
 
-        Rows with a smaller value are preferred as an answer, whatever they cost.
+        Rows are sorted by this pair first, and only then by cost: rows without drawbacks come
+        first.
         """
         return bool(self.price and self.price.reservation), bool(self.observed.imprecise)
 
@@ -109,7 +110,7 @@ class Row:
         return cost if isinstance(cost, Estimate) else None
 
     def draws(self, goal: Goal) -> Vector:
-        """Random draws [DRAWS] of the goal's cost, which must be known."""
+        """Random draws [DRAWS] of the goal's cost; the row must have an estimate of the cost."""
         time, cost = self.time(goal), self.estimate(goal)
         assert time is not None, "a cost comes from a time"
         assert cost is not None, "callers compare known costs only"
@@ -117,7 +118,7 @@ class Row:
 
 
 def mark_of(kind: str, price: Price | None) -> str:
-    """Return ``kind``, with a note if the price is assumed."""
+    """The kind of evidence, such as "measured", with a note if the price is assumed."""
     return f"{kind}, price assumed" if price is not None and price.assumed else kind
 
 
@@ -144,7 +145,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _prices_of_observation(
     catalogue: Catalogue, observed: Observation, prices_by_machine: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The machine's current prices and the price that the source states; (None,) without prices."""
+    """The machine's current prices and that of the time's source; (None,) if there are none."""
     plans = prices_by_machine[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -159,22 +160,23 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group rows with a time by software stack, and sort the stacks: the surest times come first.
+    """Group the rows that have a time by software stack, the stack with the surest times first.
 
-    A stack is judged by its best row; a stack of which no row can be an answer is last. The
-    criteria are, in this order: no drawback (an assumed price, say); a known precision; measured
-    before published before predicted; other software (PyTorch, say) before ONNX Runtime.
+    The best rows of two stacks are compared by these criteria, in this order: no drawback (an
+    assumed price, say); a known precision; measured before published before predicted; other
+    software (PyTorch, say) before ONNX Runtime. A stack is last if none of its rows may be chosen
+    as the cheapest.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the software stack whose times are best known; empty without times.
+    """The rows of the software stack that has the surest times for ``goal``; empty without times.
 
-    A stack is judged by its best row. The criteria are, in this order: no drawback (an assumed
-    price, say); a known precision; measured before published before predicted; published programs
-    before ONNX Runtime.
+    The best rows of two stacks are compared by these criteria, in this order: no drawback (an
+    assumed price, say); a known precision; measured before published before predicted; other
+    software (PyTorch, say) before ONNX Runtime.
     """
     return next(iter(by_stack(rows, goal)), ())
 
@@ -189,19 +191,19 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The cheapest row of each machine, from the software stack whose times are surest.
+    """The best row of each machine, from the software stack with the surest times for ``goal``.
 
-    Rows with more drawbacks (such as an assumed price) than the cheapest row are left out. Empty if
-    no row has a cost.
+    Only rows with the fewest drawbacks (such as an assumed price) are kept, the cheapest first.
+    Empty if no row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
 
 
 def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
-    """Odds that ``choice`` costs least, compared with the cheapest row of every other machine.
+    """Odds that the machine of ``choice`` costs least among all machines in ``rows``.
 
-    Rows without a cost do not count.
+    Each other machine is represented by its cheapest row. Rows without a cost do not count.
     """
     priced = [(cost.mean, row) for row in rows if (cost := row.estimate(goal))]
     ordered = (row for _, row in sorted(priced, key=lambda pair: pair[0]))
@@ -212,8 +214,9 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """Sort machines by cost and return a row for each; rows with a drawback come last.
 
-    A machine's row is its cheapest without a drawback (an assumed price, say), else its cheapest.
-    All rows must belong to one stack. Only rows in the most frequent currency are ranked.
+    A machine's row is the cheapest of those without a drawback (an assumed price, say), or else of
+    all. All rows must belong to one software stack. Only rows in the most frequent currency are
+    ranked.
     """
     candidates = [
         Candidate(row, time.mean, estimate)
@@ -233,9 +236,9 @@ def usual_currency(currencies: Iterable[str]) -> str | None:
 
 
 def cheapest_price(costs: Sequence[tuple[Price, Decimal]]) -> Price | None:
-    """Of the prices that are still offered and plausible, the one with the lowest cost.
+    """The price with the lowest cost in ``costs``, of those that are still offered and plausible.
 
-    Only prices in the most frequent currency count. None without such a price.
+    Of these prices, only those in the most frequent currency are compared. None without any.
     """
     sound = [(cost, price) for price, cost in costs if not price.flaw]
     usual = usual_currency(price.currency for _, price in sound)
@@ -261,9 +264,10 @@ def in_usual_currency(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A row, the job to bill at the row's price, and the range of the job's cost (``interval``).
+    """A job to bill at the price of ``row``, and the range of the job's cost (``interval``).
 
-    The job does one of the row's goals, such as an epoch, one or more times.
+    ``row`` is a timed workload under a price. The job is a multiple of an epoch, of a full training
+    or of a million inferences.
     """
 
     row: Row
@@ -282,9 +286,9 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     """Make offers from rows of a software stack; a job repeats the goal ``repetitions`` times.
 
-    Rows that may not be answers (``Row.answers``) are left out, and so are rows that have another
-    currency than most, or more drawbacks (such as an assumed price) than the best row. The time of
-    an offer includes starting the machine and expected interruptions.
+    Rows are left out if their price is superseded, or if their number of epochs is unknown. Rows in
+    another currency than most, or with more drawbacks (such as an assumed price) than others, are
+    left out, too. The time of an offer includes starting the machine and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

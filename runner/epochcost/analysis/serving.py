@@ -69,8 +69,9 @@ class ServingRow:
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """Make a row for each scenario, machine and current price, in the order of the result files.
 
-    A price is for a complete machine, so trials on a part of its CPUs, or in other settings, have
-    no row. Requests to decoders are priced by their tokens (``served_decoders``).
+    A price is for a complete machine, so trials on a part of the machine's CPUs have no row. Trials
+    in other non-default settings have none either. Nor have requests to decoders, which are priced
+    by the token.
     """
     loads = [
         stored
@@ -153,7 +154,7 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """The percentile ``percent`` of answers' mean seconds per token after the first token.
+        """A percentile, over all answers, of an answer's mean seconds per token after the first.
 
         None if fewer than three answers were slower than this percentile.
         """
@@ -172,8 +173,9 @@ class ServedRate:
 class ServedDecoder:
     """Measurements of a decoder behind a serving engine, on a machine and in a precision.
 
-    ``rates`` ascend to the highest rate of requests at which latencies keep their bounds; empty
-    without such a rate. ``joules_per_token`` is the whole trial's energy divided by all tokens.
+    ``rates`` has measurements at ascending rates of requests, the last at the highest rate at which
+    latencies keep their bounds. ``rates`` is empty if no rate keeps them. ``joules_per_token`` is
+    the trial's energy, divided by all tokens read and written.
     """
 
     model: str
@@ -198,8 +200,9 @@ class ServedDecoder:
     def per_million(self, rate: ServedRate) -> Cost:
         """Cost of a million tokens, read and written, on a machine rented for a month.
 
-        ``rate`` has the measurements at one rate of requests. At the highest rate that keeps the
-        bounds of latency, the cost is a range: the search found that rate only within 5 %.
+        ``rate`` has the measurements at one rate of requests. The true highest rate within the
+        bounds of latency may be up to 5 % above the highest rate found. At this rate, the cost is
+        therefore a range.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:

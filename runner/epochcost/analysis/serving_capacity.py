@@ -115,8 +115,9 @@ class ServedModel:
 class Layout:
     """Copies of a model on a machine, each on ``devices`` devices and with its own cache.
 
-    A copy's cache has space for ``room`` tokens in every layer. Layers with a window store only the
-    latest tokens, so a long sequence takes less room than its number of tokens.
+    A copy's cache has space for ``room`` tokens that are stored in every layer. Layers with a
+    window store only the latest tokens of a sequence. A long sequence in such a model takes less
+    room than its number of tokens.
     """
 
     place: Place
@@ -126,7 +127,7 @@ class Layout:
     room: float
 
     def deployment(self, precision: str) -> Deployment:
-        """The deployment of as many copies of the model as the machine has devices for."""
+        """The machine, software and copies of this layout, with the precision of its arithmetic."""
         place, software = self.place, self.engine.name
         computed = computed_in(precision, place.capability)
         return Deployment(place.machine, computed, software, "predicted", self.copies, self.devices)
@@ -147,21 +148,20 @@ class Layout:
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Number of tokens of each prompt that need no computation, because the cache has them.
 
-        This is the share ``requests.cached_share`` of the prompt, if the copy's cache is large
-        enough. The cache first holds the requests that the copy serves, ``sequences`` at once. The
-        remaining space holds prompts of earlier requests. Each served request can reuse an equal
-        part of this space. The last token of a prompt is always computed, because the answer's
-        first token follows from it.
+        The result is the least of three numbers. The first is the share ``requests.cached_share``
+        of the prompt. The second is all tokens but the last, which is always computed, because the
+        answer's first token follows from it. The third is the request's part of the cache that
+        ``sequences`` requests at once leave free; all requests have equal parts.
         """
         spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
         return min(float(requests.cached_share) * requests.prompt, requests.prompt - 1.0, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield layouts whose copies have 1, 2, 4, ... devices, even those that do not fit.
+    """Yield layouts whose copies of the model have 1, 2, 4, ... devices each.
 
-    The room for cached tokens, ``room``, is negative if the weights do not fit into a copy's
-    devices.
+    A layout is also yielded if the weights do not fit into a copy's devices. Its room for cached
+    tokens, ``room``, is then negative.
     """
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
@@ -185,7 +185,7 @@ class _LayoutForecast:
     token: Forecast
 
     def request_seconds(self, first_token_seconds: ValueT, token_seconds: ValueT) -> ValueT:
-        """The seconds for which a request occupies the machine."""
+        """Seconds of a request / number of requests that the machine serves at once."""
         if self.sequences == 1:
             return (first_token_seconds + (self.output - 1) * token_seconds) / self.layout.copies
         return self.output * token_seconds / (self.sequences * self.layout.copies)
@@ -267,7 +267,11 @@ def question_of(
 def predicted_capacities(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
-    """The best capacity of each machine and engine within latency bounds, and refused machines."""
+    """Choose the layout that answers most requests, for each machine and engine.
+
+    Returns a deployment and its capacity for each choice. Machines on which no layout keeps the
+    latency bounds of ``requests`` are returned as refusals.
+    """
     options = _layout_forecasts(forecaster, model, layouts, requests)
     capacities, refusals = [], []
     served = group_by(options, attrgetter("layout.place.machine", "layout.engine.name"))
@@ -287,7 +291,8 @@ def _layout_forecasts(
 ) -> Iterator[_LayoutForecast]:
     """Yield forecasts of the phases' times for each layout and number of sequences at once.
 
-    The numbers are powers of two, counted for each copy of the model. Cache and engine limit them.
+    Each copy of the model serves 1, 2, 4, ... sequences at once, up to the limit of its cache or of
+    the engine.
     """
     options = []
     for layout in layouts:

@@ -98,8 +98,9 @@ class BreakEven(NamedTuple):
     def comparison(self) -> str:
         """How the machine's cost of tokens at its highest load compares with the API's cost.
 
-        The text is "less than" if the whole range of the machine's cost is lower, else "about as
-        much as".
+        The text is "less than" if the API costs more than the high end of the machine's cost.
+        Otherwise, the text is "about as much as": the mean of the machine's cost is at most the
+        API's.
         """
         return "less than" if self.busiest.high < self.api else "about as much as"
 
@@ -127,10 +128,10 @@ class TokenAnswer:
 
     @property
     def precision_words(self) -> str:
-        """The precision, such as "fp8 (8 bits, as published)".
+        """The precision, with a note if the weights were published in it.
 
-        The note in brackets follows if the weights were published in this precision. The precision
-        bf16 gets no note.
+        Examples are "fp8 (8 bits, as published)", and "fp8" if the weights were published in
+        another precision. The precision bf16 gets no note.
         """
         if self.precision == "bf16" or self.precision != self.published_precision:
             return self.precision
@@ -175,11 +176,11 @@ class TokenAnswer:
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
-        """The probabilities that each machine or API in ``ways`` is the cheapest, in one `Odds`.
+        """For each machine or API in ``ways``, the probability that it is the cheapest.
 
         A machine or API whose price has a drawback (it is assumed, say) is left out, unless all
-        have one. The result's ``choice`` is the first of ``ways`` that is not left out. None if
-        ``ways`` is empty.
+        prices have a drawback. The result also compares the first of the remaining ``ways``, its
+        ``choice``, with the others. None if ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -191,11 +192,11 @@ class TokenAnswer:
 
     @property
     def turn(self) -> BreakEven | None:
-        """The break-even with the cheapest API that needs the fewest requests a second.
+        """The lowest rate of requests at which a machine costs the same as the cheapest API.
 
-        At the break-even, a machine costs the same as the API. Machines count only at a price
-        without a drawback (an assumption, say). None without an API. Also None if every machine
-        still costs more than the API when it is busy for the share ``MOST_BUSY`` of the time.
+        Machines count only at a price without a drawback (an assumption, say). None without an API.
+        Also None if every machine costs more than the API even when the machine is busy for the
+        share ``MOST_BUSY`` of the time.
         """
         api = self.cheapest_api
         turns = [
@@ -244,7 +245,7 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """The constructor's forecaster; by default, one that learns from published token rates."""
+        """The constructor's forecaster, else one that learns from published token rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 
@@ -284,9 +285,9 @@ class TokenMarket:
         """Price all machines and APIs for requests to a model; ``software`` None allows any.
 
         By default, ``precision`` is that of the published weights. Machines with more than
-        ``devices`` devices get no prediction. For "bf16", our measurements in fp16, tf32 and fp32
-        count, too. Raises InputError if the model is no decoder, if the requests exceed its
-        context, or if no machine or API can answer.
+        ``devices`` devices are priced only if they were measured. For "bf16", our measurements in
+        fp16, tf32 and fp32 count, too. Raises InputError if the model is no decoder, if the
+        requests exceed its context, or if no machine or API can answer.
         """
         catalogue = self.inputs.catalogue
         decoder = catalogue.decoder(name)

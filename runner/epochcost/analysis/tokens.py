@@ -97,8 +97,9 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between tokens.
-    ``request`` is machine time for a request. ``draws`` are samples of log(r / mean of r), where r
-    is the predicted ``request``; None if the times were measured.
+    ``request`` is the machine's time for each request; requests that are served at once share this
+    time. ``draws`` are samples of log(r / mean of r), where r is the predicted ``request``; None if
+    the times were measured.
     """
 
     sequences: int
@@ -118,10 +119,11 @@ class Capacity:
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """Yield the machine's capacity for each number of sequences at once that was measured.
+    """Yield the machine's capacity for each number of sequences with which decoding was timed.
 
-    Between two tokens of an answer, the machine also reads the prompts of the requests that replace
-    ended sequences.
+    The computation assumes that a new request replaces each ended sequence. The time between two
+    tokens includes the machine's reading of such prompts. Nothing is yielded if the lengths of
+    ``requests`` are outside the timed ones.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -143,8 +145,9 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
     """Mean seconds between two tokens of an answer, if ``sequences`` are served at once.
 
-    Each token takes a decoding step of ``step`` seconds. During an answer of ``output`` tokens, the
-    machine also reads one new prompt for each other sequence, each in ``prefill`` seconds.
+    Each token takes a decoding step of ``step`` seconds. During an answer of ``output`` tokens,
+    each other sequence ends once. The machine then reads the prompt of its successor in ``prefill``
+    seconds.
     """
     return step + prefill * (sequences - 1) / output
 
@@ -161,7 +164,11 @@ def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
 def rented_per_million(
     hour: Decimal, machines: Decimal, per_second: Decimal, tokens: Decimal
 ) -> Decimal:
-    """Cost of a million tokens on machines that are up all the time, idle or not."""
+    """Cost of a million tokens on machines that are rented all the time, idle or not.
+
+    ``hour`` is the hourly cost of one machine. The ``machines`` machines together answer
+    ``per_second`` requests a second, each of ``tokens`` tokens, read and written.
+    """
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
 
@@ -266,7 +273,11 @@ def _offer(
 
 
 def cost_draws(offer: ServingOffer | ApiOffer, requests: Requests) -> Vector:
-    """Draws [DRAWS] of the cost of a million tokens; machines are counted in whole numbers."""
+    """Draws [DRAWS] of the cost of a million tokens on machines, or the API's cost in each draw.
+
+    The cost on machines is that of the whole number of machines which the drawn time of a request
+    demands.
+    """
     if isinstance(offer, ApiOffer):
         return np.full(DRAWS, float(offer.per_million))
     request = offer.capacity.request

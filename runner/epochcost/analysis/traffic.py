@@ -1,8 +1,9 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-The time to decode one token of each of c sequences has three parts. The first grows with c, the
-second with c times the context's length. The third is for reading other requests' prompts, and
-grows with the pairs of tokens in them.
+A decoding step computes a token of each of c sequences; its time has three parts. The first depends
+only on c. The second grows with c times the context's length. The third is the wait while the
+server reads the prompts of new requests between steps. It grows with the tokens of the prompts, and
+with their pairs of query and key.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ class DeviceTiming:
 
     While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
     ``read[0]`` + ``read[1]`` n + ``read[2]`` a(n); ``DecoderForm.attended_pairs`` gives a(n).
-    ``first`` has p(n) and the seconds to the request's first token for a few prompts, the shortest
-    first; between them, the seconds are interpolated.
+    ``first`` has a pair for each of a few prompts, the shortest first: p(n), and the seconds to the
+    request's first token. The seconds of other prompts are interpolated over p(n).
 
-    With c sequences at once, c > 1, an answer takes ``loaded`` · (s + ``once`` + c p(n)) seconds.
-    Here s is the sum of its decoding steps, and ``once`` a fixed time to begin prompts.
+    If c > 1 sequences are served at once, an answer takes ``loaded`` · (s + ``once`` + c p(n))
+    seconds. Here s is the sum of the answer's decoding steps. ``once`` is a fixed time to begin
+    prompts. ``loaded`` is the factor by which the answer is slower while the server also reads
+    prompts.
 
     ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
     token, for a token if c = 1, and for a token if c > 1.
@@ -115,11 +118,12 @@ def _timing_questions(
 ) -> Iterator[ServingQuestion]:
     """Yield questions to a forecaster about the phases' times, to describe a device's timing.
 
-    The order, on which ``_timing_from_answers`` relies, is:
+    Steps with a wait include the server's reading of new prompts. ``_timing_from_answers`` relies
+    on this order:
 
-    - a decoding step for each number in ``SEQUENCES``;
-    - a step after each of ``prompts``, without and then with waiting for other prompts;
-    - a step of two sequences, and a step of a long answer, each without and with waiting;
+    - a decoding step for each number of sequences in ``SEQUENCES``;
+    - a step after each of ``prompts``, first all without the wait, then all with it;
+    - a step of two sequences without and with the wait, then likewise a step of a long answer;
     - the first token for prompts of several lengths.
     """
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)

@@ -1,8 +1,9 @@
 """Choose the project that a command reads or writes: the current folder, or the bundled project.
 
-A project is a folder with `specs/`. Outside all projects, commands that read use the specs, models
-and published results that come with the package. Commands that write end with an error there. In a
-folder below a project, commands of both kinds end with an error that names the project.
+A project is a folder with `specs/`. The bundled project (specs, models and published results) comes
+with the package. If neither the current folder nor a folder above it is a project, commands that
+read use the bundled one. Commands that write then end with an error. If only a folder above is a
+project, all commands end with an error that names it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def project_to_read() -> Path:
     """The current folder if it has specs; else print a notice and return the bundled project.
 
-    Raises InputError in a subfolder of a project, because its user means the project's specs.
+    Raises InputError in a subfolder of a project, because a user there means that project's specs.
     """
     if Path(FOLDER).exists():
         return Path()
@@ -81,9 +82,9 @@ def own_catalogue() -> Catalogue:
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read the project's specs, its stored results and the values computed from them.
 
-    If ``results`` is the option's default, it is a folder of the project that `project_to_read`
-    returns. The computed values are cached in the user's cache folder. A line is printed for each
-    file that cannot be read. Raises InputError for invalid specs.
+    ``results`` is the value of the option `--results`; its default is a folder of the project. The
+    computed values are cached in the user's cache folder. A line is printed for each file that
+    cannot be read. Raises InputError for invalid specs, and if another value is no folder.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -97,10 +98,10 @@ def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
 def times_to_read(
     catalogue: Catalogue, results: Path, workload: str, precision: Precision | None
 ) -> Times:
-    """Times of a workload in a precision, or in any; ``results`` is as in ``inputs_to_read``.
+    """Times of a workload in ``precision``, or in any precision if that is None.
 
-    Raises InputError for an unknown workload, and for a table of published times that cannot be
-    read.
+    ``results`` is the value of the option `--results`. Raises InputError for an unknown workload,
+    and for a table of published times that cannot be read.
     """
     from epochcost.analysis.times import cached_times  # noqa: PLC0415
 

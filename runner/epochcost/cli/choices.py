@@ -86,9 +86,10 @@ def print_beyond_limits(
 
 
 def how_known(mark: str, price: Price) -> str:
-    """How a cost is known: ``mark``, and the drawback of the price (implausible, say), if any.
+    """How a cost is known: ``mark``, and the drawback of the price, such as "no longer offered".
 
-    ``mark`` is "measured", "published" or "predicted", and may say that the price is assumed.
+    ``mark`` is "measured", "published" or "predicted". For an assumed price, ``mark`` ends in ",
+    price assumed", and no other drawback is added.
     """
     # The mark of an assumed price says already that the price is assumed.
     reason = "" if price.assumed else price.reservation

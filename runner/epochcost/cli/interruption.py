@@ -89,7 +89,7 @@ def _signals_handled_by(handler: Callable[..., None]) -> Iterator[None]:
 
 
 def _set_handlers(handler: Callable[..., None]) -> dict[int, Any]:
-    """Handle all signals that the caller does not ignore (nohup); return the earlier handlers."""
+    """Handle ``_ENDINGS``, except signals that are ignored (nohup); return the old handlers."""
     handlers = {number: signal.getsignal(number) for number in _ENDINGS}
     heeded = [number for number in _ENDINGS if handlers[number] is not signal.SIG_IGN]
     for number in heeded:

@@ -235,8 +235,8 @@ def _show_plan(
     """Print a row for each target, and the highest possible cost of measuring all ``cells``.
 
     A target is a machine on which `epochcost launch` measures. A cell is a trial or a sweep on a
-    kind of machine. If several targets are of this kind, one of them measures the cell, so the cost
-    includes the cell once. ``done`` is the number of further cells that are already measured.
+    kind of machine. Each cell is measured once, on one target of its kind, so its cost is counted
+    once. ``done`` is the number of cells already measured, which ``cells`` does not contain.
     """
     counts, rows = Counter(cell.kind for cell in cells), []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):

@@ -111,8 +111,9 @@ def show_doubts(results: Sequence[Result]) -> None:
 def show_refusals(catalogue: Catalogue, outcomes: Iterable[Outcome]) -> None:
     """Print the results that `epochcost check --results` would refuse, with the reasons.
 
-    Right after a run, the user can measure these trials again on the same machine. A clock that was
-    set back during the run, for example, makes rounds overlap.
+    For example, the command refuses a result whose rounds overlap because a clock was set back
+    during the run. Right after the run, the user can measure the refused trials again on the same
+    machine.
     """
     now, flops = dt.datetime.now(dt.UTC), FlopsByModel()
     results = [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
@@ -143,11 +144,11 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells of a serving trial's row in the table of trials, without the trial's title.
+    """The texts in a serving trial's row of the table of trials, after the trial's title.
 
-    The cells are mean latency, "-" in the column ±, rate, number of samples, and 99th percentile.
-    If no rate met the latency bound, the cells are "-" three times, the number of LoadGen runs, and
-    a message.
+    The texts are the mean latency, "-" for the column ±, the rate, the number of samples, and the
+    99th percentile of the latency. If no rate met the latency bound, the first three are "-". The
+    other two are then the number of LoadGen runs and a message.
     """
     run = served.run
     if run is None:

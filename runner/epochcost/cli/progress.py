@@ -44,9 +44,9 @@ _OVERHEAD_SECONDS = 3.0
 class TimeLeft:
     """Estimate the remaining time of a run from time budgets and finished rounds.
 
-    Each trial is measured in several rounds, which share the trial's time budget. The methods call
-    a round of a trial a visit. The expected time of the remaining visits is multiplied by the mean
-    of actual / expected time of the finished visits.
+    Each trial is measured in several rounds, called visits, which share the trial's time budget.
+    The estimate is the expected time of all remaining visits, multiplied by a factor. The factor is
+    the mean of actual time / expected time over the finished visits.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -67,7 +67,7 @@ class TimeLeft:
         ]
 
     def start(self) -> None:
-        """Note the time at which the first of the remaining visits (rounds of trials) begins."""
+        """Note the current time as the start of the next visit (a round of a trial)."""
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:

@@ -192,9 +192,9 @@ def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
 
 
 def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]:
-    """Pairs of a number of interruptions an hour and the bill at this rate.
+    """Pairs of an assumed number of interruptions an hour and the bill's total at this rate.
 
-    Empty if the price states its rate of interruptions.
+    Empty unless the provider may interrupt the machines and the price does not state how often.
     """
     rates = SHOWN_RATES if can_be_interrupted(price) else ()
     return [(rate, bill_of(interrupted_at(price, rate), usage).total) for rate in rates]

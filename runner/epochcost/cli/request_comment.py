@@ -94,7 +94,7 @@ def part(rows: Iterable[Sequence[str]]) -> Part:
 
 
 def faults_part(output: str) -> Part:
-    """The part of the comment with the lines that a check printed."""
+    """Make the section of faults, with a row for each line that `epochcost check` printed."""
     return part((line,) for line in output.splitlines() if line.strip())
 
 

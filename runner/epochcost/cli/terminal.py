@@ -186,9 +186,9 @@ def print_table(
 ) -> tuple[str, ...]:
     """Print rows under a header, with the first column aligned left and the others right.
 
-    Columns in ``drop`` are omitted in order until the table fits the terminal (``COLUMNS``). If
-    needed, cells are wrapped, amounts of money last. ``wide`` prints all columns and whole lines.
-    Returns the omitted columns.
+    Columns in ``drop`` are omitted in order until the table fits the terminal (``COLUMNS``). If it
+    still does not fit, cells are wrapped; columns of numbers are the last to be wrapped. If
+    ``wide``, no column is omitted and no cell is wrapped. Returns the omitted columns.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -233,7 +233,8 @@ def _whole(widths: Mapping[str, int]) -> int:
 def print_json(values: Any) -> None:
     """Print values as JSON: numbers with 18 decimals, dataclasses as objects, specs as ids.
 
-    The low end of a time or cost is null if it is less than a thousandth of the mean.
+    The object of a time or cost has the ends of its interval. The low end is null if it is no
+    usable bound, such as one below a thousandth of the mean.
     """
     typer.echo(json.dumps(values, default=_exact, indent=2))
 

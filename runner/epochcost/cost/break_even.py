@@ -41,9 +41,9 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The monthly cost of an owned or rented machine, by the owned machine's hours of use.
 
-    ``fixed`` is paid even without use. ``per_hour`` is added for each hour of use. For a rented
-    machine, ``per_hour`` pays for the time in which this machine does an hour's work of the owned
-    machine.
+    All hours of use are those of the owned machine. ``fixed`` is paid even without use,
+    ``per_hour`` for each hour of use. For a rented machine, ``per_hour`` pays for the work that the
+    owned machine does in an hour.
 
     A rented plan may have a discount for sustained use. Then every ``term_hours`` hours of use are
     divided into equal parts, and an hour in part i costs ``shares[i]`` × ``per_hour``. Without a
@@ -102,8 +102,8 @@ class Payback:
     """How long it takes until buying is cheaper than renting, given the hours of use a month.
 
     ``years`` is the time after which the saved rent has paid for the purchase. It is None if this
-    takes longer than the machine's life. ``by_resale`` is True if buying is then still cheaper over
-    the whole life, because the machine is sold at the end.
+    takes longer than the machine's life. Even then, buying may be cheaper over the whole life,
+    because the machine is sold at the end. ``by_resale`` is True only in this case.
     """
 
     years: Decimal | None
@@ -195,10 +195,10 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the owned machine's work.
 
-    ``rent.speed`` is the rented machine's speed relative to the owned machine. The cost leaves out
-    starts, interruptions, charges per run, the rounding of billed time and free credit. The
-    payments of a commitment do not depend on the use. Raises InputError if the plan is for an owned
-    machine or has no hourly charge, or if the speed is not positive.
+    ``rent.speed`` is the rented machine's speed relative to the owned machine. The cost includes
+    the payments of a commitment, which do not depend on the use. The cost leaves out starts,
+    interruptions, charges per run, the rounding of billed time and free credit. Raises InputError
+    if the plan is for an owned machine or has no hourly charge, or if the speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -307,8 +307,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    Without ``speed``, the speed is 1, and the plan must be for the same machine or for a machine
-    with equal accelerators. Raises InputError for another machine or an unknown id.
+    If ``speed`` is None, the speed is 1. Then the plan's machine must be the owned machine or have
+    equal accelerators, else InputError is raised. Also raises InputError for an unknown id.
     """
     price = catalogue.price(identifier)
     if speed is not None:

@@ -48,10 +48,10 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row of a published table, and the time ``seconds`` of the work in the row.
+    """A row of a published table, and the time ``seconds`` of the row's job, such as a training.
 
-    ``seconds`` is the time that the source states. To find the effect of the source's rounding,
-    ``seconds`` may also be the shortest or the longest time that rounds to the stated time.
+    ``seconds`` is the time that the source states, or one end of the range of times that round to
+    the stated time. The ends show the effect of the source's rounding.
     """
 
     row: Timing
@@ -111,9 +111,9 @@ def _ai21_2020() -> Figures:
 def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figures:
     """The cost of an epoch is its time in hours × the price of an hour.
 
-    The time of a batch is the time of all 25 epochs ÷ the number of their steps. In 2016, EC2
-    rounded billed time up to whole hours. Therefore, the cost of a single epoch and of all 25
-    epochs is also computed with this rounding.
+    The time of a batch is the time of the whole training, 25 epochs, ÷ its number of steps, each of
+    one batch. In 2016, EC2 rounded billed time up to whole hours. Therefore, two further costs are
+    computed with this rounding: the cost of a single epoch, and the cost of the whole training.
     """
     return {
         "one batch": lambda: work.seconds / work.number("total_steps"),
@@ -167,10 +167,10 @@ def _strubell_2019(claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Figur
 
 
 def _woolf_2017(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """A relative time or cost is that of a training ÷ that of the same training on the GPU.
+    """A relative time is the time of a training ÷ the time of the same training on the GPU.
 
-    Cost is in proportion to time. Speed is the inverse of time: a CPU's speed relative to the GPU
-    is the GPU's time ÷ the CPU's time.
+    A relative cost is the quotient of the two costs, which are in proportion to the times. A CPU's
+    speed relative to the GPU is the GPU's time ÷ the CPU's time.
     """
     gpu = _row(rows, "gpu")
     return {
@@ -250,8 +250,8 @@ class ClaimCheck:
     def agreement(self) -> Agreement:
         """How well the recomputed number agrees with the source's number.
 
-        The source rounds its times. "within rounding" means that some time, which rounds to the
-        stated time, gives the source's number.
+        "equal" means that the numbers are equal after rounding. "within rounding" means that the
+        source's number follows from another time, which rounds to the time that the source states.
         """
         if self.figure is None:
             return "not recomputed"
@@ -279,9 +279,9 @@ class ClaimCheck:
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
-    """The checks of all claims of one table row, or of all claims that belong to no row.
+    """The checks of the claims that belong to one row of a source's table, or to no row.
 
-    ``timing`` is the row of the source's table, or None for claims that belong to no row.
+    ``timing`` is the row, or None for claims that belong to no row.
     """
 
     timing: Timing | None

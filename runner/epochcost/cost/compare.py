@@ -78,13 +78,13 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice(Generic[KeyT]):
-    """The cheapest batch size that reaches the best known accuracy, within the spreads.
+    """The cheapest batch size among those that may reach the best known accuracy.
 
-    ``demanded`` is the lower end of the best known accuracy, accuracy - spread, in percent.
-    ``batch_size`` is the chosen size, and ``choice`` its cheapest candidate. ``less_accurate`` are
-    the sizes whose accuracy + spread is below ``demanded``, and ``unknown`` the sizes without a
-    known accuracy. If no accuracy is known at all, ``choice``, ``batch_size`` and ``demanded`` are
-    None.
+    An accuracy is in percent and has a spread over repeated trainings. ``demanded`` is the best
+    known accuracy minus its spread. ``less_accurate`` are the sizes whose accuracy plus spread is
+    below ``demanded``, and ``unknown`` the sizes without a known accuracy. ``choice`` is the
+    cheapest candidate of all other sizes, and ``batch_size`` its batch size. If no accuracy is
+    known at all, ``choice``, ``batch_size`` and ``demanded`` are None.
     """
 
     choice: Candidate[KeyT] | None

@@ -88,18 +88,18 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end says something about the cost.
+        """Whether the low end of the cost is a usable lower bound.
 
-        It does if all costs are equal. Otherwise, the low ends of both the time and the cost must
-        be at least a thousandth of the means. The low end of the cost alone may be a minimum
-        charge.
+        It is usable if the costs at the low and the high end are equal. Otherwise, the low ends of
+        both the time and the cost must be at least a thousandth of their means. The cost alone is
+        not enough: its low end may be a minimum charge.
         """
         whole = self.time_bounded or self.low == self.high
         return whole and self.mean <= WIDEST * self.low
 
     @property
     def known_low(self) -> Decimal | None:
-        """The low end, or None if it says nothing about the cost (see ``bounded``)."""
+        """The low end of the cost; None if it is no usable lower bound (see ``bounded``)."""
         return self.low if self.bounded else None
 
     @property

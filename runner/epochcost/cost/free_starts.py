@@ -1,9 +1,9 @@
-"""Expected number and time of free starts: runs of a job's machine for which nobody pays.
+"""Free starts: the expected number and total time of runs of a machine that are not billed.
 
 A machine's run lasts from its start until an interruption or the job's end. Under some plans, a run
-is free if the provider takes the machine back within F seconds. If r is the rate of interruptions
-and t the time from the start to the job's end, a run is free with the probability
-1 - exp(-r min(t, F)). Call the functions within `exact_arithmetic`.
+is free if the provider takes the machine back within F seconds. Let r be the rate of interruptions,
+and t the time from the start to the job's end if no interruption comes. Then a run is free with the
+probability 1 - exp(-r min(t, F)). Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class FreeStarts:
 
 
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
-    """Expected number and time of a job's machine runs that are not billed, by a closed formula.
+    """Expected number and total time of the free runs of a job's machines, by a closed formula.
 
-    The plan must not limit the lifetime of a machine.
+    A run is free if the provider takes the machine back within ``job.free`` seconds. From ``time``,
+    only the number of interruptions is used. The plan must not limit the lifetime of a machine.
     """
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
@@ -53,10 +54,10 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
-    """The probability that one run of a machine is free, as ``number``, and its expected free time.
+    """The probability that a machine's run is free, as ``number``, and its expected free time.
 
-    ``seconds_to_end`` is the time from the machine's start to the job's end if no interruption
-    comes.
+    The free time of a billed run counts as 0. ``seconds_to_end`` is the time from the machine's
+    start to the job's end if no interruption comes.
     """
     until = minimum(seconds_to_end, job.free)
     chance = one_minus_exp(job.rate * until)
@@ -64,9 +65,10 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 
 
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
-    """Expected number and time of the free restarts of a job with checkpoints.
+    """Expected number and total time of the free restarts of a job with checkpoints.
 
-    A restart is a machine's start after an interruption. Restarts before the job's first work are
+    A restart is a machine's start after an interruption. It is free if the provider takes this
+    machine back, too, within ``job.free`` seconds. Restarts before the job has done any work are
     not counted. The result is a sum over the stretches of work from one checkpoint to the next.
     """
     assert job.interval is not None, "a job in stretches has an interval"
@@ -89,12 +91,13 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
-    """Expected number and time of the free restarts of a job that loses no work.
+    """Expected number and total time of the free restarts of a job that loses no work.
 
     No work is lost if a checkpoint is written on notice or takes no time. A restart is a machine's
-    start after an interruption. Restarts before the job's first work are not counted. An
-    interruption may come at any second of the work, so the result is an integral over these
-    seconds. The time leaves out checkpoints.
+    start after an interruption. It is free if the provider takes this machine back, too, within
+    ``job.free`` seconds. Restarts before the job has done any work are not counted. An interruption
+    may come at any second of the work, so the result is an integral over these seconds. The time
+    leaves out the checkpoints that are written on notice.
     """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)

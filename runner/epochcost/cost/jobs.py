@@ -74,9 +74,9 @@ def training_program() -> Json:
 def serving_program() -> Json:
     """Program for the calculator: the number of machines for a rate of requests, and the latency.
 
-    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch, and
-    the ``seconds`` of a batch. The input ``busy`` is the share of time that a machine may be in
-    use.
+    The latency is the time within which 99 % of the requests are answered. Inputs are the ``rate``
+    of requests a second, the number ``batch`` of requests in a batch, and the ``seconds`` of a
+    batch. The input ``busy`` is the largest share of the time that a machine is allowed to work.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():

@@ -1,7 +1,7 @@
 """Costs of owned machines: loss of value, rack, maintenance and energy.
 
-Some costs, such as the rack, arise even without use. In a bill, such a cost is divided by the hours
-of use in the same time, which follow from the plan's utilisation.
+Some costs, such as the rack, arise even without use. In a bill, every hour of use pays an equal
+part of such a cost. The number of hours of use follows from the plan's utilisation.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ WATTS_PER_KILOWATT = 1000
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """The monthly cost of rack, maintenance and the energy of an idle machine.
+    """The monthly cost of rack space, maintenance and energy for a machine without any use.
 
-    The cost is for a month without any use, and leaves out the loss of value. It is for one vCPU if
-    the plan is per vCPU, else for the machine.
+    The cost leaves out the loss of value. It is for one vCPU if the plan is per vCPU, else for the
+    machine.
     """
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
@@ -58,7 +58,7 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 
 
 def _rated_quantities(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Yield label, quantity, unit and rate of each line, for one machine or vCPU."""
+    """Yield label, quantity, unit and rate of each line of the bill of one machine or one vCPU."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
     yield "depreciation", hours, unit, quantized((plan.purchase - plan.residual) / used_hours)

@@ -64,11 +64,12 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The formulas of the bill of a separate job, which is not a part of a longer job.
+    """The formulas of the bill of a whole job, as opposed to a part of a longer job.
 
-    The formulas include starts and interruptions, but no free credit. Otherwise, they give the same
-    bill as ``cost.quote``. Raises InputError if no job can be billed under the plan, for example
-    because a machine's lifetime leaves no time to work.
+    Inputs are the usage and some numbers of the plan, such as the rate of interruptions. The
+    formulas include starts and interruptions. They give the same bill as ``cost.quote`` without
+    free credit. Raises InputError if no job can be billed under the plan, for example because a
+    machine's lifetime leaves no time to work.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -143,7 +144,7 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 class _FormulaWriter:
     """Converter of formulas to JSON, in which a repeated expression is written only once.
 
-    ``values`` has each repeated expression by a name. The JSON of a formula has only this name.
+    ``values`` has each repeated expression by a name, which replaces it in all formulas.
     """
 
     def __init__(self, figures: Iterable[Any]) -> None:

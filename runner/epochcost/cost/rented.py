@@ -1,9 +1,9 @@
 """Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
 The hourly charges are the price of the machine, the payments of a commitment (whether used or not),
-the prices of components such as a GPU, and premiums, which are percentages of the other charges.
-For the discount for sustained use, a month has 730 hours and begins with the job. Call the
-functions within `exact_arithmetic`.
+the prices of components such as a GPU, and premiums, which are percentages of the other charges. A
+plan may have a discount for sustained use: the later hours of a month cost less. For this discount,
+a month has 730 hours and begins with the job. Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Machines with equal charges for an hour: their number in all runs of a job, and charges."""
+    """Machines with equal charges for an hour: their number, summed over all runs, and charges."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -143,13 +143,13 @@ class ChargedMachines:
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
     """Group the machines of a usage by their hourly charges.
 
-    Each group has its number of machines in all runs, and the charges for an hour of one machine.
-    Usually, there is a single group.
+    Each group has the charges for an hour of one machine, and the number of machines, added up over
+    all runs. Usually, there is a single group.
 
     A commitment with an on-demand price covers a number of machines at once, which are charged
-    whether they are used or not. Each further machine costs the on-demand price. Covered and
-    further machines are then in different groups. Charges for components, such as a GPU, have a
-    group of all used machines.
+    whether they are used or not. Each further machine costs the on-demand price. Then covered and
+    further machines are in different groups. All used machines are also in a group with the charges
+    for components, such as a GPU.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -170,7 +170,7 @@ def _commitment_groups(
     The pairs are:
 
     - the used machines that the commitment covers, with the commitment's payments,
-    - all covered machines, with the payments for hours in which they are idle,
+    - all covered machines, used or not, with a share of the payments for the term's idle hours,
     - the covered machines that are not used, with the commitment's payments,
     - the used machines beyond the commitment, at the hourly price ``on_demand``.
     """
@@ -198,11 +198,11 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """Convert time with a discount to the time at full price that costs the same.
+    """The time at full price that costs as much as a time with the discount for sustained use.
 
-    ``used`` is the time with the discount for sustained use. It is divided into months of length
-    ``month``, in the same unit, and each month into ``len(shares)`` equal parts. Time in part i
-    costs ``shares[i]`` × the full price.
+    ``used`` is the whole time of use. It is divided into months of length ``month``, in the same
+    unit, and each month into ``len(shares)`` equal parts. Time in part i costs ``shares[i]`` × the
+    full price.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -215,11 +215,11 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """Seconds at full price that the discount for sustained use takes off the bill of a run.
+    """The discount for sustained use on the bill of a run, as the seconds that are not charged.
 
-    The discount of a job, which has ``runs`` successive runs of ``seconds`` each, is divided
-    equally among the runs. ``shares`` are the shares of the full price in equal parts of a month,
-    from the first part to the last; empty without a discount.
+    The other seconds of the run are charged at full price. A job has ``runs`` successive runs of
+    ``seconds`` each, and its discount is divided equally among the runs. A month has equal parts,
+    and use in part i costs ``shares[i]`` × the full price. Without a discount, ``shares`` is empty.
     """
     if not shares:
         return _ZERO
@@ -265,9 +265,9 @@ def hourly_lines(
 ) -> Iterator[Line]:
     """Lines of a bill: a line for each charge for work, then lines for other billed time.
 
-    Other time is for starting, checkpoints, rework, restarts and rounding. ``discounted`` are
-    seconds at full price that the discount for sustained use takes off; if not 0, they have the
-    last line.
+    Other time is for starting, checkpoints, rework, restarts and rounding. ``discounted`` is the
+    discount for sustained use, as the seconds that are not charged. If it is not 0, the last line
+    subtracts their price.
     """
     if not charged:
         return
@@ -289,7 +289,10 @@ def hourly_lines(
 def _billed_totals_after_work(
     schedule: Schedule, discounted: Decimal
 ) -> Iterator[tuple[str, Decimal]]:
-    """Yield label and running total of billed seconds for each kind of billed time but the work."""
+    """Yield the label of each kind of time after the work, and the billed seconds up to there.
+
+    The seconds begin with the work. Last, the discount takes off ``discounted`` seconds.
+    """
     so_far = schedule.used_seconds
     for label, seconds in (
         ("compute, starting", schedule.starting_seconds),

@@ -70,8 +70,10 @@ class MovingJob:
 class Moment:
     """State of many replayed jobs when a policy decides in which zone each job continues.
 
-    Each array has an item per job; times are in seconds. ``column`` is the market's column at
-    ``now``. ``zone`` is where the job ran last. ``remaining`` is the work left.
+    The jobs are the same ``job`` with different start times. Each array has an item per start time;
+    times are in seconds. ``column`` is the index of the price period in ``market`` at ``now``.
+    ``zone`` is where the job ran last. ``begun`` is True after a job's first start, ``running`` if
+    it has a machine at ``now``. ``remaining`` is the work left.
     """
 
     market: Market
@@ -108,7 +110,7 @@ class Moment:
 
     @property
     def stretch(self) -> Floats:
-        """Seconds of work until each job has saved its next checkpoint, or until it ends."""
+        """Seconds until each job has done and saved its next interval of work, or until its end."""
         interval = self.job.interval_seconds
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
@@ -141,10 +143,10 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and finish on demand before the deadline is at risk.
 
-    The result has a zone for each job, or ``ON_DEMAND``. A job finishes on demand if that could be
-    too late when the policy next decides. With a spot machine, the next decision is at the next
-    checkpoint, and the work until then may be lost. Without one, it is at the next change of price
-    or availability in any zone.
+    The result has a zone for each job, or ``ON_DEMAND``. A job switches to an on-demand machine if
+    a switch at the policy's next decision could be too late. With a spot machine, the next decision
+    is at the next checkpoint or earlier, and the work until then may be lost. Without a spot
+    machine, it is at the next change of price or availability in any zone.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -185,7 +187,8 @@ def replay(
 ) -> Outcome:
     """Replay a job from each of the times ``starts``, in seconds from the trace's start.
 
-    A job begins in the zone ``home``, by default in the cheapest zone at its start.
+    ``home`` is the index of the zone in which the policy finds each job at first. The default is
+    the cheapest zone at the job's start. The policy may start the job in another zone.
     """
     runs = _ReplayState(market, job, starts, home)
     while runs.unfinished.size:
@@ -194,7 +197,7 @@ def replay(
 
 
 class _ReplayState:
-    """Arrays with an item for each start time; ``unfinished`` has indices of unfinished runs."""
+    """State of a job's replays: arrays by start time, and the indices of ``unfinished`` replays."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -278,9 +281,9 @@ def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
 
 
 def saving_interval(market: Market, save: float) -> float:
-    """Optimal seconds of work between checkpoints for the interruption rate of all zones.
+    """Optimal seconds of work between checkpoints, for the mean interruption rate of all zones.
 
-    ``save`` is the time of a checkpoint in seconds.
+    ``save`` is the time of a checkpoint in seconds. The result is 600 if ``save`` or the rate is 0.
     """
     rate = market.interruptions_per_hour()
     if not rate or not save:
@@ -347,12 +350,12 @@ class PolicyResult:
 
 
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
-    """Replay a job under each policy from at most ``count`` evenly spaced start times.
+    """Replay a job under each policy from ``count`` evenly spaced start times.
 
-    The first result is for staying in one zone. In this zone, jobs from the most start times end
-    within the trace; among equal zones, it has the lowest mean cost. The results cover only the
-    start times from which the job ends under every policy. Raises InputError if no start time
-    remains, or if the trace is shorter than the job.
+    The first result is for staying in one zone: the zone in which the most replays end within the
+    trace. Among zones with equally many, it is the zone with the lowest mean cost. The results
+    cover only the start times from which the job ends under every policy. Raises InputError if no
+    start time remains, or if the trace is shorter than the job.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]

@@ -111,8 +111,8 @@ def _split_by_lifetime(
     """The number of starts after the first, and the sum of the billed seconds of all machines.
 
     The machines run one after the other, each for at most ``lifetime``, and their times are rounded
-    separately. With a single start, the job would take ``single_start_seconds``. Each further start
-    adds ``overhead_seconds``.
+    separately. ``single_start_seconds`` is the billed time of the job on one machine without a
+    limited lifetime, before rounding. Each further machine adds ``overhead_seconds``.
     """
     room = room_to_work(price_id, lifetime, overhead_seconds)
     further = single_start_seconds - lifetime
@@ -159,12 +159,12 @@ def schedule_quantile(
 def _spot_schedule(
     price: Price, job: SpotJob, time: SpotTime, rule: Billing, restart_factor: Decimal = Decimal(1)
 ) -> Schedule:
-    """The schedule of a job that may be interrupted, from the expected seconds in ``time``.
+    """The schedule of a job that may be interrupted, from its times in ``time``.
 
-    `schedule_quantile` passes times that are not the expected ones: it has changed the rework and
-    the interruptions in ``time``. ``restart_factor`` changes the other times in proportion:
-    restarts, unbilled starts, and checkpoints that are saved when the provider announces an
-    interruption.
+    Usually, ``time`` has expected values, and ``restart_factor`` is 1. For a quantile, the caller
+    has multiplied the rework and the interruptions in ``time`` by ``restart_factor``. This function
+    multiplies the other times that interruptions cause: restarts, the free time of machines, and
+    checkpoints that are saved when the provider announces an interruption.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

@@ -31,7 +31,7 @@ TIME, INTERRUPTIONS = "time", "interruptions"
 
 @dataclass(frozen=True, slots=True)
 class PricedJob:
-    """A job and the price plan that bills it; its inputs can be changed one by one."""
+    """A job and its price plan; ``with_input`` returns a copy in which one number is changed."""
 
     price: Price
     work: MachineTime
@@ -99,7 +99,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether the job's cost passes ``cost`` between the current value and ``value``.
+        """Whether the job's cost reaches ``cost`` if the input changes from ``now`` to ``value``.
 
         None if the input may not have this value.
         """

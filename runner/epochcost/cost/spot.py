@@ -117,11 +117,11 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether a rate of interruptions is assumed for a plan, because the plan states none.
+    """Whether to show a plan's costs for assumed rates of interruptions, because it states none.
 
-    The provider may interrupt the machines of such a plan, but the price spec does not state how
-    often. A maximum lifetime, if any, must leave time to work besides a start and the assumed
-    restart and checkpoint.
+    The result is True if the provider may interrupt the plan's machines, but the price spec does
+    not state how often. If the plan limits a machine's lifetime, the lifetime must also be longer
+    than a start and the assumed restart and checkpoint.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -262,10 +262,10 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
-    The time of each machine is rounded separately. The time of an interrupted machine is
-    exponentially distributed. A machine that reaches its maximum lifetime runs for this lifetime.
-    If the job is never interrupted, its only machine runs for ``job.undisturbed`` seconds. If the
-    job is interrupted, rounding adds half an increment to the last machine's time on average.
+    Each machine's time is rounded separately. An interrupted machine's time is exponentially
+    distributed. A machine that reaches its maximum lifetime runs for this lifetime. If the job is
+    never interrupted, its only machine runs for ``job.undisturbed`` seconds. If the job is
+    interrupted, half of the billing increment counts as the rounding of the last machine's time.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -368,9 +368,11 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 
 
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
-    """Simulate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
+    """Estimate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
 
-    ``interruptions`` is the expected number of interruptions. ``probability`` selects the quantile.
+    The share ``probability`` of runs loses less time. ``interruptions`` is the expected number of
+    interruptions. The estimate is from simulated runs; for very many interruptions, from an
+    exponential distribution.
     """
     # One of n equal parts is simulated. The relative deviation of the job is that of the part / √n.
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)

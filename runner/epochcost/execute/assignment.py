@@ -35,10 +35,10 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class Started:
-    """Event: measurement ``number`` of ``total`` begins, and its trial is being built.
+    """Event: round ``round`` of a trial's ``rounds`` begins, and the trial is being built.
 
-    ``number`` counts from 1 and includes skipped measurements. The measurement is round ``round``
-    of the trial's ``rounds``.
+    Among the scheduled rounds of all trials, or so far in its sweep, it is number ``number`` of
+    ``total``. Numbers count from 1, and ``number`` includes skipped rounds.
     """
 
     trial: Trial

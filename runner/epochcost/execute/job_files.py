@@ -106,8 +106,8 @@ def in_precision(
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
     ``graph`` has fixed shapes and is in fp32. ``cache`` maps each cache input of a decoder to its
-    cache output. CUDA cannot make sequences of tensors, so in a graph for CUDA, nodes read the
-    tensors directly. Raises ModelError if the graph cannot be rewritten.
+    cache output. CUDA cannot make sequences of tensors, so in a graph for CUDA, nodes that read a
+    sequence read its tensors instead. Raises ModelError if the graph cannot be rewritten.
     """
     if trial.provider == "cuda":
         graph = without_sequences(graph)

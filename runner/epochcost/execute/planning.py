@@ -246,9 +246,9 @@ def _plan_measurable_trials(
 ) -> Plan:
     """Plan the trials that a machine can measure and that fit into its memory.
 
-    ``hosts`` describes the machine once for each study, because a study's GPU decides whether the
-    study can use CUDA. ``room`` is the memory that a trial may take, in bytes by provider; None
-    means the memory of this machine.
+    ``hosts`` has a description of this one machine for each study. They may differ, because a study
+    names a GPU, and only some GPUs may support CUDA. ``room`` is the memory that a trial may take,
+    in bytes by provider. If None, it is the memory of the machine that runs this process.
     """
     models = {model for study in studies for model in study.models}
     chosen = models & set(request.models) if request.models else models
@@ -311,10 +311,10 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 def _cuda_obstacles(
     studies: Sequence[Study], machine: Hardware, request: RunRequest
 ) -> list[str | None]:
-    """For each study, why it cannot use CUDA; None if it can.
+    """For each study, the reason why it cannot use CUDA; None if it can.
 
-    All are None if only other providers are requested. Raises CapabilityError if the request names
-    CUDA or a GPU, and no study can use CUDA.
+    If only other providers are requested, nothing is checked and all reasons are None. Raises
+    CapabilityError if the request names CUDA or a GPU, and no study can use CUDA.
     """
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:

@@ -120,10 +120,10 @@ def _visit_all(run: RunContext, schedule: Scheduled, outcomes: dict[str, Outcome
 
 
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
-    """Measure one round at each batch size of a sweep, and return the trials that have a result.
+    """Measure each batch size of a sweep in one round, and return the trials that have a result.
 
-    The reason why the sweep ended is stored. Adds the outcomes of finished, skipped and failed
-    trials to ``outcomes``.
+    The outcomes so far decide the next size or the end, for example if memory runs out. The reason
+    for the end is stored. Adds the outcomes of finished, skipped and failed trials to ``outcomes``.
     """
     assignment = run.assignment
     room = trial_room_bytes(sweep.trial)
@@ -342,9 +342,10 @@ def sweep_limit(
     results: Sequence[Result],
     end: SweepEnd,
 ) -> BatchLimit:
-    """The record of a sweep: why it ended, and which batch sizes were measured or failed.
+    """Make the record of a sweep's end: why it ended, and which batch sizes ran or failed.
 
-    ``room_bytes`` is the memory for a trial.
+    ``points`` has the outcome of each batch size, ``results`` the results of those that ran, in
+    ascending order. ``room_bytes`` is the memory that a trial may allocate, None if unknown.
     """
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"

@@ -47,9 +47,9 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """A model's memory by batch size.
+    """The memory that a model needs, for each of ``batch_sizes``.
 
-    Empty if the memory cannot be computed for all of ``batch_sizes``.
+    Empty if the memory cannot be computed for one of the batch sizes.
     """
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)

@@ -158,10 +158,10 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 def fp32_step_path(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, path: Path
 ) -> Path:
-    """The path of the trial's training step in fp32, with which outputs are compared.
+    """Return the path of the trial's training step in fp32, for the comparison of outputs.
 
-    If the trial's own step is in fp32 (also in TF32 trials), this is its file, ``path``. Otherwise,
-    the step is written in fp32 to a new file in the same folder.
+    ``path`` is the file of the trial's own step. If that step is in fp32, also in TF32 trials,
+    ``path`` is returned. Otherwise, the fp32 step is written to a new file in the same folder.
     """
     if _OF_STEPS[trial.precision] == "fp32":
         return path

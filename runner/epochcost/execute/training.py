@@ -163,10 +163,10 @@ def run_repeat(
 ) -> Repeat | None:
     """Run a training from its start or from the state in ``folder``, and export the weights.
 
-    Returns None if the training was stopped before its end. Raises TrainingDiverged if the training
-    diverges, and CapabilityError if the state or the weights cannot be written. In these three
-    cases, the last state that was saved is kept. Raises InputError if the saved state is damaged or
-    belongs to another training.
+    Returns None if ``stopped`` ends the training early. Raises TrainingDiverged if the training
+    diverges, and CapabilityError if the state or the weights cannot be written. In each of these
+    cases, the last saved state is kept. Raises InputError if the saved state is damaged or belongs
+    to another training.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
@@ -304,8 +304,8 @@ class RepeatsRequest:
     """A request to run a training once for each of ``seeds``; each such run is a repeat.
 
     ``folder`` is for saved states and trained weights, ``results`` for the records of finished
-    repeats. ``aim`` is the target that ends the training, as the text in the record. If ``anew``,
-    repeats are trained again from the start, even if their result or state is stored.
+    repeats. ``aim`` is the training's target as text, such as "accuracy >= 0.98", or "all epochs".
+    If ``anew``, repeats are trained again from the start, even if their result or state is stored.
     """
 
     prepared: PreparedTraining

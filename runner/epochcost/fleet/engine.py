@@ -97,13 +97,13 @@ class Engine:
     def check(self) -> None:
         """Raise `EngineError` if the target cannot be used.
 
-        The check starts nothing and costs nothing. If an engine quotes a price, the check stores
-        this price in the attribute ``tariff``.
+        The check starts nothing and costs nothing. In subclasses whose service quotes a price of
+        the target's machine, the check stores this price in ``self.tariff``.
         """
         self.shell.check(self.tools)
 
     def start(self) -> None:
-        """Install epochcost on the target; other engines may first start the machine."""
+        """Install epochcost on the target; subclasses may first start the target's machine."""
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
@@ -119,9 +119,9 @@ class Engine:
     def poll(self, job: str) -> JobState:
         """Ask the target for the state of a job.
 
-        ``state_script`` prints "running", the exit code of an ended job, Slurm's state and reason,
-        or "lost" if the job ended without an exit code. A job that would wait for ever counts as
-        failed.
+        This method runs ``state_script`` on the target, and translates the printed text. The text
+        is "running", an ended job's exit code, "lost" if that is missing, or Slurm's state and
+        reason. A job that Slurm can never start counts as failed.
         """
         word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
         if word == "PENDING" and reason.startswith(_HOPELESS):
@@ -160,5 +160,5 @@ class Engine:
 
     @property
     def options(self) -> str:
-        """Options of the command that submits a job; this engine has none."""
+        """Options of `sbatch`, which submits jobs to Slurm; empty for other kinds of targets."""
         return ""

@@ -59,10 +59,10 @@ class Intake:
         return None
 
     def take_in(self, staged: Path, cell: Cell | None) -> str:
-        """Copy a cell's new valid files from ``staged`` into the project's results.
+        """Copy new valid files from the folder ``staged`` into the project's results.
 
-        If ``cell`` is None, copies all new valid files. Returns the fault of the first invalid new
-        file, or "" if all are valid.
+        If ``cell`` is a trial, copies only its results and the files in ``ceilings`` folders.
+        Returns the fault of the first invalid new file, or "" if all are valid.
         """
         patterns = _ALL
         if cell is not None and not cell.swept:

@@ -1,6 +1,7 @@
 """Run the stations of `epochcost launch` in threads, at most one at a time on each machine.
 
-A station measures trials on a machine. Ctrl-C ends all stations.
+A station measures trials and sweeps on a machine of a target. Targets with the same host share a
+machine. Ctrl-C ends all stations.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def measure_all(
     the machines that a killed launch left running. If a machine cannot be given back, its station
     measures nothing.
 
-    Then ``run`` gets an iterator for each machine. Each step of an iterator does a part of the
-    measuring, and yields the seconds to wait before the iterator's next step. ``run`` must exhaust
-    or close all iterators.
+    Then this function calls ``run`` with an iterator for each machine. The iterator runs the
+    machine's stations one after the other. Each step does a part of the measuring, and yields the
+    seconds to wait before the next step. ``run`` must exhaust or close all iterators.
     """
     stations: dict[str, Station] = {}
     for engine in engines:

@@ -66,10 +66,10 @@ class Tariff:
         return quote(self.price, usage, credited=False).total
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest possible bill of a cell (a trial or a sweep), with all retries that are left.
+        """The highest possible bill of a cell (a trial or a sweep), with all retries left.
 
-        The bill includes the ``up_seconds`` for which the cell's machine has been up. The bills of
-        the ``losses`` machines that the cell has lost are not included.
+        The cell has lost ``losses`` machines. Each has used up a retry, and its bill is not
+        included. The bill of the present machine includes its earlier ``up_seconds``.
         """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
@@ -79,8 +79,8 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
     The machine is paid for from ``since``, and at most until ``until`` (both in seconds since
-    1970). Once the job has started, it ends by ``until``, even if the launch dies. A rented machine
-    then ends by ``until``, too. ``reserved`` is the highest possible bill if the job needs all its
+    1970). A job that has started ends by ``until``, even if the launch dies. Its machine then ends
+    by ``until``, too, if rented. ``reserved`` is the highest possible bill if the job needs all its
     retries.
     """
 
@@ -110,7 +110,7 @@ class Ledger:
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
-        """Store a station's lease; returns False, and changes nothing, if the cap forbids it."""
+        """Store a lease; return False, and store nothing, if bills could then exceed the cap."""
         with self._lock:
             spent, leases = self.entries.spent, {**self.entries.leases, station: lease}
             total = sum(spent.values()) + sum(each.reserved for each in leases.values())

@@ -122,7 +122,7 @@ class Shell:
         return EngineError(text, passing=passing)
 
     def call(self, command: Sequence[str], text: str = "", seconds: float = _CALL_SECONDS) -> str:
-        """Run a program on this machine with ``text`` as input, and return its output.
+        """Run a program here (not on ``host``) with ``text`` as input, and return its output.
 
         Raises EngineError if the program is missing, fails or takes longer than ``seconds``.
         """

@@ -122,7 +122,7 @@ class Station:
 
     @contextmanager
     def _give_back_afterwards(self) -> Iterator[None]:
-        """Give the machine back after the ``with`` block; keep the block's error in ``problem``."""
+        """After the ``with`` block, give the machine back; catch an error as ``problem``."""
         try:
             yield
         except GeneratorExit:
@@ -195,9 +195,10 @@ class Station:
         return JobState("lost", last.reason or "it did not end at the limit of its time")
 
     def _record_cell_outcome(self, cell: Cell, job: str, state: JobState | None) -> None:
-        """Record whether a cell was measured or failed, or whether its machine was lost.
+        """Record a cell as measured or failed, or let the cell wait to be measured again.
 
-        ``state`` is None if the launch ends early; the cell then goes back to the waiting cells.
+        An unmeasured cell waits again if its machine was lost and a retry is left, or if ``state``
+        is None. ``state`` is None if the launch or an error ends the station before the job.
         """
         launch = self.launch
         is_lost = state is None or state.state == "lost"

@@ -123,9 +123,9 @@ def _conv_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int = 1) -> 
 
 
 def _conv_transpose_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a ConvTranspose node.
+    """Operations of a ConvTranspose node: each input number times all weights of its channel.
 
-    Kernels have the shape [channels, features / group, ...].
+    Kernels have the shape [input channels, output channels / group, ...].
     """
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 

@@ -1,8 +1,9 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor's memory is in use until no later node reads the tensor, a view of it, or a result written
-over it. The estimate is the peak of this memory, times a factor, because the arena allocator holds
-more than the tensors need. Weights, inputs and outputs do not count.
+A tensor's memory is in use until its last reader has run. Views of the tensor and results written
+over it share the memory, so their readers count. The estimate is the peak of this memory, times a
+factor, because the arena allocator holds more than the tensors need. Weights, inputs and outputs do
+not count.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _BufferLifetimes:
-    """Indices of the first and last node that use a buffer; several values may share a buffer."""
+    """The first and the last node that use each buffer, by index; values may share a buffer."""
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.first_step: dict[str, int] = {}

@@ -16,12 +16,12 @@ PASSES_PER_STEP = 3
 class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
-    A multiplication and an addition are two ``flops``. ``matrix_flops`` counts only matrix
-    products, and ``recurrent_flops`` only recurrent layers. ``products`` is the number of nodes
-    with ``flops``. ``moved`` is how many numbers these nodes read and write, without parameters,
-    and ``moved_by_grouped`` the part of grouped convolutions. ``moved_by_others`` is how many
-    numbers all other nodes read and write; some nodes, such as reshapes and activations, cause no
-    traffic.
+    A multiplication and an addition are two ``flops``. ``products`` is the number of nodes with
+    ``flops``, such as convolutions. ``matrix_flops`` counts only matrix products, and
+    ``recurrent_flops`` only recurrent layers. ``moved`` is how many numbers the nodes with
+    ``flops`` read and write, without parameters. ``moved_by_grouped`` is the part of ``moved`` in
+    grouped convolutions. ``moved_by_others`` is how many numbers the nodes without ``flops`` read
+    and write. Of these nodes, some cause no traffic, such as reshapes and activations.
     """
 
     flops: float

@@ -36,7 +36,7 @@ class HostCounters:
     ran programs or the kernel, and ``waiting`` is all other time; both are sums over the CPUs.
     ``steal`` is the part of ``waiting`` that the hypervisor took. ``own_seconds`` is the CPU time
     of the trial's worker and of its parent process. ``frozen`` is the time for which a CPU quota
-    has stopped them. ``throttled`` counts how often heat lowered a clock.
+    has stopped these processes. ``throttled`` counts how often heat lowered a clock.
     """
 
     at: float

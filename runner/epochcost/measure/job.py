@@ -1,6 +1,6 @@
 """The job that a worker process receives, the messages that it sends, and its failures.
 
-A job names files and contains no arrays. Its graph and batches decide which work is timed. All
+A job contains no arrays. It names files, such as the graph to run and the batches of inputs. All
 messages are frozen records, written as JSON.
 """
 
@@ -119,7 +119,7 @@ class Reference(_Frozen):
 
 
 class JobFiles(_Frozen):
-    """The files that a trial executes.
+    """The files that a trial executes, with names and values of some inputs and outputs.
 
     ``graph`` is an ONNX file with static shapes: the whole training step, or the model for
     inference. ``batches`` is an .npz with an array ``[pool, batch, ...]`` for each graph input that
@@ -128,12 +128,14 @@ class JobFiles(_Frozen):
     after the end, the last value stays. ``initial`` is an .npz with the first values of parameters.
     Parameters that it lacks are drawn with the job's seed, as the metadata of ``graph`` says. In
     inference, a parameter without a value is an error. ``carried`` are the values that a step
-    passes to the next step, ``outputs`` the names of other outputs to read. ``reference`` is the
-    same work in fp32; None if the trial is in fp32 or a serving engine runs ``graph``.
+    passes to the next step. ``outputs`` are the names of outputs to read that are not carried.
+    ``reference`` is the same work in fp32, with which outputs are compared. It is None if the trial
+    is in fp32 or was compared in an earlier round, or if a serving engine runs ``graph``.
 
     ``serving`` is None for trials that time steps. With `ServingFiles`, the arrays in ``batches``
-    are ``[examples, ...]``, and ``graph`` is the graph for the largest batch size. See also
-    `AskedDecoder`.
+    are ``[examples, ...]``, and ``graph`` is the graph for the largest batch size. With
+    `AskedDecoder`, a serving engine runs ``graph``, and ``batches`` has the prompts and the lengths
+    of prompts and answers.
     """
 
     graph: Path

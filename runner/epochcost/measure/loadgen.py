@@ -193,7 +193,7 @@ def _log_settings(loadgen: Any, request: LoadGenRequest, folder: Path) -> Any:
 
 
 def _ignore(*_: object) -> None:
-    """Load, unload and flush nothing: all examples are in memory, and no queries are delayed."""
+    """Do nothing when LoadGen calls this to load or unload examples, or to flush queries."""
 
 
 _MARK = ":::MLLOG "
@@ -266,10 +266,10 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """Make the record of a latency from ``values``, the values in LoadGen's log by key.
+    """Make the record of a latency from ``values``, the content of LoadGen's log by key.
 
-    ``plain`` and ``percentile`` are format strings: ``plain`` makes the keys for mean, minimum and
-    maximum, ``percentile`` those for percentiles.
+    ``plain`` and ``percentile`` are format strings of keys. In ``plain``, the braces become "min",
+    "mean" or "max". In ``percentile``, they become a percentage, such as "99.00".
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}

@@ -142,10 +142,10 @@ def prefer_oom_kill() -> None:
 
 
 def limit_memory(limit_bytes: int) -> None:
-    """Limit the memory of this process until its end; allocations beyond the limit fail.
+    """Limit the memory of this process until it ends; allocations beyond the limit fail.
 
-    Linux limits private writable memory, other systems the whole address space. Memory that
-    libraries have reserved and not used so far does not count towards the limit.
+    On Linux, the limit applies to private writable memory, without the memory that libraries have
+    reserved but not used so far. On other systems, it applies to the whole address space.
     """
     _, hard = resource.getrlimit(_LIMITED)
     needed = _process_status_bytes("VmData") + max(0, limit_bytes - _process_status_bytes("VmRSS"))

@@ -28,7 +28,7 @@ class Topology:
     nodes: Mapping[int, int]
 
     def covers(self, cpus: Collection[int]) -> bool:
-        """Whether the core of each of ``cpus`` is known."""
+        """Whether ``threads`` has an entry for each of ``cpus``."""
         return all(cpu in self.threads for cpu in cpus)
 
 

@@ -81,9 +81,10 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
 
 
 def prove_placement(nodes: tuple[ExecutedNode, ...], provider: Provider) -> Placement:
-    """Count the nodes that ran, by provider and operator type.
+    """Check where the nodes of a graph ran, and count them by provider and operator type.
 
-    Raises PlacementError if, under CUDA, a node on the CPU handles data and not only shapes.
+    Raises PlacementError without nodes, or if a node that works on data did not run on the GPU
+    under CUDA. Nodes that only compute shapes may run on the CPU.
     """
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
@@ -168,9 +169,9 @@ class Declared:
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
-    """Names of a training step's nodes, by the precision that ``graph`` gives their inputs.
+    """Sort a training step's nodes by the precision of their inputs in ``graph``; return the names.
 
-    Empty unless ``precision`` is fp16 or bf16.
+    The result is empty unless ``precision`` is fp16 or bf16.
     """
     if precision not in HALF_TYPES:
         return Declared()
@@ -216,7 +217,7 @@ def prove_arithmetic(
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
     """In this context, a missing kernel raises a CapabilityError that names the operator.
 
-    For graphs in fp32, the original error is raised.
+    If ``precision`` is fp32, the JobError about the missing kernel passes unchanged.
     """
     try:
         yield
@@ -255,8 +256,8 @@ def _undeclared_fp32_nodes(
 ) -> list[ExecutedNode]:
     """The ``fp32_nodes`` that the graph does not declare to be in fp32.
 
-    ONNX Runtime fuses nodes. The result is empty if each of these nodes may be a fusion of declared
-    ones.
+    ONNX Runtime may fuse several nodes into one, which has a new name. If each of the undeclared
+    nodes may be a fusion of declared nodes that did not run, the result is empty.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

@@ -43,10 +43,10 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether to test now if the phase can end; if so, decide when to test again.
+        """Whether the next test of the phase's end is due; if it is, schedule the test after it.
 
-        ``step_count`` is the number of steps so far in the phase (warm-up or sampling). The next
-        test is due when this number has grown by the factor ``_GROWTH``.
+        ``step_count`` is the number of steps so far in the phase (warm-up or sampling). The test
+        after it is due when this number has grown by the factor ``_GROWTH``.
         """
         if step_count < self._next:
             return False
@@ -144,14 +144,14 @@ class PacedReport:
         self._next = clock()
 
     def at(self, now: float, count: int, width: float | None) -> None:
-        """Pass on ``count`` and ``width``, unless the last report was just before ``now``."""
+        """Report ``count`` samples and the interval's ``width``, unless a report was just made."""
         if now >= self._next:
             self._next = now + _REPORT_SECONDS
             self._report(count, width)
 
 
 class TrialProgress:
-    """Sends messages about a trial's progress: the phase, and its number of samples so far."""
+    """Passes a trial's progress to ``emit``: the phase, and the number of samples in it so far."""
 
     def __init__(self, budget_seconds: float, emit: Emit, clock: Clock) -> None:
         self.clock, self.started_at = clock, dt.datetime.now(dt.UTC)

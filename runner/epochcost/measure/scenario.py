@@ -107,7 +107,7 @@ def measure_load(
 def _warm_up_each_size(
     job: Job, model: ServedModel, report: Report
 ) -> dict[int, tuple[float, ...]]:
-    """Returns the times of the runs in seconds by batch size."""
+    """Warm the model up at each batch size; return each run's time in seconds, by batch size."""
     share = job.sampling.budget_seconds / len(model.sizes)
     times: dict[int, tuple[float, ...]] = {}
     for size in model.sizes:

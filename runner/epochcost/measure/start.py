@@ -17,7 +17,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def start(library: str, module: str, *arguments: str) -> None:
-    """Run a module of the package as the main program; ``library`` is the folder of onnxstep."""
+    """Run a module of epochcost as the main program; ``library`` is the folder of onnxstep."""
     for folder in (Path(library), _PACKAGE):
         _load(folder)
     sys.argv[1:] = arguments

@@ -278,11 +278,11 @@ def graph_inputs(
 ) -> StepInputs:
     """Find values for all graph inputs.
 
-    ``job.batches`` has batches for some inputs, and ``job.series`` a value for each step. Any other
-    input has one value, a scalar of the job or a parameter. An input without these that takes an
-    output of the previous step starts with ``CarriedValue.fill``. Raises JobError if an input has
-    no value, or if a file has an array for an input that the graph lacks. Also raises JobError if a
-    shape or type is not that of the graph.
+    ``job.batches`` has batches for some inputs, and ``job.series`` a value for each step for
+    others. Each remaining input has one value: a scalar of the job, or else a parameter. If it has
+    neither but takes an output of the previous step, it starts with ``CarriedValue.fill``. Raises
+    JobError if an input has no value, or if the file of batches or series has an array for an
+    unknown input. Also raises JobError if a shape or type is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _load_step_arrays(job, job.batches, types)

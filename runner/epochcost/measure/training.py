@@ -131,7 +131,7 @@ def _initial_step_inputs(
 
 
 def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
-    """A copy of a training step's graph with Dropout's seeds increased by ``steps``."""
+    """A copy of a step's graph with Dropout's seeds increased by ``steps``, the steps so far."""
     later = copied(step)
     for node in later.graph.node:
         for attribute in node.attribute:

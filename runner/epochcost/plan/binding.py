@@ -44,9 +44,9 @@ def bind_model(
     """The model's graph with fixed shapes for ``batch_size``.
 
     If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
-    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has all sizes except the batch's. The
-    batch is the dimension without a size there; if several have none, it is the dimension "batch".
-    Raises ModelError for a missing, contradicting or surplus size.
+    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the size of each symbolic dimension
+    except the batch. Raises ModelError if several dimensions lack a size, or if a size contradicts
+    the graph or is for none of its dimensions.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -134,8 +134,8 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
     """Yield the contradictions between an ONNX file and a spec's table ``[decoder]``.
 
-    The result is empty if the table itself has faults. Raises ModelError if the list of parameters
-    in the file's metadata is malformed.
+    A table that is invalid by itself is not compared, and the result is empty. Raises ModelError if
+    the file's metadata has a malformed list of the graph's parameters.
     """
     try:
         decoder = Decoder.model_validate(table)

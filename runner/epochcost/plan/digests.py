@@ -1,6 +1,6 @@
-"""Digests of an ONNX file and of a part of a model's spec, which identify what a trial computes.
+"""Digests of an ONNX file, and of the keys of a spec that change what a trial computes.
 
-``plan.make`` reads no files, but gets the digests of files from this module.
+``plan.make`` reads no files: its callers pass the digests of files.
 """
 
 from __future__ import annotations

@@ -130,10 +130,10 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge the plans of several studies into one plan, whose trials are sorted as in each plan.
+    """Merge the plans of several studies into one plan, which is sorted by the usual rule.
 
-    A trial that several studies name is in the plan once, with the largest of their numbers of
-    rounds.
+    The rule is inference before training, CPU before CUDA, small batches before large. A trial that
+    several studies name is in the plan once, with the largest of their numbers of rounds.
     """
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}

@@ -55,9 +55,9 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean's interval at which this round may stop.
 
-        The common interval of n rounds with equal means is narrower than that of one round by the
-        factor √n. So this round may stop at √rounds times the half width that the trial demands.
-        But the result is at most ``_WIDEST``, or the demanded half width if that is larger.
+        With equal means, the interval of n rounds together is narrower than that of one round by
+        the factor √n. So this round may stop at √rounds times the half width that the trial
+        demands. The result is at most ``_WIDEST``, but never less than the demanded half width.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

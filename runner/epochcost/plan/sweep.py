@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The sweep's trial with this batch size, equal to a trial planned without a sweep."""
+        """The sweep's trial with this batch size; planned singly, the trial has the same id."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 
@@ -103,8 +103,8 @@ Point = MeasuredSize | SizeFailure
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    ``points`` are the outcomes so far, one for each size. No size is tried above a size that ran
-    out of memory, unless a still larger size ran.
+    ``points`` are the outcomes so far, one for each size. A size that ran out of memory is an upper
+    limit, unless a larger size ran.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size

@@ -183,11 +183,11 @@ class Trial(BaseModel):
 
     @cached_property
     def variant(self) -> str:
-        """The settings in which the trial differs from the default, as text that may be empty.
+        """The settings in which the trial differs from the default settings, as text.
 
-        In reports, results of the same work on a host replace each other if this text is equal. The
-        text omits the runtime's version and CUDA graphs. So a later result that differs only in
-        these can replace an earlier one.
+        The text is empty for default settings, and omits the runtime's version and CUDA graphs. So
+        reports treat results that differ only in these two as repetitions. Of repetitions on a
+        host, reports show one result, usually the latest.
         """
         session = self.session
         parts = {

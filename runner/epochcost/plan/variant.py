@@ -26,10 +26,10 @@ NO_BF16_ON_CPUS = (
 
 
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
-    """The numbers of CPUs to which a study's trials are pinned; None for trials without pinning.
+    """How many CPUs the trials of a study are pinned to; None for trials without pinning.
 
-    Only trials of the CPU provider are pinned. Pinning emulates a smaller machine, so no trial is
-    pinned to all ``cpus`` of this machine.
+    Only trials of the CPU provider are pinned. Pinning emulates a smaller machine. So a number that
+    equals ``cpus``, the number of CPUs of this machine, becomes None.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)

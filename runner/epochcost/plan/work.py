@@ -156,10 +156,10 @@ class Requests(spec.Requests):
 
     @property
     def load(self) -> Load:
-        """The load by LoadGen in which these requests arrive, in the scenario "server".
+        """The settings of LoadGen, which sends these requests in its scenario "server".
 
-        Its latency bound is that of the first token. The bound for further tokens, ``token_ms``, is
-        not part of the load.
+        The latency bound of the settings is the bound for the first token. The bound for further
+        tokens, ``token_ms``, is not part of the settings.
         """
         return Load(
             scenario="server",
@@ -171,7 +171,7 @@ class Requests(spec.Requests):
     def stored(self) -> Mapping[str, BaseModel]:
         """The keys and values that describe this work in a trial's stored JSON.
 
-        The keys are ``load``, for the LoadGen scenario, and ``requests``.
+        The key ``load`` has LoadGen's settings, the key ``requests`` the fields of this object.
         """
         return {"load": self.load, "requests": self}
 
@@ -193,7 +193,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The work in a stored trial, with the key ``kind`` added, which the file does not have."""
+    """The work in a stored trial, and as ``kind`` the name of the key that has the work."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:
@@ -205,8 +205,8 @@ def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work,
     """Yield the work that a study plans for a model besides steps, each with a batch size.
 
     In inference, this is a decoder's requests and phases, or loads by LoadGen; in training,
-    nothing. The batch size is the number of sequences of a phase. Otherwise, it is the largest
-    number of sequences or examples computed together.
+    nothing. The batch size of a phase is its number of sequences. The batch size of requests or a
+    load is the largest number of sequences or examples computed together.
     """
     if mode == "training":
         return

@@ -40,11 +40,12 @@ _CONVERGED = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of the departure log(time / time by the law), with standard deviation ``scale``.
+    """One of the random parts whose sum is the departure log(time / time by the law).
 
-    The terms of two rows (observations or questions) are correlated only if their labels named in
-    ``same`` are equal. ``near`` has pairs of a feature's name and a length scale. The correlation
-    falls with the distance of the rows in each of these features.
+    ``scale`` is its standard deviation. The parts of two rows (observations or questions) are
+    correlated only if the rows have equal labels under the names in ``same``. ``near`` has pairs of
+    a feature's name and a length scale. The more the rows differ in these features, the weaker the
+    correlation.
     """
 
     scale: float
@@ -141,17 +142,17 @@ class Departures:
         return inverted(matrix + np.diag(self._variance))
 
     def predicted(self, traits: Traits) -> tuple[Vector, Matrix]:
-        """Predicted departures [m] of new rows, and the covariance [m, m] of their errors."""
+        """Predicted departures [m] of rows with ``traits``, and the errors' covariance [m, m]."""
         shared = covariance(self._terms, traits, self._traits)
         weights = shared @ self._inverse
         prior = covariance(self._terms, traits, traits)
         return weights @ self._departures, prior - weights @ shared.T
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Predict each group of rows from all other groups; the errors calibrate intervals.
+        """Predict each group of rows from all other groups, and collect the errors.
 
-        ``groups`` [n] labels the rows. ``features`` [n, k] describe the rows: the intervals of a
-        forecast follow most from the errors of rows with similar features.
+        The result computes intervals of forecasts from the errors. ``groups`` [n] labels the rows.
+        ``features`` [n, k] describe them: errors of rows like the question count most.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0
@@ -170,11 +171,12 @@ def fitted(
     softness: float = 0.2,
     weights: Vector | None = None,
 ) -> Vector:
-    """Fit the parameters [k] of a law to ``observed`` [n]; parameters and values are logarithms.
+    """Fit the parameters [k] of ``law`` so that its values [n] are close to ``observed`` [n].
 
-    ``start`` [k] and ``deviations`` [k] are the means and standard deviations of the parameters'
-    priors. Residuals far above ``softness`` count linearly instead of squared. ``weights`` [n] of
-    the observations are 1 by default. For parameters [k, m, 1], ``law`` returns values [m, n].
+    Parameters and values are logarithms. ``start`` [k] and ``deviations`` [k] are the means and
+    standard deviations of the parameters' priors. Residuals far above ``softness`` count linearly
+    instead of squared. ``weights`` [n] of the observations are 1 by default. For m sets of
+    parameters at once, [k, m, 1], ``law`` returns values [m, n].
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights

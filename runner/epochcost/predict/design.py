@@ -167,7 +167,7 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 def _log_roofline_rate(row: Placed) -> float:
     """Logarithm of a row's examples a second on a single device, by a roofline model.
 
-    The result may be off by a constant that is equal for all rows.
+    If the row's graph is unknown, the result is that of ResNet-50.
     """
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
@@ -232,10 +232,10 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred_work_features(features: Sequence[Vector], learnt_count: int) -> Matrix:
-    """Subtract the mean features of the learnt rates from the features of all rates.
+    """Subtract from the features of all rates the mean features of the rates to learn from.
 
-    The first ``learnt_count`` rows are learnt rates; the other rows are rates to predict. Rows
-    whose graph is unknown are NaN, and do not count in the mean.
+    The first ``learnt_count`` rows are rates to learn from, the others rates to predict. Rows whose
+    graph is unknown are NaN; they stay NaN, and do not count in the mean.
     """
     rows = np.array(features)
     counted = rows[:learnt_count][np.isfinite(rows[:learnt_count, 0])]

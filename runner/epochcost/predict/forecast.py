@@ -1,7 +1,7 @@
-"""Forecast the rates of workloads on devices without measurements.
+"""Forecast the rates of workloads on devices on which they have not been measured.
 
 One Gaussian process learns from all published rates, and from our own. Software without any known
-rate is assumed to differ from known software as much as known software differs among itself. The
+rate is assumed to differ from known software as much as two known software packages differ. The
 package ``analysis`` applies the forecast rates to machines, with their memory and prices.
 """
 
@@ -64,8 +64,8 @@ class Question:
     """A workload on ``count`` devices of one machine, in steps of ``batch`` examples.
 
     If ``program`` is None, the forecast is for ``software``. Otherwise, ``program`` is a published
-    rate. The forecast is then for the software that reached this rate, with the settings of this
-    rate.
+    rate, and ``software`` is ignored. The forecast is then for the source, software, precision and
+    input size of this rate.
     """
 
     model: str
@@ -102,11 +102,10 @@ _KEPT = Keep(
 
 @dataclass(frozen=True, eq=False)
 class Forecaster:
-    """Forecast rates of workloads, whose graphs must be known, from ``published`` rates.
+    """Forecast rates of workloads from ``published`` rates and from our own, ``measured`` ones.
 
-    ``measured`` has our own rates, converted by ``as_rate``. The forecaster also learns from these,
-    but calibrates intervals on published rates only. ``cache`` is the folder of earlier forecasts,
-    keyed by all inputs.
+    Measured rates have the form of published rows (see ``as_rate``). Only published rates calibrate
+    the intervals. ``cache`` is the folder of earlier forecasts, keyed by all inputs.
     """
 
     published: Sequence[Placed]
@@ -121,9 +120,9 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix]:
-        """Calibrations of the intervals by published rates, and an inverse covariance.
+        """Calibrations of the forecasts' intervals, and the inverse covariance of known rates.
 
-        The covariance is that of all rates from which forecasts learn.
+        Only published rates calibrate. The covariance is that of all rates to learn from.
         """
         design, count = designed(self._placed, self.devices), len(self.published)
         covariances = with_noise(design, self.scales)
@@ -159,8 +158,8 @@ class Forecaster:
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
         """Forecast the rates of ``rows`` from all rates that this object learns from.
 
-        The forecast of a row uses the row's workload and device, but not its rate. A row that is
-        also a learnt rate is not withheld.
+        The forecast of a row uses the row's workload and device, but not its rate. If the same rate
+        is among those to learn from, the forecast still learns from it.
         """
         if not rows:
             return ()
@@ -184,8 +183,8 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        Unlike the draws of the method ``of``, it has the covariance between different models or
-        modes. The limit by the peak rate is not considered.
+        It includes the covariance between different models or modes, whose draws are independent.
+        It ignores that forecasts have an upper limit, a share of the peak rate.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -203,7 +202,7 @@ class Forecaster:
         return errors
 
     def _designs_and_inverse(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """Arrays of the rates to learn from and of ``rows``, and the rates' inverse covariance."""
+        """Designs of the known rates and of ``rows``, and the inverse covariance of the former."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         return design.rows(learning), design.rows(~learning), self._calibrations_and_inverse[1]
@@ -222,8 +221,8 @@ def _bounded_forecast(
 ) -> Forecast:
     """Forecast a workload's rate on all ``count`` devices of ``row``, at most ``ceiling``.
 
-    Both rates are in examples a second. The predicted log(rate per device) is ``mean``.
-    ``half_width`` is half the width of its 90 % interval.
+    The result and ``ceiling`` are examples a second. ``mean`` is the predicted log(rate per
+    device). ``half_width`` is half the width of the 90 % interval around ``mean``.
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half_width, half_width))
@@ -242,9 +241,10 @@ def _mean_excess(least: float, deviation: float) -> float:
 
 
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
-    """Whether a graph in ``placed`` needs nearly as many operations and bytes as ``profile``.
+    """Whether the graph of any rate in ``placed`` is similar to the graph of ``profile``.
 
-    Recurrent networks, which run step by step, are compared with recurrent networks only.
+    Graphs are similar if their ``work_features`` have a distance below ``FARTHEST_KIN``. Recurrent
+    networks, which run step by step, are compared with recurrent networks only.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     profiles = dict.fromkeys(row.profile for row in placed if row.profile is not None)
@@ -300,9 +300,9 @@ def _posterior_by_workload(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """The rate that a published row would have, if it measured the question's workload.
+    """Write a question's workload and device as a published row with the rate ``per_second``.
 
-    The rate is ``per_second``.
+    The rate is in examples a second. A row to forecast has any number as its rate.
     """
     return Placed(
         _rate_of_program(question.program, question, per_second)

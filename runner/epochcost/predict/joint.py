@@ -86,8 +86,9 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make m forecasts of times from their predicted logarithms ``levels`` [m].
 
-    Forecasts may share an error: that of forecast i is ``cells[i]``, an index of ``covariance`` [n,
-    n]. ``factors`` [n] scale the errors' standard deviations, and ``seed`` is that of the draws.
+    ``covariance`` [n, n] is that of n errors. Forecast i has the error with index ``cells[i]``,
+    which it may share with others. Half the width of a 90 % interval is the error's standard
+    deviation times its factor in ``factors`` [n]. ``seed`` is a text that fixes the random draws.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))
@@ -99,11 +100,11 @@ def forecasts_of(
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Yield random draws of log(time / predicted time) for each of n predictions.
+    """Yield random draws of the error log(time / predicted time) for each of n predictions.
 
-    ``covariance`` [n, n] is the covariance of the errors in the predicted logarithms. Predictions
-    with equal rows in ``covariance`` have equal draws. 90 % of the errors of prediction i lie
-    within ``factors[i]`` times its standard deviation. ``seed`` is any text.
+    ``covariance`` [n, n] is the predicted covariance of the errors. Predictions with equal rows in
+    it have equal draws. ``factors`` [n] are half the widths of 90 % intervals, in predicted
+    standard deviations. Draws are scaled to these intervals on average. ``seed`` is any text.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)
@@ -117,9 +118,11 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
 
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
-    """Matrix [n, n] that scales the errors of one job on n machines (see the module's docstring).
+    """Matrix [n, n] that turns the errors [n] of one job on n machines into calibrated errors.
 
-    ``covariance`` [n, n] is that of the errors, and ``factors`` [n] scale their intervals.
+    It multiplies the departures of the errors from their mean by ``RATIO_SCALE``. It multiplies the
+    mean by the factor that makes the average variance agree with 90 % intervals. ``factors`` [n]
+    are half the widths of these, in standard deviations by the errors' ``covariance`` [n, n].
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()

@@ -1,8 +1,9 @@
-"""Select the rows that predictions learn from: a project's tables without implausible rows.
+"""Select the published rates that predictions learn from: a project's plausible rows.
 
-Each row is compared with its prediction from all other rows. This reveals mixed-up units, tokens
-counted as samples, duplicates, and one machine under two names. Implausible rows are listed, and
-predictions do not learn from them. No figure is corrected.
+Rows are implausible if they repeat a row, have the figures of another device or an impossible
+speed-up, or contradict their prediction from all other rows. The latter reveals mixed-up units, and
+tokens counted as samples. Implausible rows are listed, and predictions do not learn from them. No
+figure is corrected.
 """
 
 from __future__ import annotations
@@ -263,9 +264,9 @@ def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
 def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
     """Find the row that other rows contradict most: its index, and its rate ÷ the predicted rate.
 
-    A row's rate is predicted from all other rows. If all rows are plausible, the result is (None,
+    A row's rate is predicted from all other rows. If no row is implausible, the result is (None,
     1). ``departures`` [n] are log(rate / rate by a roofline model) minus their mean. ``inverse``
-    [n, n] is the inverse of their covariance. Both are zero at rows that were removed earlier.
+    [n, n] is the inverse of their covariance. At rows that were removed earlier, both have zeros.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -1,8 +1,8 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-A rate's logarithm is the sum of a roofline model's prediction, a level of the workload and
-departures from both (see ``Scales``). To calibrate the intervals, the rates of each device are
-predicted from all other rates, without a new fit.
+A rate's logarithm is the sum of a roofline model's prediction, a level and other terms (see
+``Scales``). A level is the same on all devices. To calibrate the intervals, the rates of each
+device are predicted from all other rates, with the same scales.
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4;
 Sundararajan and Keerthi 2001 (left-out groups); Vovk 2015 (cross-conformal prediction).
@@ -45,24 +45,26 @@ _ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Rates to learn from, as arrays of n rows; ``rate`` is the logarithm of the rate per device.
+    """Rates to learn from or to predict, as arrays of n rows.
 
-    ``roofline`` is the logarithm of the rate that a roofline model predicts. ``count`` (devices)
-    and ``batch`` (examples on one device) are logarithms too. ``device_features`` [n, 4] are the
-    logarithms of peak rate, bandwidth, cache and power, each minus its median. ``work_features``
-    [n, 7] describe the graph, NaN if unknown. ``uncertainty`` is the standard deviation of the
-    logarithm of a rate that we measured, 0 for published rates. ``is_mixed`` marks rates in mixed
-    precision, ``is_host_bound`` those of batches too small to keep a device busy.
+    ``rate`` is the logarithm of the rate per device, ``roofline`` that of the rate by a roofline
+    model. ``count`` (devices) and ``batch`` (examples on one device) are logarithms too.
+    ``device_features`` [n, 4] are the logarithms of peak rate, bandwidth, cache and power, each
+    minus its median. ``work_features`` [n, 7] describe the graph, NaN if unknown. ``uncertainty``
+    is the standard deviation of the logarithm of a rate that we measured, 0 for published rates.
+    ``is_mixed`` marks rates in mixed precision, ``is_host_bound`` those of batches too small to
+    keep a device busy.
 
     The other fields are labels. Two rows have the same label if they agree in these facts:
 
-    - ``work``: every fact except the machine.
+    - ``work``: all facts of ``setting``, input size and batch size.
     - ``setting``: source, model, mode, precision, software, task and unit.
     - ``edition``: source, model, mode, task and unit.
     - ``model_mode``: source without its version, model and mode.
     - ``model``: model, without the target accuracy that MLPerf appends to the name.
     - ``stack``: source and mode.
     - ``software``: source, mode, software and precision.
+    - ``device``, ``generation``: the device, or only its generation.
     - ``group``: chip and memory size of the device.
     """
 
@@ -100,27 +102,27 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    The logarithms of two rates share a term if they agree as listed (labels are those of
-    ``Design``):
+    Two rates have a term in common under these conditions (labels are fields of ``Design``):
 
-    - ``setting``, ``work``, ``stack``, ``software``, ``group``: the same label.
-    - ``level``: the same ``edition``, without a known graph.
-    - ``graph_level``: a known graph.
-    - ``beyond_graph``: a known graph and the same ``model_mode``.
-    - ``graph``: similar graphs.
-    - ``software_graph``, ``device_graph``: similar graphs and the same software or device.
-    - ``batch``: the same ``model_mode`` and similar batch sizes.
-    - ``group_model``, ``stack_group``: the same group, and the same model or stack.
+    - ``setting``, ``work``, ``stack``, ``software``, ``group``: the label of this name is equal.
+    - ``level``: ``edition`` is equal, and neither graph is known.
+    - ``graph_level``: both graphs are known.
+    - ``beyond_graph``: both graphs are known, and ``model_mode`` is equal.
+    - ``graph``: the graphs are similar.
+    - ``software_graph``, ``device_graph``: likewise, and ``software`` or ``device`` is equal.
+    - ``batch``: ``model_mode`` is equal, and the batch sizes are similar.
+    - ``group_model``, ``stack_group``: ``group`` is equal, and so is ``model`` or ``stack``.
     - ``noise``: never; each rate has its own.
 
-    Other terms are slopes over features, with a slope for rates that agree in:
+    Other terms are slopes over features. Two rates have a slope in common if:
 
-    - ``graph_linear`` (features of the graph), ``linear`` (features of the device): nothing.
-    - ``model_linear`` (device): the model, or similar graphs.
-    - ``stack_linear`` (device): the stack.
-    - ``batch_linear`` (device): similar batch sizes.
-    - ``setting_batch_linear`` (device): the setting, and similar batch sizes.
-    - ``model_count`` (logarithm of the number of devices): the ``model_mode``.
+    - ``graph_linear`` (features of the graph): both graphs are known.
+    - ``linear`` (features of the device): always.
+    - ``model_linear`` (device): ``model`` is equal, or the graphs are similar.
+    - ``stack_linear`` (device): ``stack`` is equal.
+    - ``batch_linear`` (device): the batch sizes are similar.
+    - ``setting_batch_linear`` (device): ``setting`` is equal, and the batch sizes are similar.
+    - ``model_count`` (logarithm of the number of devices): ``model_mode`` is equal.
 
     ``model_smooth`` is a smooth function of the device's features, for the same model or similar
     graphs. ``graph_length``, ``batch_length`` and ``length`` (of ``model_smooth``) are length
@@ -158,9 +160,9 @@ class Scales:
 
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Covariance [n, m] between the rows of two designs, without noise.
+    """Covariance [n, m] between the logarithms of the rates in two designs, without noise.
 
-    Labels are numbers: an equal number must mean the same label in both designs.
+    Both designs must use the same number for the same label (such as the same model).
     """
     result = np.empty((len(rows.rate), len(columns.rate)))
     for begin in range(0, len(result), _ROWS_AT_ONCE):
@@ -243,9 +245,9 @@ def _same(rows: Labels, columns: Labels) -> Matrix:
 def held_out(
     inverse: Matrix, departures: Vector, groups: Iterable[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Predict the rows of each group from all rows outside the group.
+    """Predict the values of each group of rows from all rows outside the group.
 
-    Yield the rows' indices, their errors (observed − predicted) and these errors' covariance.
+    For each group, yield its rows' indices, the errors (observed − predicted) and their covariance.
     ``departures`` [n] are observed values of a process with mean 0, ``inverse`` [n, n] the inverse
     of their covariance, noise included.
     """
@@ -291,7 +293,7 @@ def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """Covariance [n, n] of the logarithms of n rates, with ``scales.noise`` and ``uncertainty``."""
+    """Covariance [n, n] of n log(rate) with noise: ``scales.noise``, ``design.uncertainty``."""
     result = covariance(design, design, scales)
     result[np.diag_indices_from(result)] += scales.noise**2 + design.uncertainty**2
     return result
@@ -305,10 +307,10 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> Labels:
-    """Find which of the rates ``rows`` the other rates of ``design`` can predict.
+    """Find which of the rates with the indices ``rows`` all other rates can predict.
 
-    Return their positions in ``rows``. A rate can be predicted if its model's graph is known, or if
-    a rate outside ``rows`` has the same ``edition``.
+    Return their positions in ``rows``. A rate can be predicted if its model's graph is known. It
+    can also be predicted if a rate outside ``rows`` has the same ``design.edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return np.flatnonzero(shared | design.has_graph[rows])
@@ -316,12 +318,12 @@ def predictable(design: Design, rows: Labels) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Errors of n predicted rates, each without the rates of its own group (such as its device).
+    """Errors of n known rates, each predicted without its own group (such as its device).
 
-    ``deviations`` [n] are the absolute errors, each divided by its predicted standard deviation.
-    `calibrate` also divides them by the factors from ``relative_errors``. ``weights`` [n] are the
-    rates' weights, ``features`` [n, k] describe their devices, and ``groups`` is the number of
-    groups.
+    ``deviations`` [n] are the absolute errors of the logarithms, divided by their predicted
+    standard deviations. Those from `calibrate` are also divided by the rates' ``relative_errors``.
+    ``weights`` [n] say how much each error counts, ``features`` [n, k] describe the rates, and
+    ``groups`` is the number of groups.
     """
 
     deviations: Vector
@@ -330,10 +332,10 @@ class Calibration:
     groups: int
 
     def factor(self, features: Vector) -> float:
-        """Half the width of a 90 % interval, in predicted standard deviations.
+        """Half the width of a forecast's 90 % interval, in predicted standard deviations.
 
-        Rows whose features are close to ``features`` count most. Without rows, the result is
-        infinite.
+        Errors of rates with features close to the forecast's ``features`` count most. Without
+        errors, the result is infinite.
         """
         if not len(self.deviations):
             return math.inf
@@ -348,11 +350,12 @@ class Calibration:
 
 
 def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
-    """Predict the rows of each group from all other groups, and collect the errors.
+    """Predict the rates of each group from all other groups, and collect the errors.
 
-    ``groups`` [n] has the group of each row. ``inverse`` is the inverse of the matrix from
-    ``with_noise``. Rows that are not ``predictable`` are skipped. An error is divided by its
-    predicted standard deviation and by its factor from ``relative_errors``.
+    ``groups`` [n] has the group of each rate. ``inverse`` [n, n] is the inverse of the rates'
+    covariance, noise included. Rates that the other groups cannot predict are skipped. An error is
+    divided by its predicted standard deviation, and again by 1.6 or 3 for kinds of rates that err
+    more.
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)
@@ -369,7 +372,7 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
 
 
 def relative_errors(design: Design) -> Vector:
-    """How many times as large [n] each rate's error is expected to be as that of a usual rate.
+    """The expected error of each rate [n], divided by that of a usual rate.
 
     A usual rate is in mixed precision, with a batch that keeps the device busy.
     """

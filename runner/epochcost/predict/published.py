@@ -26,12 +26,11 @@ _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The published program whose graph is most similar to a workload's.
+    """The published program that is most similar to a workload.
 
-    A program is a model as one source ran it in a framework; ``rate`` is an example of its rates.
-    ``same`` has the rates of all programs with about the workload's operations and bytes, in its
-    mode and precision; empty if there are none. The program that ``nearest_program`` prefers comes
-    first.
+    A program is a model as one source ran it in a framework; ``rate`` is one of its rates. ``same``
+    has the rates of all programs with about the workload's operations and bytes, in the workload's
+    mode and precision. If there are such rates, ``rate`` is the first of them.
     """
 
     rate: Rate
@@ -41,8 +40,8 @@ class Program:
         """A published rate of the workload's model on ``count`` devices, or None.
 
         ``batch`` is the workload's batch size on one device; rates at less than half of ``batch``
-        do not count. Of several rates, that of the preferred program at the most similar batch size
-        is returned.
+        do not count. The first program in ``same`` with such a rate is chosen. Of its rates, that
+        at the most similar batch size is returned.
         """
         rates = [
             row.rate
@@ -69,10 +68,10 @@ def nearest_program(
 ) -> Program | None:
     """Find the published program with the operations and bytes most similar to ``profile``.
 
-    Only rates in ``mode`` and ``precision`` count. The program's model has recurrent layers if and
-    only if ``profile`` has them. Programs that process images come last, unless ``task`` mentions
-    images. Among equally similar programs, the order in ``FRAMEWORKS`` decides, then the number of
-    devices with rates. None if no program is similar enough.
+    Only rates in ``mode`` and ``precision`` count. Recurrent networks are compared with recurrent
+    networks only. Unless ``task`` mentions images, a program for images is chosen only if no other
+    is similar. Among equally similar programs, the first framework in ``FRAMEWORKS`` wins, then the
+    program with rates on most devices. None if no program is similar enough.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

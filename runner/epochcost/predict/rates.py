@@ -64,7 +64,7 @@ class Rate:
 
     @property
     def work(self) -> tuple[str, ...]:
-        """All properties of the workload; rates with equal properties differ only in machine."""
+        """All facts about the workload: its ``setting``, task, input size, batch size and unit."""
         batch = "" if self.batch is None else f"{self.batch:g}"
         return (*self.setting, self.task, self.size, batch, self.unit)
 

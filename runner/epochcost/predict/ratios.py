@@ -1,8 +1,9 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares the rates of one workload on two accelerators. Both rates are predicted without the
-withheld rows. In the averages, every pair of accelerators has the same weight, however many
-workloads both ran. If sources are withheld, a pair counts once for each source.
+A ratio compares the rates of one workload on two accelerators. Both rates are predicted from rows
+of other accelerators, generations or sources only. In the averages, every pair of accelerators has
+the same weight, however many workloads both ran. If sources are withheld, a pair has this weight
+once for each source.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _BINS = 10
 class Stated:
     """A group of predictions that say, with similar probability, which accelerator is cheaper.
 
-    ``probability`` is the mean stated probability that a prediction is right. ``right`` is the
-    share of the group's predictions that are right. ``ratios`` is the number of all predictions in
-    the group; each predicts one ratio of costs.
+    Each prediction states how probable it is that its choice is right. ``probability`` is the mean
+    of these statements. ``right`` is the share of the predictions that are right. ``ratios`` is the
+    number of predictions; each is about one ratio of costs.
     """
 
     probability: float
@@ -78,12 +79,12 @@ class RatioErrors:
 def ratio_errors(
     learnt: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
 ) -> Mapping[TwoWithheld, RatioErrors]:
-    """Predict ratios of rates from all but withheld rates, and measure the errors of the ratios.
+    """Measure the errors of predicted ratios between the rates of two accelerators.
 
-    The withheld rates are those on two accelerators, on two generations of accelerators, or of one
-    source. The result has an entry for each of these kinds. ``hourly`` has each device's price per
-    hour, by the device's id. A kind has no entry if none of its ratios is between two devices with
-    prices.
+    Both rates are predicted without the rates on the two accelerators, on their two generations, or
+    of their source. The result has an entry for each of these three kinds. ``hourly`` has prices
+    per hour by device id, which turn ratios of rates into ratios of costs. A kind has no entry if
+    none of its ratios is between two devices with prices.
     """
     design = designed(learnt, devices)
     log_prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -126,11 +127,11 @@ def _ratio_tables(
 
 
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
-    """Yield, for each pair of accelerators, the indices [k, 2] of the rows of k shared workloads.
+    """Yield, for each pair of accelerators, row indices [k, 2] of the k workloads that both ran.
 
-    ``labels`` [n] are what is withheld: accelerators, generations or sources. ``withheld_at_once``
-    is the number of different labels of a pair: 2 if each accelerator has its own, 1 for the same
-    source.
+    ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. If
+    ``withheld_at_once`` is 2, the two rows of a workload have different labels. If it is 1, they
+    have the same label.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

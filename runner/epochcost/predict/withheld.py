@@ -1,7 +1,7 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
-Forecasts use every published rate except the withheld ones, and none of our own measurements.
-``ratios`` does so for ratios of the rates of two accelerators.
+Forecasts use every published rate except the withheld ones, and none of our own measurements. The
+module ``ratios`` does the same for ratios between the rates of two accelerators.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A published rate, and its forecast from the rates that do not share its ``name``.
+    """A published rate, and its forecast from the rates that are not withheld.
 
-    ``name`` is the accelerator, generation, model or source of the rate. ``forecast`` is None if no
-    forecast is possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or
-    infinite if the model gives no rate.
+    The withheld rates are all those of the accelerator, generation, model or source called
+    ``name``. ``forecast`` is None if no forecast is possible. ``roofline`` is log(published rate /
+    rate by a roofline model), NaN or infinite if the model gives no rate.
     """
 
     name: str
@@ -98,11 +98,11 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast each published rate without all rates that share what ``withheld`` names.
+    """Forecast each published rate from rates that differ from it in what ``withheld`` names.
 
-    This is the accelerator, its generation, the model or the source. If the model or the source is
-    withheld, models whose graph is unknown are left out. Such a model can only be predicted from
-    its own rates.
+    These are rates of another accelerator, generation, model or source. If the model or the source
+    is withheld, models whose graph is unknown are left out. Their rates can only be predicted from
+    rates of the same model and source.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -134,11 +134,11 @@ def _forecastable_indices(
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
-    """log(rate / predicted rate) [n], predicted by a roofline model times a factor.
+    """The errors log(rate / predicted rate) [n] of a roofline model whose rates are scaled.
 
-    ``names`` [n] are what is withheld (an accelerator, say): the factor of a row is fitted to rows
-    with other names. NaN for rows that are not ``predictable``, infinite if no row determines the
-    factor.
+    The scaling factor of a row is fitted to rows with another name in ``names`` [n] (such as the
+    accelerator's). The result is NaN for rows that other rows cannot predict. It is infinite if no
+    row determines the factor.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -36,7 +36,7 @@ class Interval(_Part):
 class Choice(_Part):
     """A machine that can do a job, at its cheapest price plan.
 
-    If `answers` is false, the site recommends the machine only if it can recommend no other.
+    If `answers` is false, the site recommends the machine only if all others have drawbacks, too.
     """
 
     machine: str = Field(validation_alias="hardware", description="id in machines.json")

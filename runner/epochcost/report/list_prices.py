@@ -111,10 +111,9 @@ def _accelerator_names(hardware: Hardware) -> set[str]:
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     """For each model of GPU, the machine with the cheapest GPU hour; the dearest model first.
 
-    A GPU hour is the hourly price of a machine divided by the number of its GPUs. Of the machines
-    with a model of GPU, only those with the fewest GPUs are compared. Models without tensor cores
-    are left out. Prices that are more than half a year older than the newest price are left out,
-    too.
+    A GPU hour is the hourly price of a machine divided by the number of its GPUs. For each model,
+    only the machines with the fewest GPUs are compared. Models without tensor cores are left out.
+    Prices that are more than half a year older than the newest price are left out, too.
     """
     by_chip: dict[str, Listed] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
@@ -129,9 +128,9 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
-    """The ``number`` kinds of GPU that the most providers offer; the dearest first.
+    """A machine for each of the ``number`` GPU models with the most providers, dearest first.
 
-    Of GPUs with equally many providers, those with the highest compute capability are kept.
+    Of models with equally many providers, those with the higher compute capability are chosen.
     """
     providers: dict[str, set[str]] = {}
     for machine in by_gpu_hour(machines):
@@ -149,8 +148,8 @@ def past_prices(prices: Sequence[Price], currency: str) -> list[tuple[dt.date, D
     """The days and hourly amounts of the cheapest on-demand price and its predecessors.
 
     ``prices`` are all prices of a machine. The cheapest is chosen among the current prices in
-    ``currency``. The predecessors are the older prices of the same plan that this price replaced.
-    The result is sorted by day. Empty without a current price.
+    ``currency``. Its predecessors are the older prices of the same plan. The result is sorted by
+    day. It is empty without a current price.
     """
     offered = on_demand_hours(current_prices(prices), currency)
     cheapest = min(offered, key=itemgetter(1), default=None)

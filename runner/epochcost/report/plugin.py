@@ -95,7 +95,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add the report's templates to the theme, and let MkDocs build in a new folder."""
+        """Add the report's templates to the theme; send a whole build to a temporary folder."""
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -306,10 +306,10 @@ def _relative_address(files: Files, page: File, uri: str) -> str:
 
 
 def _search_boost(uri: str, sections: Iterable[Mapping[str, str]]) -> float:
-    """The weight in the search of the page with the address ``uri``.
+    """The weight of the page with the address ``uri`` in the site's search.
 
-    Some addresses have a fixed weight. Any other page gets a higher weight if titles of other pages
-    contain its title. ``sections`` has, for each section of the navigation, the titles of the
+    Some addresses have a fixed weight. Any other page gets a higher weight if its title is a part
+    of another page's title. ``sections`` has, for each section of the navigation, the titles of the
     section's pages by address.
     """
     for beginnings, boost in _SEARCH_BOOSTS.items():

@@ -1,8 +1,8 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
-A file of the docs folder is published only if its kind or name is allowed, never through a symbolic
-link. Browsers run only the site's own scripts, and those inline scripts of the theme whose hash
-each page lists. A build that fails leaves the earlier site unchanged.
+A file of the docs folder is published only if its kind is allowed or the configuration names it,
+never through a symbolic link. Browsers run only script files of the site, and inline scripts whose
+hash is in the policy of each page. A build that fails leaves the earlier site unchanged.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
-    ``links`` are the symbolic links below the docs folder. ``named`` are the files that the
-    configuration names, such as style sheets. ``results`` are the folders of stored results. Of
-    the files in these folders, only those in ``read``, which the build has read, are published.
+    Nothing behind ``links``, the symbolic links of the docs folder, is published. In the folders
+    ``results``, only files that the build has read (``read``) are published. Elsewhere, pages,
+    data, pictures and the files ``named`` in the configuration are published.
     """
 
     links: frozenset[Path]
@@ -95,7 +95,7 @@ class SiteFolder:
     """
 
     def __init__(self, place: Path) -> None:
-        """Create the folder next to ``place``; raises CapabilityError if that is impossible."""
+        """Create a folder beside ``place``, the site's; raises CapabilityError if impossible."""
         self._place = place.resolve()
         if os.path.ismount(self._place):
             raise CapabilityError(
@@ -122,7 +122,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the folder beside the site's; after ``replace``, it contains the earlier site."""
+        """Remove the build's folder; after ``replace``, this folder contains the earlier site."""
         self._kept.close()
 
 

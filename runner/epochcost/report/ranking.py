@@ -63,7 +63,7 @@ class Contender:
 
     @property
     def plan(self) -> str:
-        """The price plan in a phrase; the price's id, if the machine has no row in the results."""
+        """The price plan in a phrase; only the price's id if the machine has no ``row``."""
         return self.row.plan if self.row else self.price.id
 
     @property
@@ -78,10 +78,10 @@ class Contender:
 
     @property
     def added_energy(self) -> Decimal | None:
-        """Cost of the energy that the job adds on an owned machine.
+        """Cost of the energy that a job on an owned machine adds to that of the idle machine.
 
         The rest of the job's cost, such as depreciation, arises even without the job. None for
-        other machines, and for prices per vCPU.
+        rented machines, and for owned machines whose costs are stated for one vCPU.
         """
         owned = self.price.owned
         if owned is None or owned.per_vcpu:
@@ -100,7 +100,7 @@ class Contender:
 
     @property
     def answers(self) -> bool:
-        """Whether the machine may be recommended."""
+        """Whether the machine may be recommended: neither its price nor its time has a drawback."""
         return not self.reservation
 
     @property
@@ -124,9 +124,9 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """The machines for a job of a workload: cheapest first, those with a ``reservation`` last.
+    """The machines for a job of a workload: cheapest first, those with a drawback last.
 
-    ``beside`` has the contests for the same job in other software.
+    ``beside`` has such a ranking for the same job in each other software stack.
     """
 
     goal: ContestGoal
@@ -135,9 +135,9 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines with the fewest drawbacks, such as an assumed price or an imprecise time.
+        """The machines with the least drawbacks; only these can be ``cheapest``.
 
-        Only these can be ``cheapest``.
+        A drawback of the price (it is assumed, say) is worse than an imprecise time.
         """
         least = min(contender.drawbacks for contender in self.machines)
         return tuple(each for each in self.machines if each.drawbacks == least)
@@ -179,15 +179,15 @@ class Contest:
 
     @property
     def stack_words(self) -> str:
-        """The kind of software that all machines run; empty for times from a list of prices."""
+        """The kind of software that all machines run; empty if the machines have no ``row``."""
         row = self.machines[0].row
         return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price, if ``cheapest`` has no confirmed price.
+        """The cheapest machine with a confirmed price; None if ``cheapest`` has one itself.
 
-        A price is confirmed if a source confirms its amount, date and billing. Otherwise None.
+        Amount, date and billing must be confirmed. Only machines in ``competing`` are considered.
         """
         if not self.cheapest.price.unconfirmed_words:
             return None

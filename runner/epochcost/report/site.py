@@ -66,10 +66,10 @@ _UNKNOWN = Publication()
 class Site:
     """All that the report adds to the hand-written pages, by address (``figures`` by id).
 
-    ``pages`` has the text of pages in Markdown. ``files`` has the contents of generated files.
-    ``results`` has stored files of the project, which are copied to the site. ``sections`` has a
-    mapping for each section of the navigation, from a page's address to its title. The main page of
-    a section comes first. ``embedded`` has a page for each figure that shows only this figure.
+    ``pages`` has the text of pages in Markdown, ``files`` the contents of generated files.
+    ``results`` has stored files of the project, which are copied to the site. ``embedded`` has, for
+    each chart in ``figures``, a page with nothing else. ``sections`` has a mapping for each section
+    of the navigation, from a page's address to its title. The main page of a section comes first.
     """
 
     pages: Mapping[str, str]

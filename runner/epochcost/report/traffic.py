@@ -1,11 +1,11 @@
 """Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
 
 The traffic is a rate of requests to a decoder, with the lengths of prompts and answers. All
-decoders share one script of formulas. Each decoder has a script with prices of APIs and measured
-times. This script has formulas for each measured number of simultaneous sequences.
+decoders share a script with the machines' prices and the formulas for predicted times.
 
-Each decoder also has a script for each precision, with predicted times. This script has the times
-to decode a token, and the coefficients of a polynomial for the time to read a prompt.
+Each decoder has a script with prices of APIs, and with formulas for each measured number of
+simultaneous sequences. Each decoder also has a script for each precision. It has predicted times to
+decode a token, and a polynomial's coefficients for the time to read a prompt.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _SHARE = symbol("share")
 
 
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield address and text of each script: one for all decoders, and several for each decoder.
+    """Yield address and text of each script: one for all decoders together, several for each.
 
-    A decoder has a script with measured times, and a script with predicted times for each
-    precision. ``names`` are the decoders' ids. None means all decoders with measured times, and all
-    decoders in ``report.tokens``, which some machine or API can serve.
+    Each decoder has a script with measured times, and a script with predicted times for each
+    precision. ``names`` are the decoders' ids. None means the decoders with measured times, and the
+    decoders that some machine or API can serve (``report.tokens``).
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -229,8 +229,8 @@ def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[
       time, idle or not
     - ``full_low``, ``full``, ``full_high``: the cost of a million tokens on a machine that is never
       idle
-    - ``turn``: the requests a second above which a machine costs less than the compared API; 0 if
-      the machine cannot serve so many requests
+    - ``turn``: the requests a second above which a machine costs less than an API whose
+      request costs ``api_request``; 0 if the machine cannot serve so many requests
     """
     machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)

@@ -63,8 +63,8 @@ class Ceiling(Record):
 class Ceilings(HostSidecar):
     """Peak rates of a host in multiplying matrices and copying memory, as measured there.
 
-    ``anchors`` occurs only in old files. ``ceilings`` are in ascending order of threads for each
-    precision. ``contradictions`` are differences between the host and the spec of ``hardware``.
+    ``anchors`` occurs only in old files and is ignored. ``ceilings`` are in ascending order of
+    threads for each precision. ``contradictions`` are differences between the host and its spec.
     """
 
     folder: ClassVar[str] = "ceilings"
@@ -78,7 +78,7 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The execution provider, with which the name of this record's file begins."""
+        """The first part of this record's file name: the execution provider."""
         return self.provider
 
     @property

@@ -31,8 +31,8 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 class Gpu(Record):
     """A GPU as its driver describes it; values that the driver does not state are None.
 
-    ``mig`` says whether the GPU is partitioned. ``pci_address`` is the address in
-    ``Conditions.devices``. ``compute_capability`` is NVIDIA's version number, such as 8.9.
+    ``mig`` says whether the GPU is partitioned. ``Conditions.devices`` names GPUs by their
+    ``pci_address``. ``compute_capability`` is NVIDIA's version number, such as 8.9.
     """
 
     name: str | None

@@ -81,12 +81,12 @@ class Placement(Record):
 
 
 class Pinning(Record):
-    """The logical CPUs (``cpus``) to which all threads of a trial's worker process were pinned.
+    """The pinning of all threads of a trial's worker process to the logical CPUs ``cpus``.
 
-    The pinning does not limit memory, caches and clock. ``siblings`` are the other hardware threads
-    of the same cores, which the worker did not use. CPUs have the kernel's numbers. ``cores`` and
-    ``numa_nodes`` count the cores and NUMA nodes of ``cpus``, None if the kernel does not state
-    them. ``threads`` counts ONNX Runtime's threads.
+    The pinning emulates a smaller instance, but does not limit memory, caches and clock.
+    ``siblings`` are the other hardware threads of the same cores, which the worker did not use.
+    CPUs have the kernel's numbers. ``cores`` and ``numa_nodes`` count the cores and NUMA nodes of
+    ``cpus``, None if the kernel does not state them. ``threads`` counts ONNX Runtime's threads.
     """
 
     emulates: Emulated = "a smaller instance of the same family"
@@ -168,8 +168,9 @@ class Measurement(Record):
     LoadGen measured latencies (``served``). A training has held-out losses before its first step
     and after its last step. ``peak_memory_bytes`` is the memory of the worker's process.
     ``conditions`` and ``energy`` cover only the sampling phase. ``pinning`` is None if the worker
-    could run on every CPU. ``rounds`` is empty if one process took all samples. Otherwise, times
-    and sums cover all rounds, but losses and ``placement`` come from the last round.
+    could run on every CPU. ``rounds`` is empty if one process took all samples, else it has a
+    record for each process. Times and step counts cover all rounds, but losses and ``placement``
+    are from the last process.
     """
 
     started_at: Timestamp

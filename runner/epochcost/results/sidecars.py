@@ -58,7 +58,7 @@ class BatchLimit(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The first part of this record's file name: model, mode, provider, start of sweep id."""
+        """The file name up to the host: model, mode, provider, and first digits of ``sweep_id``."""
         work = f"{self.trial.model}-{self.trial.mode}-{self.trial.provider}"
         return f"{work}-{self.sweep_id[:ID_DIGITS]}"
 

@@ -199,9 +199,9 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A file beside the results of a machine about one host, such as its peak rates.
+    """A stored record about one host, such as its peak rates, that is not a result.
 
-    The file's name has the first digits of the host's fingerprint.
+    The name of the record's file ends in the first digits of the host's fingerprint.
     """
 
     environment: Environment
@@ -210,8 +210,8 @@ class HostSidecar(Sidecar):
     def file_stem(self) -> str:
         """The name of this record's file without its suffix.
 
-        The name consists of ``work``, the subject of the record, and the first digits of the host's
-        fingerprint.
+        The name consists of ``work``, which says what the record is about, and the first digits of
+        the host's fingerprint.
         """
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 

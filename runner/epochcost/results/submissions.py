@@ -74,7 +74,7 @@ class ResultsCheck:
 
 @dataclass(frozen=True)
 class _CheckContext:
-    """The specs against which results are checked, and facts about the results checked so far."""
+    """The specs and options of a check, and counts and digests of the results checked so far."""
 
     # Results are not stored, so that a check of a hundred thousand results fits in memory.
     catalogue: Catalogue
@@ -119,11 +119,11 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all files below ``root``.
 
-    Other records there, such as reported runs, are checked too, but the number of ``files`` does
-    not include them. In ``paths``, a result that was measured with an older ONNX file or spec of
-    its model is a fault. Without ``paths``, such a result is valid and gets a remark. Valid results
-    get a summary of their samples if ``paths`` are given or ``summarised`` is true. Raises
-    InputError for a path that is missing or has no JSON file.
+    Other records in ``paths`` or below ``root``, such as reported runs, are checked too, but
+    ``ResultsCheck.files`` does not count them. A result that was measured with an older ONNX file
+    or spec of its model is a fault in ``paths``. Without ``paths``, such a result is valid and gets
+    a remark. Valid results get a summary of their samples if ``paths`` are given or ``summarised``
+    is true. Raises InputError for a path that is missing or has no JSON file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

@@ -185,8 +185,8 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     """The current on-demand price of ``hardware``, or else the price of owning the machine.
 
-    Prices that are implausible or no longer offered are used only without others. None without a
-    price.
+    A price that is implausible or no longer offered is used only if there is no other. None without
+    a price.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))

@@ -184,7 +184,7 @@ class Document:
     def place(self, key: KeyPath) -> str:
         """The position of a key in this file, as the text ``path:line:col``.
 
-        Faults in other files refer to the key by this text.
+        Messages about faults refer to the key by this text.
         """
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"

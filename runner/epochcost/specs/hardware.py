@@ -105,7 +105,7 @@ class Hardware(NamedSpec):
         return self
 
     def completed(self, devices: Mapping[str, Device]) -> Hardware:
-        """A copy in which GPUs without a compute capability get the capability in ``devices``."""
+        """A copy with missing compute capabilities of GPUs taken by name from ``devices``."""
         chips = []
         for chip in self.accelerators:
             device = devices.get(chip.name.casefold())
@@ -181,8 +181,9 @@ class Device(NamedSpec):
 def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]:
     """Yield each number that is far from those of other devices, probably in another unit.
 
-    For each key, the numbers of all devices are sorted, and split into two groups where a number is
-    far above the one before. The numbers of the smaller group are yielded, if it is small.
+    The numbers of all devices for a key, such as ``memory_gib``, are sorted. They are split where a
+    number is far above the one before. If one part has few numbers compared with the other, its
+    numbers are yielded.
     """
     every = tuple(devices)
     for fact in Device.model_fields:
@@ -200,10 +201,10 @@ def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]
 
 
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
-    """Yield a finding for each probable misspelling and each doubtful number of an accelerator.
+    """Yield a finding for each probably misspelt name and each doubtful value of an accelerator.
 
-    A number is doubtful if specs/devices states a very different number. ``devices`` maps each name
-    of a device to the device.
+    A value, such as the memory, is doubtful if specs/devices states a very different value.
+    ``devices`` maps each name of a device to the device.
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()

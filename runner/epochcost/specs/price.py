@@ -322,7 +322,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """Shares of the hourly price that are billed in the parts of a month, or ()."""
+        """The share of the hourly price in each equal part of a month; () without a discount."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property

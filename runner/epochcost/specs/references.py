@@ -89,7 +89,7 @@ def neighbours(
     unseen: Collection[str],
     judge: JudgeGraph | None,
 ) -> Neighbours:
-    """Make the ``Neighbours`` of specs: parsed files by kind and id, and the other arguments."""
+    """Group the parsed files of specs by kind and id, and add the other arguments unchanged."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
@@ -204,10 +204,11 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault where a published table's row, or a claim in it, names another machine's price.
+    """Yield a fault for each table that names one machine and a price of another machine.
 
-    The row's key ``hardware`` names its machine. ``table_pattern`` is the key path of the rows to
-    check, with "*" for every item of an array.
+    A table names its machine by ``hardware`` and its price by ``price``; its claims may name
+    prices, too. ``table_pattern`` is the key path of the tables to check, with "*" for every item
+    of an array; () means the whole spec.
     """
     for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None

@@ -89,7 +89,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Use JSON Schema's names of bounds; of two lower (or upper) bounds, keep the exclusive one."""
+    """Rename pydantic's bounds to JSON Schema's; drop inclusive bounds that add nothing."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)
@@ -182,9 +182,9 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
     """Yield the TOML tables at any depth of a schema, for the reference page.
 
     ``schema`` belongs to the table at the dotted key ``path``. If several tables have the same
-    keys, only the first is described, and the others refer to its header. The tables inside the
-    others are not yielded. ``headers`` has the header of each described table, such as
-    ``[training]``, by the table's keys as JSON. The function adds entries to ``headers``.
+    keys, only the first is described, and the tables inside it are yielded once. The later tables
+    refer to the first one's header. ``headers`` maps the keys of each described table, as JSON, to
+    the table's header, such as ``[training]``. The function adds entries to ``headers``.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
@@ -202,9 +202,9 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 
 
 def _variant_suffix(table: Schema) -> str:
-    """Words for a heading of docs/reference/specs.md: the values that a table's ``name`` may have.
+    """Words for a table's heading in docs/reference/specs.md: the allowed values of ``name``.
 
-    Empty if ``name`` may be anything.
+    Empty if the table has no key ``name``, or if any text is allowed.
     """
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names)}" if names else ""

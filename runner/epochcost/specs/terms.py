@@ -208,19 +208,22 @@ class Component(Spec):
 class Commitment(Spec):
     """A commitment to pay for machines for a whole term, used or not.
 
-    The payments of the whole term are divided by the hours in which the machine is used. With
-    ``on_demand_hourly``, the commitment covers ``machines`` machines that run at the same time.
-    Each further machine costs ``on_demand_hourly`` an hour. Without ``on_demand_hourly``, each
-    machine needs a separate commitment.
+    The payments for a machine over the whole term are divided by the hours in which it is used.
+    With ``on_demand_hourly``, the commitment covers ``machines`` machines that run at the same
+    time. Each further machine costs ``on_demand_hourly`` an hour. Without ``on_demand_hourly``,
+    each machine needs a separate commitment.
     """
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
     payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key(
         "Whether nothing, a part or everything is paid upfront."
     )
-    upfront: NonNegative = key("Upfront payment, in the plan's currency.", 5000, default=Decimal(0))
+    upfront: NonNegative = key(
+        "Upfront payment for each machine, in the plan's currency.", 5000, default=Decimal(0)
+    )
     hourly: NonNegative = key(
-        "Amount to pay for every hour of the term, used or not, in the plan's currency.",
+        "Amount to pay for each machine and every hour of the term, used or not, in the plan's "
+        "currency.",
         1.2,
         default=Decimal(0),
     )
@@ -231,8 +234,8 @@ class Commitment(Spec):
         "Hourly price of each machine beyond the commitment, in the plan's currency.", 1.9
     )
     machines: Positive = key(
-        "Number of machines that the upfront and hourly payments cover at a time; for a commitment "
-        "to a sum of money, the sum divided by the price of one machine.",
+        "Number of machines that the commitment covers at a time; for a commitment to a sum of "
+        "money, the sum divided by the price of one machine.",
         8,
         default=Decimal(1),
     )

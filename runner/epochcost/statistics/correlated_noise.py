@@ -3,20 +3,21 @@
 A short series cannot show how long its drift lasts. Therefore, this module tries several durations
 and weights each duration by how well it explains the series.
 
-The series is divided into K blocks of consecutive times. The blocks' means are normal with the
-covariance s² V. For blocks i and j of the same round, V[i, j] = share exp(-|i - j| / memory) +
-between, plus 1 - share if i = j. For blocks of different rounds, V[i, j] = 0.
+A series has one or more rounds, each from one process. Each round is divided into blocks of
+consecutive times, K blocks in all. The model has three parameters besides the mean and s. Around
+the mean of its round, a block's mean has the variance s². ``share`` is the part of s² that comes
+from the drift; the rest comes from independent noise. ``memory`` is the duration of the drift, in
+blocks. ``between`` is the variance from one round to another, in multiples of s².
 
-The model has three parameters besides the mean and s. Within a round, a block's mean has the
-variance s². ``share`` is the part of s² that comes from the drift; the rest comes from independent
-noise. ``memory`` is the duration of the drift, in blocks. ``between`` is the variance from one
-round to another, in multiples of s².
+The blocks' means are normal with the covariance s² V. For blocks i and j of the same round, V[i, j]
+= share exp(-|i - j| / memory) + between, plus 1 - share if i = j. For blocks of different rounds,
+V[i, j] = 0.
 
-The prior is flat for the mean, and 1/s for s. The marginal likelihood of the three parameters is
-|V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2. Here, 1 is the vector of ones, and Q is the residual sum of
-squares of the block means, weighted by V^-1. For given parameters, the mean's error follows
-Student's t distribution with K - 1 degrees of freedom (Zellner 1971, An Introduction to Bayesian
-Inference in Econometrics, chapter 4).
+The prior is flat for the mean, and 1/s for s. For the three parameters, a few values are tried,
+each with a prior probability. Their marginal likelihood is |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2.
+Here, 1 is the vector of ones, and Q is the residual sum of squares of the block means, weighted by
+V^-1. For given parameters, the mean's error follows Student's t distribution with K - 1 degrees of
+freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 
 The best mean of a round is a weighted mean of the round's blocks, with the weights that minimise
 its variance. These weights do not depend on ``between``. Therefore, Q has two parts: the residual
@@ -59,13 +60,15 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True)
 class _Round:
-    """What a round of b blocks contributes, for each tried drift (axis 0 of every array).
+    """The terms of the likelihood from a round of b blocks, for each tried drift.
 
-    D is the round's part of V without ``between``. ``mean_weights`` (drifts, b) are the weights of
-    the round's best mean. If ``between`` is 0, the variance of this mean is 1 / ``information``
-    (drifts,). The product of ``whitening`` (drifts, b, b) and the blocks' means has squares that
-    add up to the residual sum of squares around the best mean. ``half_log_determinant`` (drifts,)
-    is half the logarithm of |D|, and ``variance`` (drifts,) the sum of D's elements.
+    Axis 0 of every array is the drift. s² D is the covariance of the blocks' means around the
+    round's mean. ``mean_weights`` (drifts, b) are the weights of the blocks in the round's best
+    mean: the weighted mean with the least variance. This variance is s² / ``information`` (drifts,)
+    if rounds do not differ. The product of ``whitening`` (drifts, b, b) and the blocks' means has
+    squares that add up to the residual sum of squares around the best mean.
+    ``half_log_determinant`` (drifts,) is half the logarithm of |D|, and ``variance`` (drifts,) the
+    sum of D's elements.
     """
 
     blocks: int
@@ -78,12 +81,14 @@ class _Round:
 
 @dataclass(frozen=True)
 class NoiseModels:
-    """The likelihood of every tried drift (share, memory) and variance ``between``, without data.
+    """The terms of the likelihood that do not depend on the measured times, for all tried models.
 
-    Axis 0 of an array is the drift, axis 1 ``between``. ``precision`` (drifts, variances, rounds)
-    is the inverse of the variance of a round's best mean. ``log_weight`` (drifts, variances) is the
-    logarithm of the prior · |V|^-1/2 · (1'V^-1 1)^-1/2. ``mean_variance`` (drifts, variances) is
-    the variance of the unweighted mean of all blocks, in multiples of s².
+    Axis 0 of an array is the drift (share, memory), axis 1 the variance ``between`` rounds.
+    Variances are in multiples of s², a block's variance within its round. ``precision`` (drifts,
+    variances, rounds) is the inverse of the variance of a round's best mean: the weighted mean of
+    its blocks with the least variance. ``log_weight`` (drifts, variances) is the logarithm of the
+    prior · |V|^-1/2 · (1'V^-1 1)^-1/2, where s² V is the covariance of all block means.
+    ``mean_variance`` (drifts, variances) is the variance of the unweighted mean of all blocks.
     """
 
     rounds: tuple[_Round, ...]
@@ -92,7 +97,7 @@ class NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The residual sum of squares of ``block_means``: an array (drifts, variances)."""
+        """The residual sum of squares of ``block_means``, in the shape (drifts, variances)."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, begin = block_means - block_means.sum() / len(block_means), 0
         within, means = list[Series](), list[Series]()
@@ -199,7 +204,10 @@ def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
-    """Variances between rounds, each with its prior probability; only 0 for a single round."""
+    """The variances between rounds to try, each with its prior probability.
+
+    They are in multiples of a block's variance. A single round has only the variance 0.
+    """
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]

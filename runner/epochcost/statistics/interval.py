@@ -1,7 +1,7 @@
 """Intervals for the mean of dependent step times, and for the ratio of two means.
 
 The mean's interval is asymmetric if there are bursts of slow steps or rare long steps. A circular
-block bootstrap gives its shape, ``correlated_noise`` its width.
+block bootstrap gives its asymmetry, the drift model in ``correlated_noise`` its width.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 
     The result decides whether a measurement needs more samples. ``rounds`` has the number of
     consecutive samples of each process. The interval covers the measured differences between
-    processes. It does not cover the differences that `mean_interval` also assumes, because more
-    samples in a round cannot reduce them. The result is infinite for fewer than two samples.
+    processes, but not the differences that are only assumed (``_BETWEEN_ROUNDS``). More samples
+    cannot reduce the latter. The result is infinite for fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

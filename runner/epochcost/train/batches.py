@@ -77,9 +77,9 @@ def training_pool(
     """Generate the batches that a trial repeats in a cycle.
 
     ``pool_size`` gives their number, which is at least two. The arrays [batches, batch size, ...]
-    have the names of inputs and targets. Raises MemoryError if ``room_bytes`` is given and too
-    small for three batches. These are the two of the smallest pool, and a generated batch that is
-    not yet copied into the arrays.
+    have the names of inputs and targets. Raises MemoryError if ``room_bytes``, the memory for the
+    trial, is too small for three batches. At least two batches are in the arrays, and a third
+    exists until it is copied into them.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -144,7 +144,7 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
 def _require_indices_in_range(
     graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]
 ) -> None:
-    """Raise ModelError if an input's declared range allows indices outside the axis it indexes."""
+    """Raise ModelError if an input's declared range exceeds the axis that its values index."""
     ranges = {field.name: (field.low, field.high) for field in fields}
     shapes = {
         **_shapes([*graph.input, *graph.value_info, *graph.output]),

@@ -198,7 +198,7 @@ def _hold_out_last_windows(
 
 
 def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
-    """Split ``whole`` by positions; raises InputError if no example is left for training."""
+    """Split examples by slices or arrays of indices; raises InputError if none is for training."""
     if not len(whole.labels[training]):
         raise InputError(
             f"data set {dataset.id}: expected more examples than the {dataset.held_out_examples} "

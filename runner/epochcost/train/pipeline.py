@@ -79,8 +79,8 @@ class Feed:
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
         """The batches of successive steps of an epoch, the first of which is ``first_step``.
 
-        ``rates`` has the learning rate of each of these steps. A batch contains the learning rate
-        of its step, because the graph reads both as inputs.
+        ``rates`` has the learning rate of each of these steps. A batch also contains the learning
+        rate of its step, because the rate is an input of the graph, too.
         """
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
@@ -132,7 +132,10 @@ class Feed:
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """Consecutive batches of an epoch; a row of ``order`` has the example indices of a batch."""
+    """Consecutive batches of an epoch; ``order`` [batches, batch size] has example indices.
+
+    ``rates`` has the learning rate of each. ``first_step`` counts from the start of the training.
+    """
 
     feed: Feed
     order: NDArray[np.int64]

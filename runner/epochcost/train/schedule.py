@@ -69,9 +69,10 @@ def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
 
 
 def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
-    """The factor at each step: 1 after the warm-up, ``factors[i]`` after ``epochs[i]`` epochs.
+    """The factor of the learning rate at each step: ``factors[i]`` after ``epochs[i]`` epochs.
 
-    Equals TensorFlow's ``piecewise_constant``, whose boundaries are steps.
+    Before these epochs, the factor is 1. The warm-up lowers the factor. Without a warm-up,
+    TensorFlow's ``piecewise_constant`` is equal if each boundary is the last step before a change.
     """
     starts = [
         int((epoch * horizon.epoch_steps).to_integral_value(ROUND_CEILING))

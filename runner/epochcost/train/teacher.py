@@ -148,9 +148,9 @@ _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 def _targets_from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Target values [examples, ...] that depend on the latent factors [examples, directions].
 
-    A single label of more than two classes is the class with the largest random linear score.
-    Otherwise each value is a random linear function of the factors, squashed into the target's
-    range.
+    If an example has a single label, one of more than two classes, the label is the class with the
+    largest random linear score. Otherwise, each value is a random linear function of the factors,
+    squashed into the target's range and, for classes, rounded down.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
         values: NDArray[Any] = _class_of_largest_score(
@@ -172,9 +172,9 @@ def _classes_from_tokens(
 ) -> NDArray[Any]:
     """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
-    A fixed random map gives the class of each position's token, or of the last token for a single
-    label. If a position has several tokens (the letters of a word), the token with the largest
-    index in the vocabulary gives the class. A tenth of the labels is random.
+    A fixed random map gives a class for each token. Each position of the target gets the class of
+    its token; a single position gets the class of the last token. If a position has several tokens
+    (a word's letters), the one with the largest index counts. A tenth of the classes is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -201,9 +201,9 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
     Latent factors are random numbers of an example, such as a text's topic. A target of several
-    positions depends on an input with tokens for each position. A single label depends on tokens
-    only if it has more than ``_MOST_TOPICS`` classes, which latent factors cannot separate. If
-    several inputs qualify, the one with the largest vocabulary is chosen.
+    positions depends on an input with tokens for each position. A target of one position depends on
+    tokens only if it has more than ``_MOST_TOPICS`` classes: latent factors cannot separate so
+    many. If several inputs qualify, the one with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None
@@ -213,10 +213,10 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """Weights [factors, classes] that give the scores of all classes the same distribution.
+    """Weights [factors, classes] that turn an example's latent factors into scores of classes.
 
-    If there are at most as many ``classes`` as ``directions`` (factors), the columns are
-    orthonormal, and the scores independent.
+    ``directions`` is the number of factors. All scores have the same distribution. If there are at
+    most as many ``classes`` as factors, the columns are orthonormal, and the scores independent.
     """
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))

@@ -1,8 +1,8 @@
 """Operations along axes for gradient rules: pad, cut, flip, dilate, transpose and multiply.
 
-With ``zero_after`` and ``late``, the nodes that read a tensor run only after another value has been
-computed. A Reshape to a shape that is computed from this value separates the tensor from its
-readers.
+Two more functions, ``zero_after`` and ``late``, delay the nodes that read a tensor until another
+value is computed. The delayed nodes read a Reshape of the tensor. The target shape of the Reshape
+is computed from the other value.
 """
 
 from __future__ import annotations
@@ -142,10 +142,10 @@ def zero_after(trigger: Value) -> Value:
 def late(x: Value, zero: Value) -> Value:
     """A tensor equal to x whose readers run only after ``zero`` is computed.
 
-    ``zero`` is a result of ``zero_after``. A Reshape node makes the tensor from x. The target shape
-    is the shape of x plus ``zero``, so the node waits for ``zero``. The tensor shares memory with
-    x. ONNX Runtime cannot merge readers of the tensor with equal nodes that read x. The attribute
-    ``allowzero`` keeps ONNX Runtime from removing the Reshape.
+    ``zero`` is the number 0, a result of ``zero_after``. A Reshape node makes the tensor from x.
+    The node waits for ``zero``, because its target shape is computed as the shape of x plus 0. The
+    tensor shares memory with x. A node that reads the tensor differs from a node that reads x, so
+    ONNX Runtime does not merge the two. ``allowzero`` keeps ONNX Runtime from removing the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

@@ -61,9 +61,9 @@ def adjoint(
 ) -> Value | None:
     """Emit the gradient [N, C, *into] with respect to a convolution's input.
 
-    ``dy`` [N, M, ...] is the gradient with respect to the result, and is convolved with the flipped
-    kernels ``w``. Returns None for strides other than 1, and if ``convolve`` returns None for
-    ``dy`` and these kernels.
+    ``dy`` [N, M, ...] is the gradient with respect to the result. The function flips the kernels
+    ``w`` and convolves ``dy`` with them. Returns None if a stride is not 1, if the blocked layout
+    cannot be used, or if a matrix product is faster.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -143,7 +143,7 @@ def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | Non
 
 
 def _cut_into_bands(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Cut x [C, N, H, W] into ``bands`` (first row, row count); return [C, bands · N, rows, W]."""
+    """Cut x [C, N, H, W] into bands (first row, rows); return [C, len(bands) · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 

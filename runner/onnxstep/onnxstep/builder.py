@@ -97,9 +97,9 @@ class Value:
     def _as_operand(self, other: Value | float) -> Value:
         """Convert ``other``, the other operand of an arithmetic operator, to a value.
 
-        A number becomes a tensor of rank 0 with the type of ``self``. If the last axis of ``self``
-        has length 1, a tensor of rank 0 gets the rank of ``self``, unless ``self`` has a single
-        element. ONNX Runtime's CPU kernels would otherwise process ``self`` one element at a time
+        A number becomes a tensor of rank 0 with the type of ``self``. If ``self`` has several
+        elements and a last axis of length 1, every ``other`` of rank 0 gets the rank of ``self``.
+        With rank 0, ONNX Runtime's CPU kernels would process such a ``self`` one element at a time
         (benchmarks/rules/scalar.py).
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)

@@ -49,7 +49,7 @@ class Normalized:
         return self.x - per_channel(self.x, self.mean)
 
     def scaled(self, gain: Value, shift: Value) -> Value:
-        """The sum (x - mean) · gain + shift, for one gain and shift per channel."""
+        """The tensor (x - mean) · gain + shift, with one gain and one shift per channel."""
         if has_normalization(self.x):
             return _scale_and_shift(self.x, self.mean, gain, shift)
         return scaled(self.deviation, gain, shift)
@@ -188,9 +188,9 @@ _TINY = 1e-12
 def _mean_and_variance(x: Value) -> tuple[Value, Value]:
     """Mean and biased variance [C] of x, from the statistics that LayerNormalization returns.
 
-    These are mean and inverse standard deviation of each plane (a channel of an image). The
-    variance of a channel is an average over its planes: the plane's variance plus the squared
-    distance of the plane's mean from the channel's mean.
+    LayerNormalization returns the mean and the inverse standard deviation of each plane (a channel
+    of an image). The variance of a channel is an average over its planes: the plane's variance plus
+    the squared distance of the plane's mean from the channel's mean.
     """
     op, (batch, channels, *space) = x.op, x.shape
     rows, count = batch * channels, math.prod(space)

@@ -1,7 +1,7 @@
 """Copy a model's graph into a Builder, and build a model from a Builder's graph.
 
-Nodes keep the order of the file. Between the two steps, the modules ``passes``, ``vjp`` and
-``step`` change the graph.
+Copied nodes keep the order of the file. Before a model is built again, the modules ``passes``,
+``vjp`` and ``step`` change the graph in the Builder.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
-    ``op.nodes`` are the nodes that run. ``nodes`` are the nodes that are differentiated, in
-    topological order. A pass may replace a node in ``op.nodes`` and keep it in ``nodes``. Some
-    tensors, such as running statistics, change in a training step without a gradient; ``moves`` has
-    the value of each before and after the step.
+    ``op.nodes`` are the nodes that run. Gradients are derived from ``nodes``, which are in
+    topological order. If a pass replaces a node in ``op.nodes`` by other nodes, ``nodes`` keeps a
+    single node for them. ``moves`` lists tensors that change in a training step without a gradient,
+    such as running statistics. Each item has a tensor's value before and after the step.
     """
 
     op: Builder
@@ -166,9 +166,9 @@ def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4. The axes of the
-    Resize then have another order. ONNX Runtime does not adapt the attribute ``axes`` to this
-    order. Its kernel for cubic interpolation needs the channels before the spatial axes.
+    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4, which changes
+    the order of its axes. Two kinds of Resize then fail: with the attribute ``axes``, which is not
+    adapted, and cubic ones, whose kernel needs the channels before the spatial axes.
     """
     if node.op_type != "Resize" or node.domain:
         return False

@@ -129,11 +129,11 @@ class SoftmaxCrossEntropy:
     def _classes_and_weight_shares(
         self, op: Builder, output: Value, target: Value
     ) -> tuple[Value, Value, Value]:
-        """Three tensors with a number for each position: its class, its weight / W, and 1 / W.
+        """Three tensors: each position's class, each position's weight / W, and 1 / W.
 
-        W is the sum of the weights of all positions. The second and the third tensor can be
-        scalars, for all positions. An ignored position does not count: it gets the class 0, and 0
-        in the other two tensors.
+        W is the sum of the weights of all positions. Without ``ignore_index``, the third tensor is
+        a scalar; without ``weights`` and ``ignore_index``, the second is, too. Ignored positions do
+        not count in W. They get the class 0, and 0 in the other two tensors.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
@@ -152,11 +152,11 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Emit the part of the loss that label smoothing adds, and two terms for its gradient.
 
-        The results are the added loss, label_sum and label_shares. The gradient of the added loss
-        is label_sum · p - label_shares, with the softmax p. label_shares has the share of the
-        target that each class gets, and broadcasts to [..., classes]. label_sum is the sum of
-        label_shares over the classes. ``inverse_weight_sum`` [..., 1] is 1 / (the sum of the
-        weights of all labels).
+        The results are the added loss -Σ label_shares · log p, label_sum and label_shares, with the
+        softmax p. The gradient of the added loss is label_sum · p - label_shares. label_shares is
+        label_smoothing / C · (weight of the class) / W for C classes, and broadcasts to [..., C].
+        label_sum is the sum of label_shares over the classes. ``inverse_weight_sum`` ([..., 1] or a
+        scalar) is 1 / W, for the sum W of the weights of all positions; 0 for an ignored position.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:

@@ -159,8 +159,8 @@ def _times(value: Value, factor: Value) -> Value:
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     """Emit a bool scalar: whether all elements of all gradients are finite.
 
-    The sum of all squares, which clipping also needs, must be finite. For finite elements this sum
-    overflows only if an element exceeds about 1e19.
+    The nodes test whether the sum of all squares, which clipping also needs, is finite. If all
+    elements are finite, this sum overflows only if an element exceeds about 1e19.
     """
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.integers())
     return op.Less(total, op.scalar(np.inf, total.elem_type))

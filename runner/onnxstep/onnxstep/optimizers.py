@@ -28,10 +28,10 @@ class Update:
 
 @dataclass(frozen=True)
 class Pace:
-    """Learning rate and step count, which all parameters share.
+    """Learning rate and step count with which a parameter is updated.
 
-    ``rate`` is a scalar, cast to the type of the parameter that is updated. ``count`` is a float64
-    scalar that is 1 in the first step, or None if the optimizer does not count steps.
+    All parameters have the same values. ``rate`` is a scalar of the parameter's type. ``count`` is
+    a float64 scalar that is 1 in the first step, or None if the optimizer does not count steps.
     """
 
     rate: Value
@@ -106,9 +106,9 @@ class RmsProp(Optimizer):
 
     s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
 
-    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. The stored states are S = s / (1 -
-    rho) and V = v · √(1 - rho). Then S' = rho · S + g² needs no product of g² and 1 - rho. To
-    compensate, the scalar rate is divided by √(1 - rho).
+    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. To save a product, the stored
+    states are S = s / (1 - rho) and V = v / r, with r = 1 / √(1 - rho). Then S' = rho · S + g², V'
+    = momentum · V + g / (√S' + epsilon · r) and w' = w - rate · r · V'.
     """
 
     rho: float = 0.99

@@ -114,10 +114,11 @@ class Direction:
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """Gradients of a direction's inputs; the field ``z`` [T·B, G·H] is the gradient of x Wᵀ.
+    """Gradients of one direction with T steps, B sequences, G gates and H hidden units.
 
-    ``w`` and ``r`` have the shapes of the weights. ``biases`` are [G·H]; ``h0`` and ``c0`` are
-    [B, H].
+    ``z`` [T·B, G·H] is the gradient with respect to x Wᵀ, from which the caller computes the
+    gradient of x. All other fields are the gradients of the inputs that they are named after. ``w``
+    and ``r`` have the shapes of the weights. ``biases`` are [G·H]; ``h0`` and ``c0`` are [B, H].
     """
 
     z: Value
@@ -190,10 +191,10 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Gradients of the weights W in the sum of x Wᵀ (see ``affine``), and of its bias if any.
+    """Gradients of the weights W, and of a bias b if any, in z = x₁ W₁ᵀ + x₂ W₂ᵀ + … + b.
 
-    ``columns`` are the factors x, and ``dz`` is the gradient of the sum. With ``biased``, the last
-    result is the gradient of the bias.
+    ``columns`` are the factors x₁, x₂, …, and ``dz`` is the gradient with respect to z. With
+    ``biased``, the last result is the gradient of the bias.
     """
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)

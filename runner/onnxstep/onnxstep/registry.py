@@ -226,9 +226,10 @@ def _register(domain: str, op_type: str, versions: Iterable[int], value: Answer)
 def undifferentiable(
     node: Node, answer_of_node: Answer | None, nodes: Sequence[onnx.NodeProto], targets: Set[str]
 ) -> ModelError:
-    """The error for a node without a gradient rule: operator, version, reason and path.
+    """The error for a node without a gradient rule: operator, version, reason and path of values.
 
-    ``nodes`` are all nodes of the graph. The path leads from a value in ``targets`` to the node.
+    ``answer_of_node`` is the registry's entry for the operator, or None. ``nodes`` are all nodes of
+    the graph. The path leads to the node from a value in ``targets``, whose gradients are wanted.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
     if isinstance(answer_of_node, Refused):

@@ -274,11 +274,12 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    The graph's inputs are the model's inputs, the targets, the parameters, the running statistics
-    and the constants named in ``wrt``. Its output ``loss`` is the loss. With ``batch_statistics``,
-    BatchNormalization uses the statistics of the batch, unless its running statistics are frozen.
-    The other arguments are the settings of the same name in `StepOptions`. Raises ModelError and
-    OptionError as `training_step` does.
+    The graph's inputs are the model's inputs, the targets, the parameters and the running
+    statistics. Constants and buffers in ``wrt``, which a training step can train, are also inputs.
+    The output ``loss`` is the loss. With ``batch_statistics``, BatchNormalization uses the
+    statistics of the batch, unless its running statistics are frozen. The other arguments are the
+    settings of the same name in `StepOptions`. Raises ModelError for unknown names, dimensions
+    without a size, and a loss that does not fit its output.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))

@@ -149,7 +149,7 @@ class TimeLayout:
     directions: int
 
     def each(self, rows: Sequence[Value]) -> list[Value]:
-        """Join the directions' values [n, T·B], and split them into T values, one for each step."""
+        """Convert a tensor [n, T·B] per direction to a tensor [n, B] or [2, n, B] per step."""
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
@@ -175,7 +175,7 @@ class TimeLayout:
         return self.stacked([self.op.Transpose(state, perm=[1, 0]) for state in states])
 
     def as_states(self, value: Value) -> list[Value]:
-        """Convert the value of a step to states [B, n], one for each direction."""
+        """Convert a time step's tensor [n, B] or [2, n, B] to states [B, n], one per direction."""
         op, (rows, batch) = self.op, value.shape[-2:]
         flat = op.Reshape(value, op.integers(self.directions * rows, batch))
         return [op.Transpose(s, perm=[1, 0]) for s in split(flat, self.directions, axis=0)]

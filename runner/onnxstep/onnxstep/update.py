@@ -46,7 +46,8 @@ class Carried:
 class Transition:
     """A carried value (a parameter, say) before and after a step.
 
-    ``role`` and ``initial`` become fields of `Carried`.
+    ``role`` is "parameter", or "state" for everything else. ``initial`` is the value before the
+    first step: "model" for the value from the model, or a number that fills all elements.
     """
 
     before: Value

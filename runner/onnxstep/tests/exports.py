@@ -58,7 +58,7 @@ def _norm(x: str, y: str, layer: str, owner: str | None = None) -> onnx.NodeProt
 
 
 def without_identities() -> onnx.ModelProto:
-    """The model of ``merged``, without Identity nodes: two normalizations share scale and bias."""
+    """The model that ``merged`` returns, without Identity nodes: norms read the same tensors."""
     model = merged()
     nodes = [node for node in model.graph.node if node.op_type != "Identity"]
     nodes[-1].input[1:] = ["0.norm.weight", "0.norm.bias"]
@@ -72,9 +72,9 @@ def optimised(
 ) -> onnx.ModelProto:
     """A model as the dynamo exporter writes it: y is x times ``0.weight``, plus all ``tensors``.
 
-    ``origins`` names the tensors that the exporter computed in advance (folded). For each, it lists
-    the names of the values from which the tensor was computed. The metadata mark ``0.weight`` and
-    all other tensors as parameters.
+    ``origins`` gives, for each tensor that the exporter computed in advance (folded), the names of
+    its source values. The metadata mark ``0.weight``, and the tensors that are not in ``origins``,
+    as parameters.
     """
     names = ["product", *(f"sum_{index}" for index in range(1, len(tensors))), "y"]
     nodes = [helper.make_node("MatMul", ["x", "0.weight"], ["product"])]

@@ -39,9 +39,10 @@ class Case:
     operator's order ("" for an omitted input); by default, ``shapes`` come before ``fixed``.
     ``outputs`` is the number of outputs, or their names ("" for an omitted output).
 
-    ``exact_opset`` is the opset of the float64 model, if it differs from ``opset``.
-    ``reference_flaw`` says why onnx's reference evaluator cannot run the gradient graph ("" if it
-    can). ``runtime_flaw`` says the same of ONNX Runtime.
+    The check differentiates a float64 and a float32 model of the operator. ``exact_opset`` is the
+    opset of the float64 model, if it differs from ``opset``. ``reference_flaw`` says why onnx's
+    reference evaluator cannot compute the float64 gradients ("" if it can). ``runtime_flaw`` says
+    why ONNX Runtime cannot run the float32 model.
     """
 
     op_type: str

@@ -1,6 +1,6 @@
-"""Compare a training step for a provider with a portable step, which is built without a provider.
+"""Compare a training step built for a provider with a portable step, which is built for none.
 
-Both steps run on the CPU.
+ONNX Runtime's CPU provider runs both steps, even a step built for CUDA.
 """
 
 from __future__ import annotations

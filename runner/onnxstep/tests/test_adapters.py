@@ -171,7 +171,7 @@ def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_scales_are_frozen_and_count_as_their_weights(form: str) -> None:
-    """Scales are listed as not trained; the size beside each is the number of weights it scales."""
+    """Quantization scales are listed as not trained, with the number of weights that they scale."""
     model = _model_of_two_products(form)
     step = training_step(model)
     assert step.parameters == ("square",)

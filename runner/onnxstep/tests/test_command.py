@@ -165,9 +165,9 @@ def test_words_for_people(model: Path, tmp_path: Path) -> None:
 def test_mistakes_are_one_line(
     model: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    """A missing or wrong argument gives exit code 1 and one line on stderr, and no step file.
+    """An argument error that argparse does not find gives exit code 1 and one line on stderr.
 
-    Errors that argparse finds give exit code 2 instead.
+    No step file is written. Errors that argparse finds give exit code 2.
     """
     process = onnxstep(model, *arguments, "-o", tmp_path / "step.onnx")
     assert process.returncode == 1
@@ -202,7 +202,7 @@ def test_an_output_name_without_onnx_is_a_usage_error(model: Path, tmp_path: Pat
 
 
 def test_what_serves_another_output_does_not_block(tmp_path: Path) -> None:
-    """A scikit-learn classifier can be trained on its probabilities, despite its label output."""
+    """Nodes that compute only class labels do not prevent training by a loss of probabilities."""
     path = FAULTS / "sk_mlp.onnx"
     arguments = ("--output", "probabilities", "--loss", "nll", "--dim", "X[0]=4")
     printed(path, *arguments, "-o", tmp_path / "step.onnx")
@@ -221,9 +221,9 @@ def test_what_is_not_trained_is_named_and_can_be(tmp_path: Path) -> None:
 
 
 def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
-    """--wrt and --freeze accept patterns of tensor names.
+    """--wrt and --freeze accept patterns of tensor names, and merged tensors give a warning.
 
-    If the exporter stored equal tensors of two layers once, the report and stderr have a warning.
+    The exporter stored equal tensors of two layers only once. The report and stderr warn of this.
     """
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)

@@ -15,7 +15,7 @@ from provider_steps import assert_alike_on_cuda, portable_and_special
 
 
 def gelu(last: str, source: str = "x") -> onnx.ModelProto:
-    """GELU of ``source`` by erf; the nodes ``last`` compute y from s = 1 + erf(``source`` / √2)."""
+    """A model that computes s = 1 + erf(``source`` / √2); the text ``last`` has its other nodes."""
     constants = " ".join(
         f"{name} = Constant <value = float {{{number}}}> ()"
         for name, number in {"root": 1.4142135, "one": 1, "half": 0.5}.items()
@@ -60,7 +60,7 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
     "last", ["h = Mul(half, s) g = Mul(x, h)", "p = Mul(x, s) g = Mul(p, half)"]
 )
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
-    """A CUDA step has ONNX Runtime's Gelu node, and the results of a step without a provider."""
+    """A CUDA step uses ONNX Runtime's Gelu node, with the results of a step for no provider."""
     model = gelu(f"{last} y = Mul(g, z)")
     del model.graph.input[0]
     weights = np.linspace(-4, 4, 8, dtype=np.float32)

@@ -58,10 +58,10 @@ def masks_of(
 
 
 def correlations(first: Mask, second: Mask, stays: float) -> NDArray[np.float64]:
-    """For each i, the correlation of the masks ``first[i]`` and ``second[i]``.
+    """For each i, the correlation of ``first[i]`` and ``second[i]``, times the root of their size.
 
-    The correlations of independent masks have variance 1. ``stays`` is the expected share of kept
-    elements.
+    The size is the number of elements of a mask. So the results for independent masks have variance
+    1. ``stays`` is the expected share of kept elements.
     """
     pairs = (first - stays) * (second - stays)
     each = pairs.reshape(len(pairs), -1)

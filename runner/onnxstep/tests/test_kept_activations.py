@@ -72,8 +72,9 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """With ``middle`` between two products, the backward pass reads ``blocks`` blocks.
+    """Apart from the loss, the backward pass reads forward values of ``blocks`` blocks in total.
 
-    The result of a product is one block.
+    A block is the size of a matrix product's result. ``middle`` is the text of the nodes between
+    two products.
     """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

@@ -142,7 +142,7 @@ def operators(op: MixedBuilder) -> list[str]:
 def test_a_sum_of_half_numbers_is_taken_in_fp32(op: MixedBuilder) -> None:
     """A ReduceSum of fp16 numbers computes in fp32, and its result is then rounded to fp16.
 
-    A cast of the result back to fp32 gives the sum from before the rounding, without a new node.
+    If the result is cast back to fp32, the builder returns the unrounded sum, without a new node.
     """
     x = op.input("x", (4, 3), FP16)
     total = reduced("ReduceSum", x, [0], keepdims=False)

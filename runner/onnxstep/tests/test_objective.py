@@ -75,7 +75,7 @@ def test_two_terms_may_share_an_output() -> None:
 
 
 def test_a_loss_needs_no_sizes_of_what_other_outputs_read() -> None:
-    """Nodes that the loss does not need are removed, even if the data determine their shapes."""
+    """A value whose shape depends on the data is allowed if the loss does not need the value."""
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits, float[2,n] side) "
         "<float[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6}> "

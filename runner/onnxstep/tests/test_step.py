@@ -90,7 +90,7 @@ def test_every_node_of_a_step_has_a_name_of_its_own() -> None:
 def test_wrt_trains_what_it_matches_alone() -> None:
     """Only parameters that ``wrt`` matches are trained, and all other parameters are frozen.
 
-    ``wrt`` also makes a parameter of a number that is a constant by default.
+    If ``wrt`` matches a number that is a constant by default, the number is trained, too.
     """
     model = model_of_text(
         "g (float[8,4] x) => (float[8,3] logits) "
@@ -217,7 +217,7 @@ def test_a_weight_before_a_rounding_has_no_gradient() -> None:
 def test_a_dynamically_quantized_model_is_refused() -> None:
     """A model that quantizes its activations at run time is refused.
 
-    Rounding has no gradient, so the bias ``b`` would get one only through the scale.
+    Rounding has no gradient, so ``b`` could get a gradient only through the quantization scale d.
     """
     model = model_of_text(
         "g (float[2,2] x) => (float[2,2] y) "
@@ -264,9 +264,9 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A CPU step uses MaxUnpool, which CUDA lacks; a step without a provider does not.
+    """A CPU step uses MaxUnpool; a step for no provider does not, because CUDA lacks MaxUnpool.
 
-    Both steps compute the same update.
+    A step for no provider must run on all providers. Both steps compute the same update.
     """
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "

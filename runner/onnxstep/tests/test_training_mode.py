@@ -81,7 +81,7 @@ def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> o
 
 
 def batch(dtype: type = np.float32) -> dict[str, Array]:
-    """The data and labels of the reference numbers, by input name."""
+    """The data and labels from which the reference numbers were computed, by input name."""
     _, x, target = drawn()
     return {"x": x.astype(dtype), "target": target}
 
@@ -140,9 +140,9 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """If a model returns an updated running mean, a training step carries the mean as state.
+    """The evaluation graph drops a model output that is an updated running mean.
 
-    The evaluation graph does not return the mean.
+    A training step carries this mean as state, like all running statistics.
     """
     text = TRAINING_NETWORK.replace("(TYPE[6,3] y)", "(TYPE[6,3] y, TYPE[3] mean1)")
     model = network(text=text)
@@ -287,7 +287,7 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
-    """Evaluation by batch statistics ignores the running statistics, unless these are frozen."""
+    """Evaluation by batch statistics uses only those running statistics that are frozen."""
     model = network()
     values = materialise(model)
     far = {name: np.full_like(values[name], 50.0) for name in RUNNING}
@@ -301,7 +301,7 @@ def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step normalizes images by Conv nodes, and computes the same as a portable step."""
+    """A CPU step normalizes large images by Conv nodes, with the results of a step without them."""
     rng = np.random.default_rng(3)
     shapes = dict.fromkeys(("scale", "shift", "running_mean", "running_var"), (16,))
     model = model_of_text(

@@ -192,7 +192,7 @@ def test_a_transposed_matrix_times_a_vector() -> None:
     ],
 )
 def test_what_hides_its_shape_is_refused_with_operator_and_reason(body: str, demand: str) -> None:
-    """If the shape of y is unknown, the error names the operator of y, its domain and a remedy."""
+    """If the shape of output y is unknown, the error names y's operator, and a reason or remedy."""
     head = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3, "other" : 1]>'
     model = onnx.parser.parse_model(f"{head} g (float[2, 2] x) => (y) {{ {body} }}")
     with pytest.raises(ModelError, match=demand):
@@ -253,7 +253,7 @@ def test_recurrent_weights_without_axes_are_refused() -> None:
     ],
 )
 def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
-    """Small models are refused if gradients need huge constants or over 4096 recurrent steps."""
+    """A gradient that needs a huge constant or over 4096 recurrent steps is refused."""
     model = model_of_text(
         "g (float[1,1,1] x) => (float s) <int64[6] ends = {0, 0, 0, 0, 0, 99999999}, "
         "int64[3] sizes = {SIZES}, float[1,4,1] w = {1,2,3,4}, float[1,4,1] r = {1,2,3,4}> "
@@ -266,7 +266,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """A weight's gradient is right in a model that also computes positions from tensor shapes."""
+    """A weight's gradient is right if the model also computes row positions from a shape."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "

@@ -62,7 +62,7 @@ class ChangedCost:
 
     @property
     def figure(self) -> Figure:
-        """``after``, or ``before`` if ``after`` is None."""
+        """The job's figure in the later revision, or in the earlier one if the later lacks it."""
         either = self.after or self.before
         assert either is not None, "a change has a side"
         return either
@@ -212,9 +212,9 @@ def spec_changes(
 ) -> Iterator[str]:
     """Yield a sentence for each change of a spec or price that ``costs`` does not show.
 
-    These changes are added or removed models, machines and studies, and added, removed or changed
-    prices of machines and APIs. A changed price is described by its changed keys. A machine's price
-    is left out if a figure in ``costs`` uses it.
+    The sentences are about added or removed models, machines and studies, and about added, removed
+    or changed prices of machines and APIs. They name the changed keys of a price. A machine's price
+    is left out if a cost in ``costs`` was computed from it.
     """
     for title, old, new in (
         ("model", before.models, after.models),

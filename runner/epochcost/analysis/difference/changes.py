@@ -42,14 +42,14 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A model's goal, such as a full training, whose cheapest machine or price plan changed.
+    """The changed choice of the cheapest machine and price plan for a goal of a model.
 
-    ``before`` and ``after`` are the figures of the cheapest machine, or None without a known cost.
-    ``wins`` is the probability that the machine of ``after`` is truly the cheapest, since times are
-    uncertain. ``wins`` is None if ``after`` is an estimate, or if only one machine is known.
-    ``measured`` has the cheapest measured figure and the probability that its machine costs least.
-    ``measured`` is None if this machine is that of ``after``, if no figure is measured, or if
-    ``wins`` is None. ``removed`` says that the model was removed.
+    A goal is a full training or a million inferences. ``before`` and ``after`` are the figures of
+    the cheapest choice, or None without a known cost. ``wins`` is the probability that the machine
+    of ``after`` truly costs least. ``wins`` is None if ``after`` is None or an estimate, or if no
+    other machine has a cost. ``measured`` has the cheapest measured figure and the probability that
+    its machine costs least. ``measured`` is None if ``after`` is measured, if nothing is measured,
+    or if ``wins`` is None. ``removed`` says whether the model was removed.
     """
 
     workload: str
@@ -65,10 +65,11 @@ class Winner:
 class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
-    ``unsure`` counts jobs measured again without significant change. ``prices`` has a sentence for
-    each changed spec that explains none of the changes in ``costs``: a model, machine, study,
-    device, table of measured speeds or price. ``added`` and ``removed`` are jobs predicted in only
-    one revision. ``problems`` names unusable files.
+    ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has a
+    sentence for each added or removed model, machine or study. ``prices`` also has sentences for
+    changed devices, tables of measured speeds, and prices that no compared figure uses. ``added``
+    and ``removed`` are jobs that are predicted in only one revision. ``problems`` has sentences
+    about unusable files.
     """
 
     before: str
@@ -106,7 +107,7 @@ def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = No
 
 
 def compare_revisions(before: Revision, after: Revision) -> Difference:
-    """Compare two revisions: the costs of each job on the same host, and the cheapest choices."""
+    """Compare two revisions: the costs of each job in both, cheapest choices, results and specs."""
     table = compare_tables(before, after, token_figures(before, after))
     results = result_changes(before, after)
     data = data_changes(before.catalogue, after.catalogue)
@@ -184,7 +185,7 @@ def _cheapest_measured(
 ) -> tuple[Figure, float] | None:
     """The cheapest measured figure, and the probability that its machine is the cheapest.
 
-    None if it is the answer itself, or if nothing was measured.
+    None if the cheapest figure of all is measured, if nothing is measured, or if ``odds`` is None.
     """
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
@@ -230,7 +231,7 @@ class Publication:
     reason: str = "the project has no tag and no commit before this one"
 
     def file(self) -> str:
-        """The site's revision as JSON, for the next publication to read."""
+        """A JSON text with the id of the site's commit, for the next publication to read."""
         return json.dumps({"revision": self.revision}) + "\n"
 
     def changes(self, now: Revision) -> Difference | str:

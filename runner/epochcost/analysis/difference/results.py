@@ -44,8 +44,9 @@ class ResultFile:
 class ResultChanges:
     """Result files by their kind of change between two revisions.
 
-    Files in ``measured_again`` have new contents. Files in ``stale`` no longer fit their model: its
-    ONNX file, or the part of its spec that defines the measured step, has changed.
+    Files in ``measured_again`` have new contents. Files in ``stale`` measured a model that has
+    changed: its ONNX file, or the part of its spec that defines the measured step, is now
+    different.
     """
 
     added: tuple[ResultFile, ...] = ()
@@ -113,7 +114,7 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
 
 
 def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
-    """Cost and time of each measured job at its cheapest current price, by the result's address."""
+    """The lowest current cost and the time of each measured job, in words, by its result's URI."""
     words: dict[str, str] = {}
     for row in revision.rows:
         goal = row.observed.goals[-1]
@@ -138,9 +139,9 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _work_digests(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """Digests of the current graph and spec of each model and mode.
+    """Digests of the graph and of the spec's part that defines a step, by model and mode.
 
-    They are compared with the digests in stored results.
+    A result has the digests of the graph and spec that it measured, for comparison with these.
     """
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():

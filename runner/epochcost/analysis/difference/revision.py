@@ -64,7 +64,7 @@ class Revision:
 
     @cached_property
     def stored(self) -> Mapping[str, StoredResult]:
-        """Every stored result, by its address on the site (the table's column ``evidence``)."""
+        """All stored results, by URI on the site (the value of the table's column ``evidence``)."""
         return {result.uri: result for result in self.inputs.stored}
 
 

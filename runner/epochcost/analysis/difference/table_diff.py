@@ -26,11 +26,12 @@ _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "vari
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A workload, a machine and a goal (an epoch, say), as the table's columns state them.
+    """What a figure is about: a workload, a machine and a goal (an epoch, say).
 
-    ``kind`` says whether the figures are measured, published, predicted or estimated. ``source``
-    says where a figure comes from that epochcost did not measure, else it is empty. If ``threads``
-    is 0, all cores are used. Estimates have no batch size.
+    ``variant`` describes settings other than the defaults, ``scenario`` a load of requests.
+    ``kind`` says whether figures are measured, published, predicted or estimated. ``source``
+    describes the origin of figures that epochcost did not measure; it is empty for measured ones.
+    If ``threads`` is 0, all cores are used. Estimates have no batch size.
     """
 
     workload: str
@@ -66,7 +67,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[Decimal, Decimal] | None:
-        """The low and the high end of the cost; both equal the cost if the cost has no range."""
+        """The low and the high end of the cost, equal without a range; None without a cost."""
         low, high = self._number("_low"), self._number("_high")
         if self.cost is None:
             return None
@@ -109,8 +110,8 @@ class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
     A pair has the figures of one job under one price plan, before and after. If a revision lacks
-    the plan, the pair has that revision's unpriced figure of the job, which has only a time.
-    Without an unpriced figure, the pair has None.
+    the plan, its side of the pair is the job's figure without a price, which has only a time. If
+    the revision has no such figure, its side of the pair is None.
     """
 
     changed: tuple[Pair, ...]
@@ -121,9 +122,10 @@ class TableDiff:
 def compare_tables(
     before: Revision, after: Revision, more: tuple[Iterable[Figure], Iterable[Figure]]
 ) -> TableDiff:
-    """Compare the costs and times of equal jobs in the tables of two revisions.
+    """Compare the costs and times of each job in the tables of two revisions.
 
-    For each revision, ``more`` has figures to compare besides those of the table.
+    ``more`` has figures that no table contains, such as costs of tokens, for the earlier and the
+    later revision.
     """
     old, new = (
         group_by((*figures_of(side), *others), lambda figure: figure.job)
@@ -143,9 +145,10 @@ def compare_tables(
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Yield the figures in a revision's table of costs: each cost, and each time without one.
+    """Yield the figures in a revision's table: costs, and times of jobs without a cost.
 
-    A line of the table has a figure for each goal, such as an epoch and a full training.
+    A line of the table is a workload on a machine at a price. It has a figure for each goal, such
+    as an epoch and a full training.
     """
     stored = revision.stored
     for line in revision.lines:
@@ -159,9 +162,9 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Identify the job that a line of the table is about, if the job's goal is ``goal``.
+    """Make the job that a line of the table states, for one of the line's goals.
 
-    A goal is an epoch, a full training or a million inferences. ``values`` are the cells of the
+    ``goal`` is an epoch, a full training or a million inferences. ``values`` are the cells of the
     line. If ``threads`` is 0, all cores are used.
     """
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
@@ -193,9 +196,9 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    If a revision has no price of the plan, the pair has the revision's figure without a price
-    instead, or None if there is none. Figures at outdated prices are paired if the price's id is
-    the same, and otherwise left out.
+    If one revision lacks the plan, its side of the pair is the job's figure without a price, which
+    has only a time. Without such a figure, its side is None. A figure at a superseded price is
+    paired with a figure at the same price, or left out.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,7 +1,8 @@
 """Compute the cost of a million tokens of each decoder in two revisions.
 
-Machines whose costs cannot have changed are left out. Only predicted times are used. A measured
-time changes only if its result file changes. The list of changed results names such files.
+Costs come from predicted times only. Costs from measured times are left out: such a time changes
+only with its result file, which is listed as a changed result. Machines whose costs cannot have
+changed are left out, too.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from epochcost.units import plain
 
 
 def token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
-    """Costs of a million tokens of each decoder on each machine, before and after.
+    """Costs of a million tokens of each decoder, on machines whose costs may have changed.
 
-    The requests have a typical length (see ``usual_answers``).
+    Returns the figures before and after. Times are predicted, for requests with prompts and answers
+    of a typical length.
     """
     old, new = before.catalogue, after.catalogue
     machines = {*old.hardware, *new.hardware}

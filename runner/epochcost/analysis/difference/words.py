@@ -84,7 +84,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 def _commonest_names(jobs: Sequence[Job]) -> str:
     """Name the machines and models with the most jobs, each with its number of jobs.
 
-    At most three are named. A job of several named machines or models counts for the first.
+    At most three are named. A job counts only for the first name that is its machine or its model.
     """
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:
@@ -98,7 +98,7 @@ def _commonest_names(jobs: Sequence[Job]) -> str:
 def summary(difference: Difference) -> str:
     """A line with the numbers of costs that rise, fall, appear or vanish, and of other changes.
 
-    Predicted costs that changed only because their prediction changed are counted separately.
+    Costs that changed only because a predicted time changed are counted apart from other costs.
     """
     costs = [cost for cost in shown_costs(difference.costs) if not cost.only_predicted]
     relatives = [cost.relative for cost in costs]

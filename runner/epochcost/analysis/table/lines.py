@@ -1,7 +1,7 @@
 """Make the lines of the published table of costs and times.
 
-They are workloads at each price, trials on parts of a machine, serving scenarios and estimates.
-`columns` describes the columns.
+A line is a timed workload at a price, a trial in non-default settings (on some CPUs, say), a
+serving scenario, or an estimated training. `columns` describes the columns.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def published_lines(
     serving: Iterable[ServingRow],
     estimated: Mapping[str, Iterable[EstimatedRow]],
 ) -> tuple[Line, ...]:
-    """Collect the lines of the published table: rows, variants, serving and estimates.
+    """Collect the lines of the published table; their order is that of the parameters.
 
-    ``variants`` are times in non-default settings, such as on some CPUs only. They have no price,
-    so each is priced under its machine's cheapest plan. ``estimated`` has the estimated rows by the
-    model's id.
+    ``rows`` are timed workloads under a price plan. ``variants`` are times in non-default settings,
+    such as fp16 or some CPUs only; each is priced here, under its machine's cheapest plan.
+    ``serving`` has LoadGen's scenarios. ``estimated`` has estimated trainings by the model's id.
     """
     priced_variants = (
         VariantRow(variant, job_cost(variant, cheapest_plan(catalogue, variant)))

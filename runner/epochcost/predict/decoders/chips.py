@@ -154,15 +154,16 @@ class CpuForm:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The peak rates of a device, or of all processors of a machine together.
+    """The peak rates of an accelerator, or of all processors (CPUs) of a machine together.
 
-    ``products`` is the rate of the matrix units at one precision, ``operations`` the rate of the
-    vector units in fp32, both in operations a second. ``bandwidth`` (of memory) and ``link``
-    (between devices) are bytes a second. ``hops`` is the number of links on the path between two
-    devices. ``unpacking`` is 1, or 2 if the chip needs twice as many operations to unpack a
-    quantised weight as others. ``memory`` is in bytes, infinite for processors. ``cores`` and
-    ``sockets`` are totals of a machine's processors; a device has 0 and 1. Chips with equal
-    ``kind``, ``maker`` or ``generation`` should behave alike.
+    ``products`` is the rate of the matrix units at the precision given to ``chip_of``.
+    ``operations`` is the rate of the vector units in fp32. Both are operations a second.
+    ``bandwidth`` (of memory) and ``link`` (between accelerators) are bytes a second. ``hops`` is
+    the number of links on the path between two accelerators. ``unpacking`` is 2 if the chip needs
+    twice as many operations as others to unpack a quantised weight, else 1. ``memory`` is in bytes,
+    infinite for processors. ``cores`` and ``sockets`` are totals of a machine's processors; they
+    are 0 and 1 for an accelerator. Chips with equal ``kind``, ``maker`` or ``generation`` should
+    behave alike.
     """
 
     name: str
@@ -184,10 +185,10 @@ class Chip:
 def chip_of(
     device: Device | CpuForm, precision: str, *, count: int = 1, short_sums: bool = False
 ) -> Chip:
-    """The peak rates of a device, or of all processors of a machine, at a precision.
+    """The peak rates of an accelerator, or of all processors of a machine, at a precision.
 
-    ``Chip.link`` is the rate between ``count`` devices. ``short_sums`` is for software that sums
-    products in 16 bits, or multiplies in int8.
+    ``Chip.link`` is the rate between any two of ``count`` accelerators. Set ``short_sums`` if the
+    software sums products in 16 bits or multiplies in int8: some GPUs then reach a higher rate.
     """
     if isinstance(device, CpuForm):
         return _processor_chip(device)
@@ -332,10 +333,10 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processors of the machine in a published measurement.
+    """The processors (CPUs) of the machine in a published measurement.
 
-    They are the entry in ``processors``, else a guess from the names. For a guess, a ``note`` such
-    as "8 threads" gives the number of cores, because llama.cpp runs a thread on each core.
+    They are the entry of ``machine`` in ``processors``, else a guess from ``chip`` and ``machine``.
+    For a guess, a ``note`` such as "8 threads" gives the number of cores, one for each thread.
     """
     if machine in processors:
         return processors[machine]

@@ -1,10 +1,10 @@
 """Find implausible published measurements of language models.
 
-They are too fast for the chip, slowed by a start-up, or repeated. A measurement is too fast if it
-needs more bandwidth or operations a second than its device's spec allows; ``least_seconds`` gives
-the same limit for forecasts. It was slowed by a start-up if over a third of its time does not
-depend on the lengths of prompts and outputs. A line through the times at two lengths shows this
-fixed part.
+A measurement is implausible if it is too fast, was slowed by the program's start or repeats an
+earlier row. It is too fast if it needs more operations or bytes a second than its devices reach.
+For forecasts, ``least_seconds`` gives this limit as the shortest possible time. It was slowed by
+the start if over a third of its time does not grow with the lengths of prompts and outputs. A line
+through the times at two lengths shows this part.
 """
 
 from __future__ import annotations
@@ -181,8 +181,9 @@ def least_seconds(question: ServingQuestion) -> float:
 def _operations_of_step(question: ServingQuestion) -> float:
     """The least number of operations of the step that ``question`` asks about.
 
-    If ``kind`` is "first", the step is the prefill of all prompts. Otherwise, it decodes one token
-    of each sequence. If ``interleaved``, a decoding step includes its share of the prefills.
+    If ``question.kind`` is "first", the step is the prefill of all prompts. Otherwise, it decodes
+    one token of each sequence. If ``question.interleaved``, it also has 1 / ``output`` of each
+    prefill.
     """
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
@@ -200,10 +201,10 @@ def _operations_of_step(question: ServingQuestion) -> float:
 def _bytes_of_step(
     question: ServingQuestion, device: Device, count: int, different: float
 ) -> float:
-    """At least how many bytes are read to decode one token of each sequence.
+    """The least number of bytes that devices read to decode one token of each sequence.
 
-    In a mixture of experts, ``different`` sequences choose their experts independently, and the
-    other sequences choose the same ones.
+    In a mixture of experts, ``different`` of the sequences choose their experts independently. Each
+    of the other sequences chooses the same experts as one of these.
     """
     form = question.form
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters

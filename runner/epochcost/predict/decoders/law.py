@@ -11,11 +11,16 @@ seconds, and the prefill of n tokens takes
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
-``context``. Attention computes ``pairs`` of a query and a key, each with ``width`` numbers.
-``split`` devices share each layer, and exchange results in the time ``exchange``. ``peak`` is the
-rate of the matrix units, ``operations`` that of the vector units. The other symbols are fields of
-`Efficiencies`: ``read`` (e), ``products`` (ef), ``layer`` (τ), ``prompt_layer`` (τp), ``sequence``
-(s), ``start`` (t0), ``weights`` (w) and ``attention`` (a).
+``context``. ``pairs`` is twice the number of (query, key) pairs in attention, each with ``width``
+numbers. ``split`` devices share each layer, and exchange results in the time ``exchange``. ``peak``
+is the rate of the matrix units, ``operations`` that of the vector units. The other symbols are
+fields of `Efficiencies`:
+
+- e (``read``) and ef (``products``): reached shares of the bandwidth and of the peak rate.
+- τ (``layer``) and s (``sequence``): seconds that a layer and a sequence add to decoding.
+- τp (``prompt_layer``) and t0 (``start``): seconds that a layer and the start add to a prefill.
+- w (``weights``): vector operations to unpack a quantised weight; 0 for other weights.
+- a (``attention``): how many times as long an operation takes in attention as elsewhere.
 """
 
 from __future__ import annotations
@@ -60,12 +65,12 @@ class Efficiencies(NamedTuple):
     - ``attention``: how many times as long an operation takes in attention as in other products.
     - ``warm``: prompt length at which the matrix units reach half their rate.
     - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
-    - ``between``: share of a prefill's computing time by which it delays other requests' tokens.
+    - ``between``: share of a prefill's arithmetic that delays the tokens of other requests.
     - ``clock``: an exponent for devices. Their ``layer``, ``prompt_layer`` and ``sequence`` are
       divided by (vector operations a second / 3e13) to this power.
     - ``socket``: an exponent. The bandwidth of n sockets is divided by n to this power.
-    - ``core``: an exponent for processors whose clock falls with the number of busy cores. Their
-      rate of products is proportional to the peak rate to this power.
+    - ``core``: an exponent for processors whose clock falls with the number of busy cores. The rate
+      that they reach is proportional to (peak rate) to this power.
     """
 
     read: float
@@ -196,7 +201,10 @@ def _cache_bytes_per_token(question: ServingQuestion) -> float:
 
 
 class _PhaseSeconds:
-    """Seconds of the prefills or decoding steps in ``law`` [n], by logarithms of efficiencies."""
+    """Compute seconds [n] of prefills and decoding steps for the n questions of ``law``.
+
+    ``efficiencies`` are the logarithms of the `Efficiencies`, in their order.
+    """
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
         self._s = s = law

@@ -1,12 +1,12 @@
 """Fit the parameters of the formula in ``law`` to published times, for each program.
 
-The parameters, called efficiencies, are reached shares of peak rates, fixed times and the like. A
-program is an edition of a software package on one maker's accelerators, or on CPUs. An edition is a
-version of the software as one source names it.
+The parameters, called efficiencies, are shares of peak rates that software reaches, fixed times and
+the like. A program is one edition of a software package on one maker's accelerators, or on CPUs. An
+edition is a version as one source names it.
 
-The fits are hierarchical: first to the times of all software, then of each software, then of each
-program. Each fit is the prior of the next narrower fits. A program with very few published times
-has no fit of its own.
+The first fit is to the times of all software. Each software package then has a fit with the first
+as prior, and each program has a fit with that of its package as prior. A program with very few
+published times has no fit of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNPACKS_WHILE_READING = ("vLLM", "TensorRT-LLM", "LMDeploy", "SGLang")
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
-    """The names of a question's software, and of its program, from the general to the special."""
+    """Names of the fits that apply to a question, from its whole software to its program."""
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -46,10 +46,10 @@ def _group_names(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of the fitted efficiencies.
+    """Logarithms of the fitted `Efficiencies`, in the order of the fields.
 
-    ``named`` has the fits by the name of a program or software (see ``_group_names``). ``pooled``
-    is the fit to all software, for questions whose software has none.
+    ``named`` has the fits to single programs, and to all programs of a software package, by name.
+    ``pooled`` is the fit to all software, for questions about software without a fit.
     """
 
     pooled: tuple[float, ...]
@@ -74,8 +74,8 @@ def fit_programs(
 ) -> Programs:
     """Fit the efficiencies of each program, of each software and of all software, to known times.
 
-    ``seconds`` are logarithms of the times that answer ``questions``. The prior of an efficiency's
-    logarithm has the logarithm of ``start`` as mean and ``spread`` as standard deviation.
+    ``seconds`` are logarithms of the times that answer ``questions``. ``start`` has the
+    efficiencies expected before the fit, ``spread`` the standard deviations of their logarithms.
     """
     fit = partial(_fit_efficiencies, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)

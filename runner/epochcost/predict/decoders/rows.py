@@ -76,10 +76,11 @@ _THROUGHPUTS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The cells of a published row, and the dimensions of its model if the model is known.
+    """A row of a published table, with its model's dimensions and its device.
 
-    Every column has a cell, an empty one if the table omits the column. ``device`` is the
-    accelerator or the processor, None if the chip is unknown.
+    ``cells`` has every column. If the table omits a column, the cell has the value that the table's
+    spec states, or is empty. ``form`` has the dimensions, None if the model is unknown. ``device``
+    is an accelerator or the CPUs of a machine, None if unknown.
     """
 
     path: Path
@@ -110,8 +111,8 @@ class ServingQuestion:
     server reads later prompts between the tokens. ``cached`` tokens of each prompt need no prefill.
 
     ``edition`` is a version of the software, as a source names it; empty means the newest published
-    version. If the time has been published, ``source`` names who published it; otherwise ``source``
-    is empty.
+    version. ``source`` is the source of the published row from which the question is made. It is
+    empty for other questions.
     """
 
     form: DecoderForm
@@ -134,7 +135,8 @@ class ServingQuestion:
     def read_pairs(self) -> float:
         """Twice the number of (query, key) pairs in a prompt's prefill, as a mean over layers.
 
-        Pairs of two cached tokens do not count.
+        For n tokens, this is n², but less in layers with a window. Pairs of two tokens that are
+        cached before the prefill do not count.
         """
         prompt = max(self.prompt, 0.0)
         cached = min(max(self.cached, 0.0), prompt)
@@ -153,13 +155,13 @@ class TokenRow:
     """A published serving measurement: a ``question`` and the ``seconds`` that answer it.
 
     ``seconds`` is the time to the first token or between tokens, as the question's ``kind`` says.
-    If the question is ``interleaved``, it is the time of a request, including its prefill, divided
-    by the number of output tokens. The throughput is then ``sequences / seconds`` output tokens a
+    For an ``interleaved`` question, ``seconds`` is the time of a request, including its prefill,
+    divided by its number of output tokens. The server then writes ``sequences / seconds`` tokens a
     second.
 
-    If the row states only the throughput at full load, the number of sequences is unknown.
-    ``seconds`` is then None, and 1 stands for the question's ``sequences``. If the row states a
-    time, ``tokens_per_second`` is None. 0 stands for an unknown length of prompts or outputs.
+    ``tokens_per_second`` is the rate of tokens, None if the row states a time. If the row states
+    only the rate at full load, the number of sequences is unknown. ``seconds`` is then None, and
+    the question's ``sequences`` is 1. An unknown length of prompts or outputs is 0.
     """
 
     line: Line

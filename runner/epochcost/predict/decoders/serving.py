@@ -1,8 +1,8 @@
 """Forecast the seconds to the first token and between tokens for any model on any machine.
 
-``law`` gives the time from fitted efficiencies. A Gaussian process learns how far published times
-are from the law. Only the law depends on bandwidth, memory and the number of sequences.
-Accelerators and CPUs have separate Gaussian processes.
+The module ``law`` gives the time from fitted efficiencies. A Gaussian process learns how far
+published times are from the law. What it learns does not depend on bandwidth, memory or the number
+of sequences. Accelerators and CPUs have separate Gaussian processes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _WORKS = ("token", "first", "load")
 
 
 def _work(question: ServingQuestion) -> str:
-    """The kind of time: "first" or "token", or "load" for whole requests under load."""
+    """The question's ``kind``, or "load" if the server reads prompts between its tokens."""
     return "load" if question.interleaved else question.kind
 
 
@@ -228,11 +228,11 @@ class _ChipsForecaster:
 
     @cached_property
     def _groups_of_alike_rows(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each group of alike rows: a question, the median departure, the number of rows.
+        """For each group of alike rows: its first question, median departure and number of rows.
 
-        Rows are alike if they agree in the version of the software and in all properties that
-        ``_LABELS`` and ``_FEATURES`` list. A departure is log(published time / time by the formula
-        in ``law``).
+        A departure is log(published time / time by the formula in ``law``). Rows are alike if they
+        agree in the ``edition`` of the software and in all properties in ``_LABELS`` and
+        ``_FEATURES``.
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(
@@ -262,8 +262,8 @@ class _ChipsForecaster:
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
         """Forecast the time for each question; all questions are about one model.
 
-        Each forecast has random draws of its time. The draws of forecasts with a common error vary
-        together.
+        Each forecast has random draws of its time. Forecasts with correlated errors, such as those
+        on one chip, have correlated draws.
         """
         at = numbered((_trait_values(question), question.source) for question in questions)
         cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
@@ -275,10 +275,10 @@ class _ChipsForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
-        """Covariance [n, n] of the error that a new source adds to all its times.
+        """Covariance [n, n] of the errors that the times of a new source have in common.
 
-        A source is new if none of its rows was learnt. Its times to the first token share one
-        error, its times between tokens another, and each software has its own.
+        A source is new if none of its rows was learnt. Its times share one error for each
+        combination of software and ``kind`` (to the first token, or between tokens).
         """
         deviations = np.array(
             [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]

@@ -55,13 +55,14 @@ class Efficiencies(NamedTuple):
     - ``eight``: reached share of the peak rate in fp8 or fp4, divided by ``products``.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
-    - ``unpacking``: bytes that could be read in the time to unpack a weight.
+    - ``unpacking``: bytes that could be read in the time to unpack a quantised weight.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
     - ``attention``: reached share of √(150 · bandwidth · peak rate in 16 bits), / ``products``.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes moved for each activation.
-    - ``balance``: exponent of ``Amounts.balance`` in the time of matrix products.
+    - ``balance``: exponent of (peak rate in 16 bits / bandwidth / 150) in the time of matrix
+      products. For an A100, this ratio of the two rates is 150.
     """
 
     products: float
@@ -134,7 +135,7 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """How many forward passes need as many products with the weights as a training step."""
+        """Products of a training step with the weights, in multiples of a forward pass."""
         return 2 + (not self.frozen) + self.recomputed
 
     @property
@@ -186,7 +187,7 @@ class TrainingForecaster:
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
         """Forecast the seconds per token for each question.
 
-        A forecast has random draws. The draws of forecasts with a common error vary together.
+        A forecast has random draws. Forecasts with correlated errors have correlated draws.
         """
         if not questions:
             return []
@@ -209,19 +210,19 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Numbers from which ``Law`` computes the seconds per token of a training.
 
-    Seconds per token that one device takes at its full rates:
+    These are seconds per token that one device takes at its full rates:
 
     - ``products``: matrix products with the weights.
     - ``attention``: attention at √(150 · bandwidth · peak rate in 16 bits) operations a second.
-    - ``read``: reading the weights from memory.
-    - ``unpacked``: reading one byte for each quantised weight.
+    - ``read``: reading the weights from memory in each pass.
+    - ``unpacked``: reading one byte for each quantised weight in each pass.
     - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
-    - ``moved``: sending weights, and tokens of experts, to other devices.
+    - ``moved``: sending weights or gradients, and tokens of experts, to other devices.
 
-    ``layers`` is passes · layers / tokens in a device's batch, times 0.3 in compiled software.
-    ``passes`` is a step's arithmetic, relative to a forward pass. ``balance`` is the peak rate in
-    16 bits / bandwidth, relative to an A100's. ``few_bits`` (products in fp8 or fp4) and
-    ``experts`` are 1 or 0. ``doublings`` is log2 of ``devices``.
+    The other fields are no times. ``layers`` is passes · number of layers / tokens in a device's
+    batch, times 0.3 in compiled software. ``balance`` is the peak rate in 16 bits / bandwidth,
+    relative to an A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or 0.
+    ``doublings`` is log2 of ``devices``. A step has the arithmetic of ``passes`` forward passes.
     """
 
     products: float
@@ -308,7 +309,7 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 
 def _seconds_to_move(question: TrainingQuestion) -> float:
-    """Seconds per token to exchange weights or gradients, and tokens for experts, among devices."""
+    """Seconds per token to exchange weights or gradients, and the inputs and outputs of experts."""
     form, count, link = question.form, question.count, _chip(question).link
     network = question.network or math.inf
     weights = question.passes * question.gathered_parameters if question.sharded else 0.0
@@ -326,13 +327,13 @@ def _seconds_to_move(question: TrainingQuestion) -> float:
 
 
 def learnable(row: TrainingRow) -> bool:
-    """Whether the formula applies to a published training; never with the software NeuronX."""
+    """Whether forecasts learn from a training: known length and device, and not by NeuronX."""
     # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
     return bool(row.sequence and row.device) and "NeuronX" not in row.line.cells["software"]
 
 
 def question_of(row: TrainingRow) -> TrainingQuestion:
-    """The question that a published training answers."""
+    """Describe a published training as a question, to which the row's speed is the answer."""
     assert row.device is not None, "rows of unknown chips are left out before"
     family, settings = software_of(row.line.cells["software"]), row.settings.casefold()
     sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}

@@ -29,10 +29,10 @@ class TrainingRow:
     """A published training of a language model, with its speed.
 
     ``tokens_per_second`` is the speed of all devices together. ``sequence`` is a length in tokens,
-    0 if unknown. ``batch`` is a number of sequences as the source states it: some sources, such as
-    Unsloth, state those on one device, others those of a step on all devices. ``checkpointing`` is
-    whether the source says that the backward pass recomputes activations. ``settings`` are the
-    texts in the columns ``task`` and ``note``.
+    0 if unknown. ``batch`` is the number of sequences that the source states, None if it states
+    none. For some software, such as Unsloth, it counts one device; otherwise, it counts a step on
+    all devices. ``checkpointing`` is whether the source says that the backward pass recomputes
+    activations. ``settings`` are the texts in the columns ``task`` and ``note``.
     """
 
     line: Line

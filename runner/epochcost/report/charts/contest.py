@@ -58,7 +58,7 @@ class CostTime(Figure):
     scripted = True
 
     def layers(self, alt: Any) -> list[Any]:
-        """The frontier (unbeaten machines) with intervals, the marks of all machines, and names."""
+        """The line of unbeaten machines with intervals of cost and time, all marks, and names."""
         x = axes.log_axis(alt.X, self.data, "time", "time")
         y = axes.log_axis(alt.Y, self.data, "cost", "cost")
         plain = self.marks(alt)

@@ -135,10 +135,11 @@ def cost_by_load(
     source: str = "",
     turn: BreakEven | None = None,
 ) -> CostByLoad | None:
-    """Chart the machines that are the cheapest at some rate, and the cheapest APIs.
+    """Chart the machines that are the cheapest at some request rate, and the cheapest APIs.
 
-    ``requests`` describes the requests. ``turn`` is the break-even between a machine and the
-    cheapest of the APIs. Returns None if the chart would have fewer than two lines.
+    ``ways`` has the machines and APIs to choose from, ``requests`` describes the requests. At the
+    break-even ``turn``, a machine costs as much as the cheapest API. Returns None if the chart
+    would have fewer than two lines.
     """
     drawn = [
         *_cheapest_machines(ways),

@@ -62,7 +62,7 @@ class WithheldChart(Figure):
 
 
 def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> WithheldChart | None:
-    """Chart ``rows`` of withheld accelerators; None if there are fewer than three rows."""
+    """Chart predictions that used no rate of the accelerator; None for fewer than three rows."""
     if len(rows) < LEAST_POINTS:
         return None
     points = sorted((_row(row) for row in rows), key=lambda row: row.interval)

@@ -233,10 +233,10 @@ def _fine_tuning_json(
 
 
 def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
-    """The factor by which a token takes longer in texts of ``length`` tokens, by machine id.
+    """How many times as long a token takes in texts of ``length`` tokens, by machine id.
 
-    The factor compares with the texts of ``answer``. A machine that cannot train on texts of
-    ``length`` tokens has no entry.
+    The comparison is with texts as long as those of ``answer.demand``. A machine that cannot train
+    on texts of ``length`` tokens has no entry.
     """
     try:
         longer = report.tuning_market.answer(replace(answer.demand, length=length))
@@ -301,8 +301,8 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
     """Add to ``rows_by_seed`` what the browser needs to repeat the random ``draws`` of a forecast.
 
-    These are a few weights, which multiply random numbers of a seed. Returns the seed, and the
-    position of the weights among those with the same seed.
+    These are a lower limit, a shift, and the weights of random numbers that follow from a seed.
+    They are a row of the seed's list of rows. Returns the seed and the row's index in the list.
     """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})

@@ -54,9 +54,9 @@ class JobHere:
 
     @property
     def likely(self) -> str:
-        """Say how many times as much ``here`` costs as ``best`` (90 % interval), and the odds.
+        """State the ratio of costs ``here`` / ``best``, and how probably ``here`` costs less.
 
-        Empty if the odds are unknown, or if the cheapest machine is free.
+        The ratio is a 90 % interval. Empty if both are unknown, or if ``best`` costs nothing.
         """
         if not self.best.cost.mean:
             return ""

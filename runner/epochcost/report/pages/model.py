@@ -26,9 +26,10 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
     If the workload is known only from a published table, ``model``, ``graph`` and ``counted`` are
-    None. ``gpu_memory`` has the GiB of each machine's largest accelerator, by machine id.
-    ``without`` has the names of machines on which training or inference has no time, by reason.
-    ``untimed`` has the number of machines without a time for each mode (training or inference).
+    None. ``counted`` has counts of parameters and operations. ``gpu_memory`` has the GiB of each
+    machine's largest accelerator, by machine id. ``without`` has reasons for a missing time, each
+    with names of machines. ``untimed`` has the number of these machines by mode (training or
+    inference).
     """
     catalogue = report.catalogue
     model = _model_of(report, workload)
@@ -91,7 +92,7 @@ def _concerns(gap: NoTime, machine: Hardware) -> bool:
 def _machines_by_reason(
     untimed: Mapping[Mode, Mapping[str, tuple[str, ...]]],
 ) -> Mapping[str, tuple[str, ...]]:
-    """The names of machines by reason. A reason begins with the mode if it holds for one only."""
+    """Machine names by reason for no time; a reason in one mode only begins with the mode."""
     facts = [
         ((reason, name), mode)
         for mode, reasons_of in untimed.items()

@@ -205,7 +205,7 @@ class Report:
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
-        """By machine id, the most memory (GiB) of an accelerator; an empty text if unknown."""
+        """The memory (GiB) of each machine's largest accelerator, by machine id; "" if unknown."""
         return {
             hardware.id: str(max(sizes))
             if (sizes := [chip.memory_gib for chip in hardware.accelerators if chip.memory_gib])
@@ -231,8 +231,8 @@ class WorkloadRows:
     """All known costs of a workload, from times and from numbers of operations.
 
     ``rows`` combines each measured, published or predicted time with each price plan, cheapest
-    first. ``estimated`` has costs of a training without such a time, estimated from the number of
-    operations.
+    first. If no machine has a time of the training, ``estimated`` has costs that are estimated from
+    the training's number of operations.
     """
 
     rows: tuple[Row, ...]

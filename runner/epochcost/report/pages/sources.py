@@ -57,10 +57,10 @@ class SourceTable:
 
     @cached_property
     def columns(self) -> list[Claim]:
-        """The columns of the page's table: a claim for each label in at least half of the rows.
+        """The columns of the page's table, each given by a claim whose label heads the column.
 
-        A claim is a figure that the source states. The label of a claim says what the figure is,
-        and heads the column.
+        A claim is a number that a row of the source's table states. A label gets a column if at
+        least half of the rows have a claim with it. The first such claim stands for the column.
         """
         claims = [check.claim for row in self.timed for check in row.checks]
         counts = Counter(claim.label for claim in claims)

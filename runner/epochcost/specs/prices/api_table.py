@@ -1,11 +1,11 @@
 """Read and renew tables of token prices: CSV files in which each row is the price of one API.
 
-The CSV file is in the folder of its spec. Its columns are the keys of ``ApiPrice`` except ``id``,
-which is made from the provider and the name. The keys of ``ApiPrice.long`` have a prefix, such as
-``long.input_per_million``. An empty cell means that the key is missing.
+The CSV file is in the folder of the spec that names it. Its columns are the keys of ``ApiPrice``
+except ``id``, which is made from the provider and the name. The keys of ``ApiPrice.long`` have a
+prefix, such as ``long.input_per_million``. An empty cell means that the key is missing.
 
 ``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source of
-a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names the row's file.
+a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names the TOML file with the row's prices.
 
 ``api_doubts`` finds implausible prices. An API's price is compared with its previous price, the
 model's prices at other providers, and the provider's other models. Each comparison allows a fixed

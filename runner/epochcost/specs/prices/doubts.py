@@ -2,8 +2,8 @@
 
 A price is compared with the previous price of its plan and with the other plans of its machine. It
 is also compared with the prices of its accelerator in other machines, and with the provider's other
-prices. Each comparison has a constant limit for the factor between the two prices. This limit is
-the largest factor of such a comparison in this repository in November 2026, rounded up.
+prices. Each kind of comparison has a constant limit for the factor between the two prices. The
+limit is a little above the largest factor between prices of this repository in November 2026.
 ``api_table`` has the rules for token prices.
 """
 
@@ -48,10 +48,10 @@ def rented_doubts(
 ) -> dict[str, str]:
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
-    ``judged`` are the ids of the prices that may be reported; None means all prices. In each round,
-    the prices with the most contradictions to other prices are reported and removed; of several
-    prices of one machine, only the newest. The rounds end when no price that may be reported has a
-    contradiction.
+    A price is implausible if it contradicts other prices. ``judged`` are the ids of the prices that
+    may be reported; None means all prices. The prices with the most contradictions are reported and
+    then ignored in further comparisons. If several of these are of one machine, only the newest is
+    reported and ignored. This is repeated until no price that may be reported contradicts another.
     """
     listed = {
         price.id: rent

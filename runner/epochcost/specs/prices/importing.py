@@ -37,8 +37,8 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, rows of other regions are skipped, and a machine may get a first price in
-    ``region``. The day of the prices, ``as_of``, may not be later than ``today``.
+    If ``region`` is set, rows of other regions are skipped. A machine without a price in ``region``
+    may then get one. The day of the prices, ``as_of``, may not be later than ``today``.
     """
 
     today: dt.date
@@ -64,11 +64,11 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    ``model`` is the price whose spec is copied to make a spec with the row's ``amount``.
+    If the row's ``amount`` is new, it gets a spec that is copied from the spec of ``model``.
     ``previous`` is the catalogue's amount with which ``amount`` is compared. It is the latest
     amount up to the table's day, or else the first amount after that day. ``previous_id`` is the id
-    of the price with this amount. Both are None if the catalogue has no amount for the machine,
-    plan and region of ``key``.
+    of the price with the amount ``previous``. Both are None if the catalogue has no amount for the
+    machine, plan and region of ``key``.
     """
 
     key: Key
@@ -146,11 +146,11 @@ class _RowMatcher:
             return row.fault(str(error))
 
     def _price_to_copy(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Choose the price whose spec is copied to make the spec of a row's price.
+        """Choose the price in the catalogue whose spec is copied for the price of a row.
 
-        Returns this price and the region of the row's price ("" for all regions), or the reason why
-        no price can be copied. A price of the row's plan is preferred, then a price of its region,
-        then the newest price.
+        Returns the chosen price and the region of the row's price ("" for all regions), or the
+        reason why no price can be copied. Prices of the row's plan are preferred, then those of the
+        row's region, then the newest.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -176,11 +176,11 @@ class _RowMatcher:
         return model, place or ""
 
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """Match a row with the amount in the catalogue with which the row's amount is compared.
+        """Find the amount in the catalogue with which a row's amount is compared.
 
-        ``model`` is the price to copy, and ``region`` is the region of the row's price. Raises
-        ValueError if the row's amount is invalid, or if the catalogue has another amount for the
-        same day.
+        ``model`` is the price whose spec is copied if the row's amount is new. ``region`` is the
+        region of the row's price. Raises ValueError if the row's amount is invalid, or differs from
+        the catalogue's amount for the same day.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
@@ -248,7 +248,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _hourly_amount(price: Price) -> Decimal | None:
-    """The hourly price; None for an owned machine, or with components or an upfront payment."""
+    """A price's hourly amount; None if it is owned or has components or an upfront payment."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:

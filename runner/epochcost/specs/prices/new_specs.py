@@ -2,8 +2,8 @@
 
 The spec of a new price is a copy of an earlier spec, comments included, with new values. This
 module returns texts, which the command line writes. A stored amount is never edited: a new amount
-becomes a spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price of
-its plan. A table that lists an old price unchanged renews the date and the source of the price.
+becomes a new spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price
+of its plan. If a table lists a stored amount, its spec gets a new date and source.
 """
 
 from __future__ import annotations
@@ -101,10 +101,11 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The id of a new spec: the id of the copied spec, with the month of ``day`` as its date.
+    """The id of the spec that is copied from the spec of ``price.model`` for a new price.
 
-    An example is ``…-2026-11``. If the id is taken, the whole ``day`` is the date. If the new price
-    has another plan or region than the copied spec, the id names the new plan or region.
+    The id is that of ``price.model`` with the month of ``day`` as the date at its end, such as
+    ``…-2026-11``. If this id is taken, the date is the whole ``day``. If the new price has another
+    plan or region than ``price.model``, the id names the new plan or region.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
@@ -135,10 +136,10 @@ def _new_spec(
 
 
 def _keys_of_another_plan(price: MatchedPrice) -> _Values:
-    """Changes to a spec that was copied from a price of another plan; None removes a key.
+    """Changes to a copied spec whose plan is not the plan of the new price; None removes a key.
 
-    Terms of the copied plan, such as interruptions, are removed. A spot price gets the provider's
-    ``free_if_taken_back_seconds``, if known.
+    Terms of the copied spec's plan, such as interruptions, are removed. If the new plan is spot,
+    the provider's ``free_if_taken_back_seconds`` is set, if known.
     """
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:

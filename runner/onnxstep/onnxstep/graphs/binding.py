@@ -67,12 +67,12 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. A size of 0 turns each input
-    with this dimension into an empty initializer. It is refused if all inputs have the dimension.
-    ``varying`` names stored tensors that are trained or differentiated, and so must not be folded
-    into constants. With ``plain_sequences``, nodes that read an ONNX sequence are replaced by nodes
-    that read the tensors of the sequence. Raises ModelError for unknown names, missing or invalid
-    sizes, contradicting shapes, and shapes that depend on data.
+    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. If a size is 0, inputs with
+    this dimension become empty initializers, which callers need not feed. A dimension that all
+    inputs have must not be 0. ``varying`` names stored tensors that are trained or differentiated,
+    and so must not be folded into constants. With ``plain_sequences``, nodes that read an ONNX
+    sequence are replaced by nodes that read the tensors of the sequence. Raises ModelError for
+    unknown names, missing or invalid sizes, contradicting shapes, and shapes that depend on data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -148,8 +148,8 @@ def _quoted(names: Sequence[str]) -> str:
 def _write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Write the sizes of named dimensions into all declarations, including nested graphs.
 
-    Names that ``sizes`` lacks, such as ``floor(height/2 - 1/2) + 1``, are removed; shape inference
-    computes the sizes of these dimensions.
+    A declared dimension loses a name that ``sizes`` lacks, such as ``floor(height/2 - 1/2) + 1``.
+    Shape inference computes the size of such a dimension.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]

@@ -143,10 +143,10 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a single number above -100 with the name of a module's attribute.
+    """Whether a tensor is a single number that a PyTorch module holds as an attribute.
 
-    The tracing exporter names a tensor after the attribute of the PyTorch module that holds it. A
-    number of -100 or less probably belongs to an attention mask, which is not trained.
+    The tracing exporter names the tensor after the attribute. A number of -100 or less does not
+    count: it probably belongs to an attention mask, which is not trained.
     """
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
@@ -170,13 +170,14 @@ class _TensorUses:
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
         """Yield the uses of the tensor ``name``, and reasons (str) why it is not a weight.
 
-        A graph output is a use. A node that also reads data (values that depend on graph inputs) is
-        a use. If the tensor is a single number (``is_scalar``), a node such as Mul or Exp is a use
-        even without data.
+        A graph output yields a use. For a node that reads the tensor, the first case that fits
+        counts:
 
-        A node that reads the tensor as an angle, a frequency or a quantization scale gives a
-        reason. Nodes that read the tensor as a bound or a size are ignored. All other nodes, such
-        as Transpose, only convert the tensor. The uses of their outputs are yielded in their place.
+        - The node reads the tensor as a bound or a size: nothing is yielded.
+        - It reads the tensor as an angle, a frequency or a scale of quantized weights: a reason.
+        - It also reads data (values that depend on graph inputs): a use.
+        - The tensor is a single number (``is_scalar``), and the node is a Mul or Exp, say: a use.
+        - All other nodes, such as Transpose, only convert the tensor: the uses of their outputs.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -231,7 +232,7 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
     """Whether the numbers of ``array`` were probably written by hand in code, not trained.
 
     The test depends on how the model uses the tensor (``use``). For example, the initial state of a
-    recurrent layer must be zeros.
+    recurrent layer counts as written by hand if all its numbers are zero.
     """
     if use.input_index in _STATES.get(use.op_type, ()):
         return not array.any()
@@ -247,8 +248,8 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether the numbers of ``array`` are probably the initial values of a parameter.
 
-    Several numbers must all be equal. A single number must be 0, or 1 in Mul or Div. A single
-    number in Where, or as the first operand of Sub or Div, is never an initial value.
+    Several numbers count if all are equal. A single 0 counts, and in Mul or Div also a single 1.
+    But a single number never counts in Where, or as the first operand of Sub or Div.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -270,8 +271,8 @@ def _is_typed(number: float) -> bool:
 def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether an array of several numbers looks like positions, grid points or a mask.
 
-    An array of only 0 and 1 must be an operand of Mul or Where. Other integers, evenly spaced rows,
-    sines with cosines, and masks of 0 and one number up to -100 also count.
+    An array of only 0 and 1 counts if it is an operand of Mul or Where. Every other array of
+    integers counts. So do evenly spaced rows, sines with cosines, and 0 with one number ≤ -100.
     """
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)

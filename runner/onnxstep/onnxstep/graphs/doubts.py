@@ -89,9 +89,9 @@ def _layers_per_merged_tensor(
     """For each trained tensor that the exporter probably merged, the number of layers that read it.
 
     An exporter may store equal tensors of several layers only once. A tensor whose numbers are all
-    equal is listed if several layers read it. ``computed`` has the tensors that the exporter's
-    optimizer computed. If there are any, the optimizer also merged other equal tensors. Then any
-    tensor is listed if several layers read it with the same operator, except Gather.
+    the same is listed if several layers read it. ``computed`` has the tensors that the exporter's
+    optimizer computed. If it has any, the optimizer also merged tensors whose numbers differ. Such
+    a tensor is then listed if several layers read it with the same operator, except Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -111,18 +111,18 @@ def _layers_per_merged_tensor(
 
 
 def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes with the most frequent operator; none if it is Gather, which reads embeddings."""
+    """The nodes with the most frequent operator, or none if this operator is Gather."""
     operators = [node.op_type for node in nodes]
     common = max(operators, key=operators.count)
     return [n for n in nodes if n.op_type == common and not is_standard(n, "Gather")]
 
 
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
-    """Path of the module that contains a node.
+    """Path of the PyTorch module that contains ``node``, without the number of a repeated call.
 
-    ``owner`` is the path of the module that owns a tensor. If this module is called repeatedly, the
-    exporter writes paths such as ``owner_1`` for the later calls. For these, the function returns
-    ``owner``.
+    ``owner`` is the path of the module that owns a tensor. If the model calls this module several
+    times, the exporter writes paths such as ``owner_1`` for the later calls. In place of such a
+    path, the function returns ``owner``.
     """
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

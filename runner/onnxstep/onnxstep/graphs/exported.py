@@ -1,8 +1,8 @@
 """Origins of tensors and nodes, from the notes that PyTorch's exporters write into a file.
 
-The tracing exporter merges equal tensors and leaves an Identity node for each removed tensor. The
-dynamo exporter writes each input's kind and each folded tensor's origin. Both write each node's
-module path.
+The tracing exporter stores only one of several equal tensors, and an Identity node for each of the
+others. The dynamo exporter writes the kind of each input, such as parameter or buffer, and the
+origin of each tensor that its optimizer computed. Both write each node's module path.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Folded:
 
 
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
-    """Kind of each input by name, as the dynamo exporter writes it, such as "PARAMETER".
+    """Kind, such as "PARAMETER", of each input and initializer, as the dynamo exporter writes it.
 
-    If the file gives several kinds for an initializer, the one stored in the initializer counts.
+    If a declaration of an initializer has another kind, the kind in the initializer counts.
     """
     graph = model.graph
     return {
@@ -74,12 +74,12 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _sort_origins(
     tensor_name: str, origins: Collection[str], node_outputs: Collection[str]
 ) -> Folded:
-    """Sort the names from which an exporter computed a tensor: parameters, buffers, operators.
+    """Sort the names that an exporter gives as a tensor's origins: parameters, buffers, operators.
 
     ``origins`` are these names. Names in ``node_outputs`` and names like ``val_3`` are ignored. A
-    name with a dot, or the only name in ``origins``, is a buffer if it ends like ``attn_mask``,
-    else a parameter. The remaining names, and ``tensor_name``, are those of operators: PyTorch
-    names a value after the operator that computes it, such as ``expand_1``.
+    name with a dot, or a name that is alone in ``origins``, is a buffer if it ends like
+    ``attn_mask``, else a parameter. Each remaining name, and ``tensor_name``, gives an operator,
+    because PyTorch names a value after its operator: ``expand_1`` is a result of ``expand``.
     """
     steps = {
         step
@@ -93,11 +93,12 @@ def _sort_origins(
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an initializer's ``name`` fits an attribute of a module, but not a buffer.
+    """Whether an initializer's ``name`` fits a module's attribute and does not end like a buffer's.
 
-    The file is from PyTorch's tracing exporter. An attribute's name has only letters, digits,
-    underscores and dots. Tensors that the exporter computed have names such as ``onnx::Add_7``.
-    Numbers typed in code are Constant nodes, not initializers.
+    In a file of PyTorch's tracing exporter, an attribute's name has only letters, digits,
+    underscores and dots. A buffer's name ends like ``attn_mask``. Tensors that the exporter
+    computed have names such as ``onnx::Add_7``. Numbers typed in code are Constant nodes, not
+    initializers.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
@@ -145,10 +146,11 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """Names of the tensors that tracing replaced by an equal tensor, each with that tensor's name.
+    """Names of tensors that tracing left out, each with the name of the stored equal tensor.
 
-    A replaced tensor is listed if nodes with the same operator read both tensors, or if all its
-    numbers are the same number. For a file that was not traced, the result is empty.
+    A tensor is listed if nodes with the same operator read both tensors, or if all its numbers are
+    the same number. Other tensors are probably shared on purpose, such as an embedding and a tied
+    last layer. For a file that was not traced, the result is empty.
     """
     if not is_traced(model):
         return {}
@@ -177,9 +179,9 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model in which each tensor that tracing replaced is stored again.
+    """Copy of the model with an initializer for each tensor that tracing merged into an equal one.
 
-    Returns the model itself if no tensor was replaced (see ``merged``).
+    The initializers replace Identity nodes. Returns the model itself if ``merged`` lists no tensor.
     """
     origins = merged(model)
     if not origins:
@@ -197,7 +199,7 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def taken_apart(model: onnx.ModelProto) -> list[str]:
-    """Names of the initializers that ``separated`` added: tensors that tracing had replaced."""
+    """Names of the tensors that ``separated`` stored again because tracing had merged them."""
     tensors = model.graph.initializer
     return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 

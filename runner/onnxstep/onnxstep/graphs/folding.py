@@ -62,11 +62,11 @@ _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 def fold_constants(
     model: onnx.ModelProto, fixed: Collection[str] = (), *, plain_sequences: bool = False
 ) -> onnx.ModelProto:
-    """Copy a model with bound dimensions and replace its constant nodes by their values.
+    """Copy a model with bound dimensions; nodes with constant results become Constant nodes.
 
     ``fixed`` names the float initializers that are constants. With ``plain_sequences``, nodes that
-    read a sequence are replaced by nodes that read its tensors. Nodes whose shapes onnx infers
-    wrongly are rewritten. A node that cannot be evaluated stays, without an error.
+    read a sequence are replaced by nodes that read its tensors. If onnx infers a wrong shape for a
+    node, equivalent nodes replace it. A node that cannot be evaluated stays, without an error.
     """
     answer = copied(model)
     values = _TypesAndConstants(answer, fixed, plain_sequences=plain_sequences)
@@ -134,12 +134,12 @@ def _folded_nodes(
 def _replacement_nodes(
     node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The nodes that replace ``node``; None if ``node`` is not of a kind that is replaced.
+    """The nodes that replace an If or a node of sequences; None if no such replacement is possible.
 
-    An If with a constant condition becomes its branch. If ``values.plain_sequences`` is set, nodes
-    of sequences are replaced, too: a node that reads a sequence of known tensors becomes nodes that
-    read these tensors. The result for a node that creates such a sequence is that node and the
-    nodes that compute its tensors.
+    An If with a constant condition becomes its branch. If ``values.plain_sequences`` is set,
+    sequences of known tensors are also resolved. A node that reads such a sequence becomes nodes
+    that read the tensors. A node that creates such a sequence stays. If it splits a tensor, nodes
+    that compute the parts follow it.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

@@ -21,7 +21,8 @@ _Key = tuple[str, str, str]
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of the model in which the bodies of local functions replace the calls.
 
-    Raises ModelError for a call that does not fit its function, and as ``check_calls`` does.
+    Raises ModelError if onnx cannot inline a call, or if a function calls itself. Also raises
+    ModelError if calls are nested too deep, or if the graph would become too large.
     """
     check_calls(model)
     try:

@@ -190,7 +190,7 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
     """Remove constant biases of zeros from convolutions, in place; return the model.
 
-    PyTorch's exporter writes a bias of zeros for each convolution without a bias. ONNX Runtime's
+    If a convolution has no bias in PyTorch, the exporter writes a bias of zeros. ONNX Runtime's
     CUDA provider adds a bias in an extra pass.
     """
     zeros = {

@@ -97,8 +97,8 @@ def _fill_uniform(key: _Key, begin: int, values: NDArray[Any], scale: float) -> 
 def _fill_normal(key: _Key, begin: int, values: NDArray[Any], scale: float) -> None:
     """Fill ``values`` with normal random numbers of mean 0 and standard deviation ``scale``.
 
-    Box and Muller's method (Ann. Math. Statistics 29, 1958) turns the random generator's words from
-    number ``begin`` on into normal numbers.
+    The random generator yields 64-bit words, of which those from index ``begin`` on are used. Box
+    and Muller's method (Ann. Math. Statistics 29, 1958) turns them into normal numbers.
     """
     pairs = (values.size + 1) // 2
     cosines, sines = values[:pairs], values[pairs:]

@@ -55,8 +55,9 @@ def load_model(path: Path) -> onnx.ModelProto:
 def external_files(path: Path) -> tuple[str, ...]:
     """Paths of a model's external data, relative to the model's folder; all these files exist.
 
-    The function checks neither the content of these files nor the graph. Raises ModelError as
-    ``load_model`` does.
+    The function checks neither the content of these files nor the graph. Raises ModelError if the
+    model's file cannot be read, exceeds ``MAX_MODEL_BYTES`` or is not ONNX. Also raises ModelError
+    for an external file that is missing, outside the folder or too short for its tensors.
     """
     try:
         return data_files(_parse(_read(path)), path.parent)

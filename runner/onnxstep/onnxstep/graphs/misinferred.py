@@ -65,7 +65,7 @@ class _PoolingAxis:
 
     @property
     def exact_end_padding(self) -> int:
-        """The end padding with which the last window ends exactly at the end of the padded input.
+        """The end padding that reaches from the end of the input to the end of the last window.
 
         The number is negative if the last elements of the input are in no window.
         """

@@ -78,7 +78,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the stored float tensors that are constants or buffers, each with the reason.
 
-    Parameters and running statistics are not included. Empty for a file that lists its parameters.
+    Parameters and running statistics are left out. Empty if the file's metadata lists parameters.
     """
     if listed_parameters(model) is not None:
         return {}
@@ -152,9 +152,9 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
     """Initial values of the parameters and running statistics, by name.
 
     Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64
-    - 1; equal seeds give equal values. Parameters come first, then running statistics. If the
-    exporter replaced a tensor by an equal tensor, the replaced tensor comes last, under its own
-    name. Raises CapabilityError if memory is insufficient.
+    - 1; equal seeds give equal values. Parameters come first, then running statistics. Last come,
+    under their own names, tensors that the exporter left out because it stores an equal tensor.
+    Raises CapabilityError if memory is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}

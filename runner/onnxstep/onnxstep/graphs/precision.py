@@ -141,9 +141,9 @@ def in_mixed_precision(
     """Convert a model with bound dimensions for training in fp16 or bf16.
 
     ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. ``masters`` names the weights and
-    running statistics, which stay fp32; a step casts each of them once. ``WIDE_IN_TRAINING`` keeps
-    more operators in fp32 than inference does. Raises ModelError for a graph with branches or
-    loops.
+    running statistics, which stay fp32; a step casts each of them once. Operators in
+    ``WIDE_IN_TRAINING`` compute in fp32; in inference, fewer operators do. Raises ModelError for a
+    graph with branches or loops.
     """
     rewriting = _HalfPrecisionRewriting(
         model,

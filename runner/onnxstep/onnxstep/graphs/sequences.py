@@ -1,7 +1,7 @@
-"""Replace nodes that read a sequence by nodes that read its tensors, if the tensors are known.
+"""Replace nodes that read an ONNX sequence, a list of tensors, by nodes that read its tensors.
 
-PyTorch's exporter without optimization writes ``chunk`` and ``split`` as SplitToSequence and
-SequenceAt.
+A node stays if the tensors cannot be determined before the run. PyTorch's exporter without
+optimization writes ``chunk`` and ``split`` as SplitToSequence and SequenceAt.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def parts(
 ) -> list[onnx.NodeProto]:
     """Nodes that split ``x`` along ``axis`` into parts with these ``lengths`` and ``names``.
 
-    With ``drops``, the parts have length 1 and the axis is removed. The names of other new values
-    start with ``whole``.
+    With ``drops``, the parts have length 1 and the axis is removed. The nodes include constants,
+    whose names start with ``whole``.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names

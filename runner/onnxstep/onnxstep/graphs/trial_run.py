@@ -33,12 +33,12 @@ _this_process = _ThisProcess()
 
 
 def require_end(call: Callable[[], object], call_name: str) -> None:
-    """Raise ModelError unless ``call`` ends within the limits of a copy of this process.
+    """Try ``call`` in a copy of this process; raise ModelError if the call does not end.
 
-    The copy has limits on CPU time and memory. ModelError is also raised if the copy crashes. If
-    this process already has a memory limit, the copy only inherits this limit, and a crash raises
-    MemoryError instead. Other exceptions in the copy are ignored. ``call_name`` names the call in
-    messages.
+    The copy has limits on CPU time and memory. The function raises ModelError if the copy exceeds a
+    limit or crashes. Errors that ``call`` itself raises are ignored. If this process already has a
+    memory limit, the copy gets none of its own, and a crash raises MemoryError. If this process
+    cannot be copied, nothing is tried. ``call_name`` names the call in messages.
     """
     if not can_copy():
         return

@@ -55,7 +55,9 @@ def lower(
 ) -> Forward:
     """Convert BatchNormalization to training form, and replace slow nodes by faster nodes.
 
-    See ``train_on_batches`` for ``carried`` and ``frozen``, and ``StepOptions`` for ``resumable``.
+    ``carried`` names the running statistics that a step passes to the next step. A
+    BatchNormalization with a statistic in ``frozen`` keeps its inference form. With ``resumable``,
+    Dropout is replaced only on CUDA, so that a resumed training draws the same masks.
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)

@@ -144,8 +144,8 @@ def bind(
     ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that are
     trained or differentiated, and so must not be folded into constants. Raises ModelError for
     unknown dimensions, missing or invalid sizes, contradicting shapes, shapes that depend on data,
-    and nodes' outputs that are not tensors. If onnxstep refuses to differentiate the operator that
-    caused the error, the message says why.
+    and nodes' outputs that are not tensors. If onnxstep also refuses to differentiate the operator
+    at fault, the message adds the reason of this refusal.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

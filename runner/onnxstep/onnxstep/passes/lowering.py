@@ -1,7 +1,7 @@
 """Replace some nodes of a forward pass by faster operators.
 
-Each function in ``_FASTER`` decides which nodes it replaces. The original nodes are still used for
-differentiation.
+Each function in ``_FASTER`` decides which nodes it replaces. The original nodes stay in
+``Forward.nodes``, from which gradients are derived.
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ class _LazyRecomputation:
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
     """For each backward node, a value that must exist before values for the node are recomputed.
 
-    This value is a float output of an earlier backward node that the node, or a node after it,
-    reads: the output that is computed last. It is None if there is no such output.
+    Candidates are the float outputs of earlier backward nodes that this node or a later node reads.
+    The result is the candidate that is computed last, or None if there is no candidate.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -253,11 +253,11 @@ def _cheapest_cut_per_part(alive: Sequence[int], bytes_before: Sequence[int]) ->
 def _cheapest_cuts_within_limit(
     limit_bytes: int, candidates: Sequence[int], alive: Sequence[int], bytes_before: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Choose cuts among ``candidates`` that store the fewest bytes, for segments within the limit.
+    """Choose the cuts among ``candidates`` that store the fewest bytes and keep segments small.
 
-    Returns None if no choice keeps all segments within ``limit_bytes``. A cut before node p stores
-    ``alive[p]`` bytes. ``bytes_before[p]`` counts the bytes that the nodes before p write and the
-    backward pass reads.
+    A segment lies between two cuts. In each segment, the nodes may write at most ``limit_bytes``
+    that the backward pass reads; ``bytes_before[p]`` counts these bytes for all nodes before p. A
+    cut before node p stores ``alive[p]`` bytes. Returns None if no choice keeps the limit.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]

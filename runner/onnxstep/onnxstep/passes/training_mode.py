@@ -2,8 +2,8 @@
 
 In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
 statistics for the next step. A node keeps its inference form if its statistics are frozen, or if
-other nodes compute them from the node's input. The training form consists of several nodes. The
-gradient is derived from one equivalent node, which the finished graph does not contain.
+other nodes compute its statistics from its input. In training form, several nodes replace the node.
+A single node with the same result serves only to derive the gradient, and never runs.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def train_on_batches(
     """Convert BatchNormalization nodes from inference form to training form.
 
     A node keeps its inference form if ``frozen`` names one of its statistics. It also keeps the
-    form if other nodes compute its statistics from its own input. ``carried`` names the running
-    statistics that a step passes to the next step. Each statistic of a converted node must be in
-    ``carried`` or the output of a node, else ModelError is raised. Also raises ModelError for a
-    channel with a single value.
+    form if other nodes compute all its statistics from its own input. ``carried`` names the running
+    statistics that a step passes to the next step. Raises ModelError if a statistic of a converted
+    node is neither in ``carried`` nor computed by any node. Also raises ModelError for a channel
+    with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -139,11 +139,11 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _append_in_training_form(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Append nodes that compute the BatchNormalization ``proto`` in training form.
+    """Append several nodes that compute the BatchNormalization ``proto`` in training form.
 
-    Returns a single equivalent node, which is not appended. The gradient is derived from the
-    returned node. ``names`` are the names of the running mean and the running variance. Their
-    updated values are written into ``latest``, by name.
+    Returns a copy of ``proto`` in training form, as a single node. The gradient is derived from
+    this copy, which is not appended. ``names`` are the names of the running mean and the running
+    variance. Their updated values are written into ``latest``, by name.
     """
     node = Node(op, proto, frozenset())
     batch = _emit_normalization(node)

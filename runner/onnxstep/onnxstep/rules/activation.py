@@ -19,8 +19,8 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    Except on CUDA, float32 gradients are multiplied by min(2¹²⁷ y, 1). This factor is below 1, and
-    so too small, only if 0 < y < 2⁻¹²⁷.
+    For float32, except on CUDA, the factor 1 or 0 is computed as min(2¹²⁷ y, 1). The computed
+    factor is too small only if 0 < y < 2⁻¹²⁷.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))

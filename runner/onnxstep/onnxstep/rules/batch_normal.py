@@ -42,7 +42,8 @@ def batch_normalization(
 def _cotangents_with_given_statistics(node: Node, x: Value, dy: Value) -> Cotangents:
     """Gradient of a BatchNormalization whose mean μ and variance σ² are inputs.
 
-    With r = 1 / √(σ² + ε): dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
+    With r = 1 / √(σ² + ε): dX = dY scale r, d(scale) = r Σ dY (X - μ), dμ = -scale r Σ dY and d(σ²)
+    = -½ scale r² d(scale).
     """
     scale, mean, variance = node.input(1), node.input(3), node.input(4)
     parts = normalized(x, node.attribute("epsilon"), mean, variance)

@@ -140,8 +140,8 @@ def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> V
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
     """Gradient dW as one matrix product for each element of the kernel.
 
-    A product sums over batch and positions. It multiplies dY [M, batch · positions] by the elements
-    of X that are multiplied by this kernel element, [batch · positions, C].
+    At each position of each image, a kernel element is multiplied by one element of X per channel.
+    The product is dY [M, batch · positions] times these elements of X, [batch · positions, C].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
@@ -183,10 +183,11 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW as a convolution of X with dY.
+    """Gradient dW as a convolution of X with dY as kernels.
 
-    The batch takes the place of the input channels, and strides and dilations are exchanged. With X
-    as [C/group, group · N, ...] and dY as [M, N, ...], the result is dW as [C/group, M, ...].
+    The batch takes the place of the input channels. Strides become dilations, and dilations
+    strides. With X as [C/group, group · N, ...] and dY as [M, N, ...], the result is dW as
+    [C/group, M, ...], transposed at the end.
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

@@ -90,10 +90,10 @@ def _sweep_lstm_backwards(
 ) -> tuple[Value, Value, Value]:
     """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C.
 
-    The symbols are those of the rule ``lstm``. All arguments but ``run`` have one tensor for each
+    z has the arguments of the activations of the gates i, o, f and of the candidate. h' and C' are
+    the hidden and the cell state after a step. All arguments but ``run`` have one tensor for each
     step: ``dz_factors`` [B, 4·H], the others [B, H]. dz is the elementwise product of (dC', dh',
-    dC', dC') and ``dz_factors``. ``dh_by_dc`` is the derivative of the new h' with respect to the
-    new C'.
+    dC', dC') and ``dz_factors``. ``dh_by_dc`` is the derivative of h' with respect to C'.
     """
     dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -127,7 +127,7 @@ class _LstmValues:
 
 
 def _recomputed_lstm_values(run: Direction, z: Sequence[Value]) -> _LstmValues:
-    """Gates, candidates and cell states of all steps; ``z`` has the arguments of i, o, f and c."""
+    """Gates i, o, f, candidates c, cell states of all steps; ``z`` has the activations' inputs."""
     sigma, phi, _ = run.activations
     c = phi(z[3])
     i, o, f = map(sigma, z[:3])
@@ -232,9 +232,10 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Gradient with respect to the hidden state before ``step``.
+    """Gradient with respect to the hidden state h before ``step``, in processing order.
 
-    It is the sum of dz R, of ``direct``, and of ``run.dh[step - 1]``, the gradient that this state
+    It is the sum of dz R, of ``direct`` and of ``run.dh[step - 1]``. ``dz`` is the gradient of h
+    Rᵀ. ``direct`` is the gradient by a path without R. ``run.dh[step - 1]`` is the gradient that h
     gets from the node's outputs. None counts as zero.
     """
     received = run.dh[step - 1] if step else None

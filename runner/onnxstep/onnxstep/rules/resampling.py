@@ -1,8 +1,8 @@
 """Gradient of Resize.
 
-Resize is linear in every mode, and works on each axis separately. So one rule serves all modes:
-Resize of unit vectors gives the matrix of the resize along an axis. The runtime computes this
-matrix once, as a constant.
+In every mode, the result of Resize is a linear function of x, and Resize works on each axis
+separately. So one rule serves all modes: Resize of unit vectors gives the matrix of the resize
+along an axis. The runtime computes this matrix once, as a constant.
 """
 
 from __future__ import annotations

@@ -124,9 +124,9 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """If binding gives an input of the model the length 0, callers need not feed the input.
+    """If binding gives an input the length 0, the input becomes a stored empty tensor.
 
-    A Concat of this input and an input of length 3 has length 3.
+    Callers feed only the other input, of length 3. A Concat of both has length 3.
     """
     text = "g (float[past] c, float[3] x) => (float[n] y) { y = Concat <axis = 0> (c, x) }"
     bound = bind_dimensions(model_of_text(text), {"past": 0})

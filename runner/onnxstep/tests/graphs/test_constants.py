@@ -1,7 +1,8 @@
-"""Buffers, and tensors whose numbers a person probably typed, are not weights.
+"""Buffers, and tensors whose numbers a person probably typed in code, are not weights.
 
-A single number looks typed if it has up to five digits; a trained float32 number needs eight or
-nine. Several numbers look typed if they form a grid or a mask.
+A scalar looks typed if it has up to five decimal digits, or is an integer's root or reciprocal. A
+trained float32 number needs eight or nine digits. A tensor of several numbers looks typed if they
+form a mask or a grid, such as 0, 1, 2.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def test_weights_are_trained(nodes: str, value: object) -> None:
 
 @pytest.mark.parametrize(("nodes", "value"), UNTRAINED.values(), ids=UNTRAINED)
 def test_numbers_of_the_program_are_not_trained(nodes: str, value: object) -> None:
-    """``constants`` lists bounds, masks, angles and numbers that look like literals in code."""
+    """``constants`` lists bounds, masks, positions, frequencies, and numbers that look typed."""
     assert list(constants(model_with(nodes, a=value))) == ["a"]
 
 
@@ -98,9 +99,9 @@ def test_sines_of_positions_are_not_trained() -> None:
 
 
 def test_the_exporter_knows_best() -> None:
-    """A tensor that PyTorch's exporter marks as a buffer is not a parameter.
+    """A tensor that PyTorch's exporter marks as a buffer is not a parameter by default.
 
-    The function ``as_parameters`` marks the buffer as a parameter, so that it is trained.
+    ``as_parameters`` overrides the exporter's mark, so that the tensor is trained.
     """
     model = load_model(FAULTS / "buffer_trained_False.onnx")
     assert [parameter.name for parameter in parameters(model)] == ["l.weight", "l.bias"]
@@ -119,7 +120,10 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
 
 
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
-    """A named scalar of a traced export is trained, unless it is an embedding scale or a mask."""
+    """In a traced file, a scalar that has the name of a module's attribute is trained.
+
+    Exceptions are embedding scales, and numbers up to -100, which probably belong to a mask.
+    """
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
     nodes += [

@@ -130,7 +130,7 @@ def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
 
 
 def test_channels_are_summed_over_the_last_axes_first_on_cuda() -> None:
-    """A step for CUDA sums over the last axes by a MatMul, since a single ReduceSum is slow."""
+    """A CUDA step sums a bias's gradient over the image axes by MatMul, then over the batch."""
     model = model_of_text(
         "g (float[2,3,4,5] x) => (float[2,3,4,5] y) { y = Add(x, b) }",
         weights={"b": np.ones((3, 1, 1), np.float32)},

@@ -16,10 +16,10 @@ X = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32)
 
 
 def test_merged_tensors_come_apart_and_compute_the_same() -> None:
-    """``separated`` stores each tensor that the exporter replaced by an equal one.
+    """If the exporter replaced a tensor by an equal one, ``separated`` stores the tensor again.
 
-    In the exported file, an Identity node stands for such a tensor. The results of the model stay
-    equal.
+    In the exported file, an Identity node computes the replaced tensor from the equal one. The
+    results of the model stay equal.
     """
     model = merged_file()
     restored = separated(model)

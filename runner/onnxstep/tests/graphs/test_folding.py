@@ -31,9 +31,10 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_places_in_a_constant_mask_become_numbers() -> None:
-    """A selection by a constant mask becomes a Gather whose output has a known size.
+    """The indices of the elements that a constant mask selects become a constant.
 
-    PyTorch exports the selection as NonZero, Transpose, Squeeze and Gather.
+    PyTorch exports the selection as NonZero, Transpose, Squeeze and Gather. Only the Gather
+    remains, and its output has a known size.
     """
     model = model_of_text(
         "g (float[2,3] x) => (float[2,n] y) <bool[3] mask = {1, 0, 1}, int64[1] one = {1}> "
@@ -132,10 +133,10 @@ def test_a_node_that_cannot_be_evaluated_stays() -> None:
 
 
 def test_names_do_not_grow_with_branches_that_hide_each_other() -> None:
-    """Folding 29 nested Ifs whose branches reuse a value name gives no name of 500 characters.
+    """If 29 nested Ifs reuse a value name, folding gives no value a name of 500 characters.
 
-    Folding replaces an If by the nodes of a branch, and appends one suffix to the names of the
-    branch.
+    Folding replaces an If by the nodes of a branch, and appends one suffix to the names in the
+    branch. So each level of nesting lengthens a name by one suffix.
     """
     branch = "{ o = Relu(x) }"
     for _ in range(29):

@@ -30,7 +30,7 @@ def functions(count: int, body: str) -> onnx.ModelProto:
 
 
 def test_calls_become_nodes() -> None:
-    """Calls of functions that call functions, each twice, become eight nodes on three levels."""
+    """Three nested functions, each with two calls of the next or Relu, become eight Relu nodes."""
     plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
     assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
     assert not plain.functions

@@ -151,7 +151,8 @@ def test_empty_scales_beside_sizes_are_left_out() -> None:
 def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
     """An initializer that is also listed as a graph input is a parameter, not data to feed.
 
-    The model in half precision stores the initializer and does not list it as an input.
+    The copy that ``in_half_precision`` returns stores the initializer, and lists only x as an
+    input.
     """
     model = model_of_text(
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] v = {1, 2}> "
@@ -168,7 +169,7 @@ def test_initializers_among_the_inputs_are_not_fed(ir_version: int) -> None:
 
 
 def test_a_value_of_a_branch_without_a_type_is_left_out() -> None:
-    """The loader removes declarations without a type from a branch."""
+    """In the branches of an If, the loader removes declarations of values that have no type."""
     model = model_of_text(
         "g (float[2] x, bool c) => (float[2] y) "
         "{ y = If (c) <then_branch = t () => (float[2] u) { u = Relu(x) }, "

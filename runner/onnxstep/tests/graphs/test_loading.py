@@ -45,10 +45,10 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """The lengths of ``data``, a serialized model, without its last metadata entries.
+    """The lengths to which the serialized model ``data`` can be cut and stay a valid model.
 
-    There is a length for each number of removed entries, from one to all. A file cut to one of
-    these lengths is a valid model that only lacks metadata.
+    Each cut removes only metadata entries from the end. There is a length for each number of
+    removed entries, from one to all.
     """
     model = onnx.load_model_from_string(data)
     lengths = set()

@@ -92,7 +92,7 @@ def test_list_must_agree_with_the_graph(listed: Any, message: str) -> None:
 
 
 def test_listed_parameter_has_no_stored_value() -> None:
-    """A listed parameter that also has an initializer is refused."""
+    """A parameter in the metadata's list is refused if it also has an initializer."""
     with pytest.raises(ModelError, match="'a' also has an initializer"):
         parameters(listing(ORDINARY, {"a": A}))
 
@@ -142,9 +142,9 @@ def test_models_of_this_project_have_woolfs_parameter_counts(name: str, count: i
 
 
 def test_merged_tensors_have_values_of_their_own() -> None:
-    """``materialise`` also returns values for the tensors that an exporter merged with equal ones.
+    """Of equal tensors, a file may store only one; ``materialise`` returns a value for each.
 
-    ``parameters`` lists equal tensors only once.
+    ``parameters`` lists only the tensor that the exporter stored.
     """
     model = merged()
     names = ["0.weight", "1.weight", "0.norm.weight", "0.norm.bias"]

@@ -32,7 +32,7 @@ def stored(body: str, outputs: str = "float[8,3] y") -> onnx.ModelProto:
 
 
 def test_mean_and_variance_of_a_layer_are_state() -> None:
-    """``state`` lists mean and variance; ``materialise`` returns both, after the parameters."""
+    """``state`` lists BatchNormalization's statistics, and ``materialise`` returns their values."""
     model = stored(LAYER)
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
     assert state(model) == (Parameter("m", (3,), FLOAT, None), Parameter("v", (3,), FLOAT, None))
@@ -72,7 +72,7 @@ def test_a_statistic_inside_a_local_function_is_found() -> None:
 
 
 def listing(parameters_listed: object, state_listed: object) -> onnx.ModelProto:
-    """A model without weights whose metadata has ``parameters_listed`` and ``state_listed``."""
+    """A model without weights; its metadata lists these parameters and running statistics."""
     model = model_of_text(f"{FED} {{ {LAYER} }}")
     lists = {METADATA_KEY: parameters_listed, STATE_KEY: state_listed}
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in lists.items()})

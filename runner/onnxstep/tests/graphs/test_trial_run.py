@@ -63,7 +63,7 @@ def test_a_call_that_takes_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_an_exception_is_an_end() -> None:
     """If the call raises an exception in the forked process, ``require_end`` returns normally.
 
-    Variables of this process do not change.
+    The call does not change variables of the process that calls ``require_end``.
     """
     changed: list[int] = []
 

@@ -63,9 +63,9 @@ class Answer(enum.StrEnum):
 class Verdict:
     """The result of judging the test ``case`` of ONNX's backend suite.
 
-    ``reason`` explains the ``answer`` and may be empty. ``agreed`` lists the evaluators on which
-    the gradient graph gives the right gradients. ``absent`` lists evaluators that failed to run the
-    gradient graph or computed wrong outputs.
+    ``reason`` explains the ``answer``, names wrong gradients, and may be empty. ``agreed`` lists
+    the evaluators on which the gradient graph gives the right gradients. ``absent`` lists the
+    evaluators whose gradients are not judged, because they failed or computed wrong outputs.
     """
 
     case: SuiteCase
@@ -221,7 +221,7 @@ def _against(
 
 
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
-    """Whether an intermediate float value of ``model`` is NaN.
+    """Whether ``model`` computes a NaN as an element of an intermediate float value.
 
     In the suite, this happens in a softmax whose elements are all masked.
     """
@@ -243,7 +243,10 @@ def _evaluators_of_gradient(
 
 
 def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Gradient graph at an opset that ONNX Runtime supports; None if a ModelError prevents it."""
+    """Return ``backward``, or a new gradient graph at an opset that ONNX Runtime supports.
+
+    Returns None if the model in ``there`` cannot be differentiated at this opset.
+    """
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward
     try:

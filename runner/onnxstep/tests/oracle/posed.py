@@ -57,9 +57,10 @@ class Posed:
 
 
 def posed(case: SuiteCase) -> Posed:
-    """Prepare a test for differentiation.
+    """The float32 model of a test, the inputs to differentiate, and the float outputs.
 
-    Raises NothingToDifferentiateError if the test has no float input or no float output.
+    Other inputs become constants. Raises NothingToDifferentiateError if the test has no float input
+    to differentiate or no float output.
     """
     names = [value.name for value in case.model.graph.input]
     settings = {

@@ -41,9 +41,10 @@ class Slope:
 
 @dataclass(frozen=True)
 class Slopes:
-    """The slopes of a model with respect to each of its inputs, by input name.
+    """The slope of a model along a random direction of each input, by input name.
 
-    All slopes are those of u · f, for the outputs f and the same random ``cotangents`` u.
+    Each is the slope of u · f, for the outputs f. All use the same random ``cotangents`` u, by
+    output name.
     """
 
     by_input: Mapping[str, Slope]
@@ -66,10 +67,10 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Elementwise products of the cotangents u with a central difference of the outputs f.
+            """Products of each cotangent u and a central difference of its output f, elementwise.
 
-            The difference is (f(x + h v) - f(x - h v)) / (2 h), with a direction v and h = ``times
-            * step``.
+            The difference is (f(x + h v) - f(x - h v)) / (2 h), with a direction v. The size h is
+            ``times`` multiplied by ``step``.
             """
             x = inputs[name]
             after, before = (

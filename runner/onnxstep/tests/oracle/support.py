@@ -1,4 +1,4 @@
-"""Find operators without a rule that ONNX Runtime can run on the CPU."""
+"""Find operators that ONNX Runtime can run on the CPU, but that have no gradient rule."""
 
 from __future__ import annotations
 

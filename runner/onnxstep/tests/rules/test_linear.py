@@ -26,7 +26,10 @@ from onnxstep.rules.linear import summed_over_rows
 def test_a_weights_gradient_is_the_product_over_positions(
     positions: int, rows: int, columns: int, turnings: int
 ) -> None:
-    """``summed_over_rows`` gives aᵀ b as numpy does; its graph has ``turnings`` Transpose nodes."""
+    """``summed_over_rows`` gives numpy's aᵀ b by a graph with ``turnings`` Transpose nodes.
+
+    The shape of ``a`` is [positions, rows], and that of ``b`` is [positions, columns].
+    """
     op = Builder([helper.make_opsetid("", 21)], 10, "cpu")
     a = op.input("a", (positions, rows), TensorProto.FLOAT)
     b = op.input("b", (positions, columns), TensorProto.FLOAT)

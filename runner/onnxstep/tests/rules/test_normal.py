@@ -31,7 +31,7 @@ def unit_and_gradient(x: Array, g: Array, axes: tuple[int, ...]) -> tuple[Array,
 
 @pytest.mark.parametrize("axes", [(0, 2), (1,)])
 def test_mean_variance_normalization(axes: tuple[int, ...]) -> None:
-    """MeanVarianceNormalization has the gradient that ``unit_and_gradient`` derives."""
+    """The gradient of MeanVarianceNormalization equals the result of its formula in numpy."""
     model = model_of_text(
         "g (float[3,2,4] x) => (float[3,2,4] y) "
         f"{{ y = MeanVarianceNormalization <axes = [{', '.join(map(str, axes))}]> (x) }}",
