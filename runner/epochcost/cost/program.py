@@ -38,8 +38,8 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 class Program:
     """A plan's bill as formulas: inputs with defaults, lines, and elapsed seconds.
 
-    A line has a label and an amount. Amounts and seconds are symbolic numbers: objects of a
-    subclass of Decimal that record how the number follows from the inputs (see `cost.tracing`).
+    A line has a label and an amount. Amounts and seconds are symbolic numbers, which record how the
+    number follows from the inputs (see `cost.tracing`).
     """
 
     price: str

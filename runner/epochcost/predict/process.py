@@ -1,8 +1,7 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-A rate's logarithm is the sum of a roofline model's prediction, a level and other terms (see
-``Scales``). A level is the same on all devices. To calibrate the intervals, the rates of each
-device are predicted from all other rates, with the same scales.
+A rate's logarithm is the sum of a roofline model's prediction, a level (equal on all devices) and
+other terms (see ``Scales``). To calibrate the intervals, each device is predicted from all others.
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4;
 Sundararajan and Keerthi 2001 (left-out groups); Vovk 2015 (cross-conformal prediction).
