@@ -53,7 +53,7 @@ class AccuracyTraining:
 
     @property
     def steps(self) -> Spread:
-        """Mean and spread of a training's steps, over the trainings that reached the accuracy."""
+        """Mean and spread of steps over the repeats that reached the target, else over all."""
         return spread([float(repeat.steps) for repeat in self.counted])
 
     @property
@@ -63,7 +63,7 @@ class AccuracyTraining:
 
     @property
     def cost(self) -> Spread | None:
-        """Mean and spread of the cost of the repeats in ``counted``; None without a price."""
+        """Mean and spread of cost over the same repeats as ``seconds``; None without a price."""
         if self.price is None:
             return None
         return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])
