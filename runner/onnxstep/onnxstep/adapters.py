@@ -59,7 +59,8 @@ def with_adapters(
 
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
     ``alpha`` defaults to ``rank``. New parameters are named ``<weight>.lora_A`` and ``.lora_B``.
-    Raises ModelError if ``rank`` is below 1 or if a pattern matches no weight.
+    Raises ModelError if ``rank`` is below 1, if a pattern matches no weight, or if a weight is
+    multiplied in both orientations.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -69,6 +70,13 @@ def with_adapters(
     products = list(_products(adapted))
     chosen = match_names("lora target", patterns, {product.weight for product in products})
     products = [product for product in products if product.weight in chosen]
+    by_weight = {product.weight: product for product in products}
+    for product in products:
+        if product.inner != by_weight[product.weight].inner:
+            raise ModelError(
+                f"lora target: {product.weight!r} is multiplied both as it is and transposed, and "
+                "an adapter fits only one of the two: choose other weights"
+            )
     adapted_products = {product.node.output[0]: product for product in products}
     scale = (rank if alpha is None else alpha) / rank
     nodes: list[onnx.NodeProto] = []
@@ -77,7 +85,7 @@ def with_adapters(
         if node.output and node.output[0] in adapted_products:
             nodes += _adapter_nodes(node, adapted_products[node.output[0]], scale)
     set_nodes(adapted.graph, nodes)
-    return _add_adapter_parameters(adapted, {each.weight: each for each in products}, rank, seed)
+    return _add_adapter_parameters(adapted, by_weight, rank, seed)
 
 
 def _products(model: onnx.ModelProto) -> Iterator[_WeightProduct]:

@@ -157,6 +157,18 @@ def _model_of_two_products(second_weight_form: str) -> onnx.ModelProto:
     )
 
 
+def test_a_weight_in_both_orientations_is_refused() -> None:
+    """Tied input and output weights get no adapter, unless other weights are chosen."""
+    tied = model_of_text(
+        "g (float[6,32] x) => (float[6,32] y) { h = MatMul(x, w) "
+        "t = Transpose <perm = [1, 0]> (w) z = MatMul(h, v) y = MatMul(z, t) }",
+        weights={"w": np.ones((32, 16), np.float32), "v": np.ones((16, 16), np.float32)},
+    )
+    with pytest.raises(ModelError, match="'w' is multiplied both as it is and transposed"):
+        with_adapters(tied, RANK)
+    assert len(with_adapters(tied, RANK, patterns=["v"]).graph.initializer) == 4
+
+
 @pytest.mark.parametrize("form", ["MatMulNBits", "DequantizeLinear"])
 def test_adapters_of_codes_learn_as_those_of_the_weights(form: str) -> None:
     """Adapters of quantized weights train like adapters of the same weights as floats."""
