@@ -44,10 +44,10 @@ def interrupted_by_signals() -> Iterator[Callable[[], None]]:
     """Let the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt in the block.
 
     The exception may get lost. Python discards it in a destructor. If it is raised while Pydantic
-    reads a stored result, Pydantic may report an invalid result instead. Therefore, the block gets
-    a function that raises KeyboardInterrupt again if a signal came. The block must call the
-    function before it writes anything that depends on results it has read. After the block, the
-    function is called, too. A signal that the process already ignores (nohup) is still ignored.
+    reads a stored result, Pydantic may call this result invalid instead. So the block gets a
+    function that raises KeyboardInterrupt if a signal came before. The block must call it before
+    writing anything that depends on results it has read. After the block, this context manager
+    calls it. A signal that the process already ignores (nohup) is still ignored.
     """
     heard: list[int] = []
 

@@ -47,10 +47,10 @@ def values_of_graph(
 ) -> dict[str, Any]:
     """Make the values of a model's spec that follow from its ONNX file and from options.
 
-    ``loaded`` is the model in the file ``graph``. ``given`` has the other values of the spec, which
-    the result lacks. They serve only to check the complete spec. ``training`` has the loss, the
-    examples of an epoch and the epochs; None means inference only. Raises an EpochcostError if an
-    option is missing or invalid, or if the graph contradicts the complete spec.
+    ``loaded`` is the model in the file ``graph``. ``given`` has the other values of the spec, only
+    to check the complete spec; they are not returned. ``training`` has the loss, the examples of an
+    epoch and the epochs; None means inference only. Raises an EpochcostError if an option is
+    missing or invalid, or if the graph contradicts the complete spec.
     """
     inputs = data_inputs(loaded)
     values = _dimensions_and_inputs(loaded, inputs, dim_options, vocabulary_options)

@@ -146,9 +146,9 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
     """The texts in a serving trial's row of the table of trials, after the trial's title.
 
-    The texts are the mean latency, "-" for the column ±, the rate, the number of samples, and the
-    99th percentile of the latency. If no rate met the latency bound, the first three are "-". The
-    other two are then the number of LoadGen runs and a message.
+    - If a rate met the latency bound: the mean latency, "-" (for the column "±"), the rate, the
+      number of samples, and the 99th percentile of the latency.
+    - If no rate met the bound: three times "-", the number of LoadGen runs, and a message.
     """
     run = served.run
     if run is None:

@@ -40,12 +40,13 @@ NINE_OF_TEN = (0.05, 0.95)
 def quote(
     price: Price, usage: Usage, *, billing: Billing | None = None, credited: bool = True
 ) -> Quote:
-    """Bill a usage under a price plan as a separate job, not as a part of a longer job.
+    """Bill a usage under a price plan as a whole job, not as a part of a longer job.
 
-    ``billing`` replaces the plan's billing rule. If machines can be interrupted, the bill is an
-    expected value. Free credit pays first, unless ``credited`` is False. Amounts have 18 decimals.
-    Raises InputError if the egress has no price or an amount overflows. Also raises InputError for
-    a plan per vCPU if the usage has accelerators or no ``vcpus``.
+    The bill of rented machines includes starts, interruptions, charges per run and the rounding of
+    time. If machines can be interrupted, the bill is an expected value. ``billing`` replaces the
+    plan's billing rule. Free credit pays first, unless ``credited`` is False. Amounts have 18
+    decimals. Raises InputError if the egress has no price or an amount overflows. Also raises
+    InputError for a plan per vCPU if the usage has accelerators or no ``vcpus``.
     """
     return _bill_job(
         price, usage, billing or price.billing_rule, expected_schedule, credited=credited
@@ -109,10 +110,10 @@ def _with_credit_line(bill: Quote, credit_terms: Credit) -> Quote:
 def share(price: Price, usage: Usage) -> Quote:
     """Bill a part of a longer job, such as an epoch, for the part's own time and egress.
 
-    The bill leaves out the rounding of time, starts, interruptions, charges per run and free
-    credit. Raises InputError if a rented plan has no hourly charge, if the egress has no price, or
-    if an amount overflows. Also raises InputError for a plan per vCPU if the usage has accelerators
-    or no ``vcpus``.
+    The bill leaves out starts, interruptions, charges per run, free credit and the rounding of
+    time. Raises InputError if a rented plan has no hourly charge, if the egress has no price, or if
+    an amount overflows. Also raises InputError for a plan per vCPU if the usage has accelerators or
+    no ``vcpus``.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)

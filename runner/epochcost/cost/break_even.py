@@ -41,9 +41,9 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The monthly cost of an owned or rented machine, by the owned machine's hours of use.
 
-    All hours of use are those of the owned machine. ``fixed`` is paid even without use,
-    ``per_hour`` for each hour of use. For a rented machine, ``per_hour`` pays for the work that the
-    owned machine does in an hour.
+    All hours, also ``term_hours``, are hours of the owned machine. ``fixed`` is paid even without
+    use, ``per_hour`` for each hour of use. A rented plan's cost is for the work that the owned
+    machine does in these hours.
 
     A rented plan may have a discount for sustained use. Then every ``term_hours`` hours of use are
     divided into equal parts, and an hour in part i costs ``shares[i]`` × ``per_hour``. Without a
@@ -160,9 +160,10 @@ def compare(
     """Compare an owned machine with rented plans at a number of hours of use a month.
 
     The default of ``hours`` is the owned plan's utilisation × 730.5, the hours of a month. Raises
-    InputError if ``owned`` is a rented plan, or a plan per vCPU and ``vcpus`` is None. Also raises
-    InputError if ``hours`` is not between 0 and 730.5. Each plan in ``rents`` must be a rented plan
-    in the same currency, with an hourly charge and a positive speed, else InputError is raised.
+    InputError if ``hours`` is not between 0 and 730.5, or if ``owned`` is a rented plan. Also
+    raises InputError if ``owned`` is per vCPU, but ``vcpus`` is None. InputError is also raised
+    unless each of ``rents`` has a rented plan in the same currency, an hourly charge, and a
+    positive speed relative to ``owned``.
     """
     hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
     check_hours(hours)

@@ -48,10 +48,10 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row of a published table, and the time ``seconds`` of the row's job, such as a training.
+    """A row of a published table, with a time ``seconds`` of the row's job, such as a training.
 
-    ``seconds`` is the time that the source states, or one end of the range of times that round to
-    the stated time. The ends show the effect of the source's rounding.
+    ``seconds`` is the time that the source states, or the least or the greatest time that rounds to
+    the stated time. Computing with all three times shows the effect of the source's rounding.
     """
 
     row: Timing
@@ -128,10 +128,10 @@ def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Fig
 def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
     """The cost is the hours × the price of an hour.
 
-    The speed-up is the time of a p2.xlarge machine with the same batch size ÷ the row's time. The
-    number of images seen is steps × batch size. After 82 epochs, the learning rate drops for the
-    first time; an epoch has 45,000 ÷ batch size steps, rounded down. The claim "stabilised / first
-    drop" is the number of steps until the accuracy is stable ÷ the number of steps until that drop.
+    The speed-up of a row is the time of a p2.xlarge machine with the same batch size ÷ the row's
+    time. The number of images seen is steps × batch size. After 82 epochs, the learning rate drops
+    for the first time; an epoch has 45,000 ÷ batch size steps, rounded down. The claim "stabilised
+    / first drop" is the number of steps until the accuracy is stable ÷ the steps in 82 epochs.
     """
     batch = work.number("batch_size")
     first_drop = 82 * (45_000 // batch)
@@ -250,8 +250,9 @@ class ClaimCheck:
     def agreement(self) -> Agreement:
         """How well the recomputed number agrees with the source's number.
 
-        "equal" means that the numbers are equal after rounding. "within rounding" means that the
-        source's number follows from another time, which rounds to the time that the source states.
+        The source rounds its times. "equal" means that the number from these times, rounded, is the
+        source's number, or exceeds a number with "at least". "within rounding" means that other
+        times, which round to the source's times, give the source's number.
         """
         if self.figure is None:
             return "not recomputed"

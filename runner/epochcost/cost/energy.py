@@ -63,8 +63,8 @@ class UnknownEnergy:
 class EnergyUse:
     """The energy that machines use, and the resulting emissions.
 
-    ``machines_kwh`` is the energy of the machines alone. ``kg_co2e`` is the emission in kilograms
-    of CO2 equivalent, including the building's overhead (PUE). Bills include neither number.
+    ``machines_kwh`` leaves out the building's overhead. ``kg_co2e`` is the emission from ``pue`` ×
+    ``machines_kwh``, in kilograms of CO2 equivalent. No bill uses these numbers.
     """
 
     power: Power

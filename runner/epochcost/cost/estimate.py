@@ -51,7 +51,7 @@ class Time:
 
     @classmethod
     def exact(cls, seconds: Decimal) -> Time:
-        """A time whose interval has no width, such as a time that a source prints."""
+        """A time whose interval has no width, such as a time from a published table."""
         return cls(seconds, seconds, seconds)
 
     @property
@@ -90,9 +90,9 @@ class Estimate:
     def bounded(self) -> bool:
         """Whether the low end of the cost is a usable lower bound.
 
-        It is usable if the costs at the low and the high end are equal. Otherwise, the low ends of
-        both the time and the cost must be at least a thousandth of their means. The cost alone is
-        not enough: its low end may be a minimum charge.
+        The low end of the cost must be at least a thousandth of the mean; a few scattered samples
+        give lower ends. The same must hold for the time, because a minimum charge can raise the low
+        end of the cost. If the costs at both ends are equal, the time does not matter.
         """
         whole = self.time_bounded or self.low == self.high
         return whole and self.mean <= WIDEST * self.low

@@ -65,11 +65,11 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 
 
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
-    """Expected number and total time of the free restarts of a job with checkpoints.
+    """Expected number and total time of the free later runs of a job with checkpoints.
 
-    A restart is a machine's start after an interruption. It is free if the provider takes this
-    machine back, too, within ``job.free`` seconds. Restarts before the job has done any work are
-    not counted. The result is a sum over the stretches of work from one checkpoint to the next.
+    A later run of a machine begins after an interruption. A run is free if the provider takes the
+    machine back within ``job.free`` seconds. The caller counts the later runs that begin before the
+    first work. The result is a sum over the stretches of work from one checkpoint to the next.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -91,13 +91,13 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 
 
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
-    """Expected number and total time of the free restarts of a job that loses no work.
+    """Expected number and total time of the free later runs of a job that loses no work.
 
-    No work is lost if a checkpoint is written on notice or takes no time. A restart is a machine's
-    start after an interruption. It is free if the provider takes this machine back, too, within
-    ``job.free`` seconds. Restarts before the job has done any work are not counted. An interruption
-    may come at any second of the work, so the result is an integral over these seconds. The time
-    leaves out the checkpoints that are written on notice.
+    No work is lost if a checkpoint is written on notice or takes no time. A later run of a machine
+    begins after an interruption. A run is free if the provider takes the machine back within
+    ``job.free`` seconds. The caller counts the later runs that begin before the first work, and
+    adds the time of checkpoints on notice. An interruption may come at any second of the work, so
+    the result is an integral over these seconds.
     """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)

@@ -1,8 +1,8 @@
 """Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
 
-Given numbers, a formula returns a number. The functions named ``*_program`` call the formulas with
-symbolic numbers, which record the arithmetic (see `cost.tracing`), and return the recorded program
-for the browser.
+A formula is a Python function of numbers. The functions named ``*_program`` call the formulas with
+symbols instead of numbers. The symbols record the arithmetic (see `cost.tracing`), and the record
+becomes a JSON program for the browser.
 """
 
 from __future__ import annotations

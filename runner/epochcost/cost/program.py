@@ -133,8 +133,8 @@ def _program(
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
     """Make a JSON program that computes a number for each formula in ``answers``, by its name.
 
-    A formula is annotated as a Decimal, but records arithmetic with symbols (see `cost.tracing`).
-    The symbols become the program's inputs.
+    A formula is the result of arithmetic with symbols: an `Expression`, although the annotation
+    says Decimal (see `cost.tracing`). The symbols become the program's inputs.
     """
     writer = _FormulaWriter(answers.values())
     written = {name: writer.json_or_name(figure) for name, figure in answers.items()}

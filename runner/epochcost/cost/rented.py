@@ -64,7 +64,7 @@ def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
 
 
 def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
-    """All hourly charges of a rented plan, premiums last.
+    """All hourly charges of a rented plan; last, the premiums in percent of other charges.
 
     Call the function within `exact_arithmetic`. Raises InputError for a rate below 1e-18.
     """
@@ -117,7 +117,7 @@ class RentedUsage:
 
 @dataclass(frozen=True, slots=True)
 class ChargedMachines:
-    """Machines with equal charges for an hour: their number, summed over all runs, and charges."""
+    """A number of machines, counted anew in each run, and the charges for an hour of one."""
 
     machines: Count
     charges: Sequence[HourlyCharge]
@@ -132,7 +132,7 @@ class ChargedMachines:
         return sum((line.amount for line in self.lines(seconds)), _ZERO)
 
     def lines(self, seconds: Decimal) -> Iterator[Line]:
-        """A line of the bill for each charge, for ``seconds`` of these machines."""
+        """A line of the bill for each charge, if each of these machines runs for ``seconds``."""
         for charge in self.charges:
             hours = _hours(seconds if charge.units == 1 else seconds * charge.units)
             amount = quantized(charge.amount(seconds) * self.machines)
@@ -141,15 +141,14 @@ class ChargedMachines:
 
 
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """Group the machines of a usage by their hourly charges.
+    """Yield groups of hourly charges, each with the number of machines that pay these charges.
 
-    Each group has the charges for an hour of one machine, and the number of machines, added up over
-    all runs. Usually, there is a single group.
+    The number of machines is added up over all runs. Usually, a single group has all charges.
 
     A commitment with an on-demand price covers a number of machines at once, which are charged
     whether they are used or not. Each further machine costs the on-demand price. Then covered and
-    further machines are in different groups. All used machines are also in a group with the charges
-    for components, such as a GPU.
+    further machines are in different groups. One more group has the charges for components, such as
+    a GPU, which all used machines pay.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -167,10 +166,10 @@ def _commitment_groups(
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
     """Pairs of a number of machines, which may be 0, and the charges for an hour of one of them.
 
-    The pairs are:
+    A machine pays the charges of every pair that counts it. The pairs are:
 
     - the used machines that the commitment covers, with the commitment's payments,
-    - all covered machines, used or not, with a share of the payments for the term's idle hours,
+    - all covered machines, used or not, with the payments for 1 / utilisation - 1 idle hours,
     - the covered machines that are not used, with the commitment's payments,
     - the used machines beyond the commitment, at the hourly price ``on_demand``.
     """
@@ -198,11 +197,11 @@ def _premiums(
 
 
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
-    """The time at full price that costs as much as a time with the discount for sustained use.
+    """Convert a time with a discount to the time that costs as much at full price.
 
-    ``used`` is the whole time of use. It is divided into months of length ``month``, in the same
-    unit, and each month into ``len(shares)`` equal parts. Time in part i costs ``shares[i]`` × the
-    full price.
+    ``used`` is the time of use in all months together. With the discount for sustained use, the
+    later parts of a month cost less. A month has the length ``month``, in the unit of ``used``, and
+    ``len(shares)`` equal parts. An hour in part i costs ``shares[i]`` × the full price.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1

@@ -143,10 +143,11 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and finish on demand before the deadline is at risk.
 
-    The result has a zone for each job, or ``ON_DEMAND``. A job switches to an on-demand machine if
-    a switch at the policy's next decision could be too late. With a spot machine, the next decision
-    is at the next checkpoint or earlier, and the work until then may be lost. Without a spot
-    machine, it is at the next change of price or availability in any zone.
+    The result has a zone for each job, or ``ON_DEMAND``. An interrupted job moves to the cheapest
+    zone. A job switches to an on-demand machine if a switch at the next decision could be too late.
+    If the job's zone has a spot machine, the next decision is at the next checkpoint or
+    interruption. The work until then may be lost. Without a spot machine, the next decision is at
+    the next change of price or availability in any zone.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -187,8 +188,8 @@ def replay(
 ) -> Outcome:
     """Replay a job from each of the times ``starts``, in seconds from the trace's start.
 
-    ``home`` is the index of the zone in which the policy finds each job at first. The default is
-    the cheapest zone at the job's start. The policy may start the job in another zone.
+    ``home`` is the index of the zone that each job has before the policy's first decision, by
+    default the cheapest zone at the job's start. The policy may start the job in another zone.
     """
     runs = _ReplayState(market, job, starts, home)
     while runs.unfinished.size:
@@ -197,7 +198,7 @@ def replay(
 
 
 class _ReplayState:
-    """State of a job's replays: arrays by start time, and the indices of ``unfinished`` replays."""
+    """State of a job's replays: arrays with an item each, and the indices of ``unfinished``."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -333,11 +334,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """Costs and times of a policy over all start times that are compared.
+    """Costs and times of a job under one policy, over the start times that all policies share.
 
     ``zone`` is the zone in which the policy stays, None if the policy moves jobs. ``saved`` is the
-    saving as a share of the cost in the best single zone. ``interruptions`` and ``moves`` are means
-    per job.
+    policy's saving, as a share of the cost of staying in the best single zone. ``interruptions``
+    and ``moves`` are means per start time.
     """
 
     policy: str

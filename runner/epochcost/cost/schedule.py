@@ -141,11 +141,11 @@ def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Sch
 def schedule_quantile(
     price: Price, used_seconds: Decimal, rule: Billing, probability: float
 ) -> Schedule:
-    """The schedule of a job whose time lost to interruptions is at a quantile of simulated runs.
+    """The schedule of a job if its time lost to interruptions is a quantile instead of the mean.
 
-    The share ``probability`` of the simulated runs loses less time. Without interruptions, all runs
-    have the same schedule. Raises InputError if a lifetime leaves no time to work, and if the job
-    is expected to take more than a century.
+    With a ``probability`` of 0.95, 95 % of the simulated runs lose less time. Without
+    interruptions, all runs have the same schedule. Raises InputError if a lifetime leaves no time
+    to work, and if the job is expected to take more than a century.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -161,10 +161,11 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from its times in ``time``.
 
-    Usually, ``time`` has expected values, and ``restart_factor`` is 1. For a quantile, the caller
-    has multiplied the rework and the interruptions in ``time`` by ``restart_factor``. This function
-    multiplies the other times that interruptions cause: restarts, the free time of machines, and
-    checkpoints that are saved when the provider announces an interruption.
+    Usually, ``time`` has expected values, and ``restart_factor`` is 1. For a quantile of the lost
+    time, ``restart_factor`` is the quantile ÷ the mean. The caller has multiplied the rework and
+    the interruptions in ``time`` by this factor. This function multiplies the other times that
+    interruptions cause by the factor: restarts, checkpoints that are saved on notice, and unbilled
+    time of machines that were taken back early.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

@@ -99,7 +99,7 @@ def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether the job's cost reaches ``cost`` if the input changes from ``now`` to ``value``.
+        """Whether the job's cost reaches or passes ``cost`` if the input changes to ``value``.
 
         None if the input may not have this value.
         """
@@ -177,7 +177,7 @@ class CostInterval:
 
     @property
     def largest(self) -> InputInterval | None:
-        """The widest range of the bill from one uncertain input; None if nothing is uncertain."""
+        """The widest of ``parts``, which one input causes; None if nothing is uncertain."""
         return self.parts[0] if self.parts and self.parts[0].width > 0 else None
 
 

@@ -117,11 +117,11 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether to show a plan's costs for assumed rates of interruptions, because it states none.
+    """Whether a plan's machines may be interrupted at a rate that the price spec does not state.
 
-    The result is True if the provider may interrupt the plan's machines, but the price spec does
-    not state how often. If the plan limits a machine's lifetime, the lifetime must also be longer
-    than a start and the assumed restart and checkpoint.
+    Then callers show the plan's costs for assumed rates. The result is False if a limited lifetime
+    of a machine leaves no time to work besides a start, a restart and a checkpoint. The restart is
+    assumed to take 5 min, the checkpoint 30 s.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -191,9 +191,9 @@ def _checkpoint_interval(terms: Interruptions, rate_per_second: Decimal) -> Deci
 def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, by a closed formula.
 
-    Daly's equation 20 (see `daly_interval_seconds`) is extended to interruptions during start-up.
-    The result is exact if machines have no maximum lifetime. Otherwise it is wrong by less than the
-    time of one start.
+    The formula is equation 20 of Daly (2006, see `daly_interval_seconds`), extended to
+    interruptions during start-up. The formula is exact if machines have no maximum lifetime, else
+    approximate.
     """
     time = _time_without_rework(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -262,10 +262,10 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
-    Each machine's time is rounded separately. An interrupted machine's time is exponentially
-    distributed. A machine that reaches its maximum lifetime runs for this lifetime. If the job is
-    never interrupted, its only machine runs for ``job.undisturbed`` seconds. If the job is
-    interrupted, half of the billing increment counts as the rounding of the last machine's time.
+    Each machine's time is rounded separately. The time of an interrupted machine is exponentially
+    distributed. A machine that reaches its maximum lifetime runs for this lifetime. The last
+    machine runs for ``job.undisturbed`` seconds if no interruption comes. Otherwise, its time may
+    end anywhere in a billing increment, so half of the increment is added.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -278,10 +278,10 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
 
 def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
-    """Mean seconds that rounding adds to the time of an interrupted machine.
+    """Mean seconds that rounding adds to the billed time of an interrupted machine.
 
-    The mean is over the machines that are billed. A machine that is taken back within ``job.free``
-    seconds is not billed.
+    The mean is over the billed machines. A machine is not billed if the interruption comes within
+    ``job.free`` seconds of the machine's start.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -370,9 +370,9 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
     """Estimate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
 
-    The share ``probability`` of runs loses less time. ``interruptions`` is the expected number of
-    interruptions. The estimate is from simulated runs; for very many interruptions, from an
-    exponential distribution.
+    With a ``probability`` of 0.95, 95 % of the runs of ``job`` lose less time than this quantile.
+    ``interruptions`` is the expected number of interruptions. The estimate is from simulated runs;
+    for very many interruptions, from an exponential distribution.
     """
     # One of n equal parts is simulated. The relative deviation of the job is that of the part / √n.
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)

@@ -23,10 +23,10 @@ from epochcost.specs.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Event: the run will next measure the rounds ``visits``.
+    """Event: the run will next measure the rounds ``visits``, one round for each visit.
 
-    If these rounds are not planned but added for precision, the run may take ``extra_seconds``
-    longer than planned.
+    If the plan has these rounds, ``extra_seconds`` is None. For rounds that the run adds for
+    precision, it is the time, in seconds, by which the run may still exceed the planned time.
     """
 
     visits: tuple[Visit, ...]
@@ -37,8 +37,9 @@ class Scheduled:
 class Started:
     """Event: round ``round`` of a trial's ``rounds`` begins, and the trial is being built.
 
-    Among the scheduled rounds of all trials, or so far in its sweep, it is number ``number`` of
-    ``total``. Numbers count from 1, and ``number`` includes skipped rounds.
+    ``number`` is the round's position among the ``total`` scheduled rounds, including skipped ones.
+    In a sweep, ``number`` and ``total`` both count the batch sizes tried so far. Numbers count from
+    1.
     """
 
     trial: Trial

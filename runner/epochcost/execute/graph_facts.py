@@ -78,9 +78,9 @@ class GraphFacts:
         return why_unmeasured(onnx.load_model(path, load_external_data=False), precision)
 
     def _decoder_bytes(self, name: str) -> Callable[[int, int], int] | None:
-        """A function that counts a decoder's bytes; None if the decoder's file cannot be read.
+        """A function that estimates a decoder's memory in bytes; None if its file is unreadable.
 
-        The function's arguments are the batch size and the number of tokens.
+        The arguments are the batch size and the number of tokens in each sequence.
         """
         model = self.catalogue.models[name]
         try:

@@ -156,9 +156,10 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    ``plain`` is the file of the fp32 graph, which is the reference of all trials except decoders in
-    int4. A decoder in int4 gets a new file next to ``plain``. That graph has the quantised weights,
-    but computes in fp32 and does not round activations. A decoder's reference runs on the CPU.
+    The file ``plain`` has the fp32 graph; it is the reference except for decoders in int4. For
+    these, a new file next to ``plain`` is made from ``graph``. The new file has the quantised
+    weights, but computes in fp32 and does not round activations. A decoder's reference runs on the
+    CPU.
     """
     if trial.precision == "fp32":
         return None

@@ -246,9 +246,9 @@ def _plan_measurable_trials(
 ) -> Plan:
     """Plan the trials that a machine can measure and that fit into its memory.
 
-    ``hosts`` has a description of this one machine for each study. They may differ, because a study
-    names a GPU, and only some GPUs may support CUDA. ``room`` is the memory that a trial may take,
-    in bytes by provider. If None, it is the memory of the machine that runs this process.
+    ``hosts`` describes the machine once for each study, because CUDA may work on only some of its
+    GPUs, and each study chooses a GPU. ``room`` is the memory that a trial may take, in bytes by
+    provider. If ``room`` is None, the limit is the memory of the machine that runs this process.
     """
     models = {model for study in studies for model in study.models}
     chosen = models & set(request.models) if request.models else models

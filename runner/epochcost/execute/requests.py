@@ -1,7 +1,7 @@
 """Write the files of a trial with requests to a decoder: prompts, and a graph for any length.
 
 Prompts are random tokens, drawn uniformly from the vocabulary. Their lengths follow the study's
-distributions. The graph computes the scores of all positions.
+distributions. The graph computes the scores (logits) of all positions, not only of the last.
 """
 
 from __future__ import annotations

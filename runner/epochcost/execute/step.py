@@ -158,10 +158,10 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 def fp32_step_path(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, path: Path
 ) -> Path:
-    """Return the path of the trial's training step in fp32, for the comparison of outputs.
+    """Return the path of a training step in fp32, with which the trial's outputs are compared.
 
-    ``path`` is the file of the trial's own step. If that step is in fp32, also in TF32 trials,
-    ``path`` is returned. Otherwise, the fp32 step is written to a new file in the same folder.
+    ``path`` is the file of the trial's own step. It is returned if that step is in fp32, as in fp32
+    and TF32 trials. Otherwise, the fp32 step is written to a new file in the same folder.
     """
     if _OF_STEPS[trial.precision] == "fp32":
         return path

@@ -71,9 +71,9 @@ _HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "laun
 class Engine:
     """Access to one target by `ssh`; several threads of a launch may use it.
 
-    The target's machine is up already, so nothing starts it or gives it back. Subclasses reach
-    other targets. If ``held``, the machine is paid for between jobs too, else only while a job
-    runs. A job's name has only letters, digits and hyphens.
+    This class neither starts the target's machine nor gives it back; the machine is up already.
+    Subclasses reach other targets. If ``held`` is True, a machine is also paid for between jobs,
+    else only while a job runs. A job's name has only letters, digits and hyphens.
     """
 
     held: ClassVar[bool] = True
@@ -119,9 +119,10 @@ class Engine:
     def poll(self, job: str) -> JobState:
         """Ask the target for the state of a job.
 
-        This method runs ``state_script`` on the target, and translates the printed text. The text
-        is "running", an ended job's exit code, "lost" if that is missing, or Slurm's state and
-        reason. A job that Slurm can never start counts as failed.
+        This method runs ``state_script`` on the target, and translates the printed text to a
+        `JobState`. The text of an ended job is its exit code, or "lost" if no exit code was stored.
+        Before the end, the text is "running", or Slurm's state and reason. A job that Slurm can
+        never start counts as failed.
         """
         word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
         if word == "PENDING" and reason.startswith(_HOPELESS):

@@ -35,9 +35,9 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the trials and sweeps of a launch on all targets at once; return the stations.
 
-    A station is one machine of a target, or one node of a cluster. First, this function gives back
-    the machines that a killed launch left running. If a machine cannot be given back, its station
-    measures nothing.
+    A station measures for one target, on the target's machine or on one node of its cluster.
+    Targets with the same host share a machine. First, this function gives back the machines that a
+    killed launch left running. If a machine cannot be given back, its station measures nothing.
 
     Then this function calls ``run`` with an iterator for each machine. The iterator runs the
     machine's stations one after the other. Each step does a part of the measuring, and yields the

@@ -66,10 +66,11 @@ class Tariff:
         return quote(self.price, usage, credited=False).total
 
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
-        """The highest possible bill of a cell (a trial or a sweep), with all retries left.
+        """The highest possible bill of a cell (a trial or a sweep), with all remaining retries.
 
-        The cell has lost ``losses`` machines. Each has used up a retry, and its bill is not
-        included. The bill of the present machine includes its earlier ``up_seconds``.
+        The cell has lost ``losses`` machines. Each loss used up a retry, and the lost machines'
+        bills are left out. The bill includes the ``up_seconds`` for which the present machine is up
+        already.
         """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
@@ -79,9 +80,8 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
     The machine is paid for from ``since``, and at most until ``until`` (both in seconds since
-    1970). A job that has started ends by ``until``, even if the launch dies. Its machine then ends
-    by ``until``, too, if rented. ``reserved`` is the highest possible bill if the job needs all its
-    retries.
+    1970). Even if the launch dies, a started job ends by ``until``, and so does a rented machine.
+    ``reserved`` is the highest possible bill, with further machines for all remaining retries.
     """
 
     target: Target
@@ -106,7 +106,7 @@ class Ledger:
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether no machine is leased, so that no money is reserved that could become free."""
+        """Whether all leases have ended, so that waiting releases no more reserved money."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:
@@ -138,7 +138,7 @@ class Ledger:
 
 @contextmanager
 def open_ledger(root: Path, cap: Decimal | None) -> Iterator[Ledger]:
-    """Open the ledger for this launch alone; at the end, remove its file unless a lease is left.
+    """Lock and open a project's ledger; at the end, remove the ledger's file if it has no lease.
 
     Raises CapabilityError if another launch of the project runs, or if the file is damaged.
     """

@@ -122,7 +122,7 @@ class Station:
 
     @contextmanager
     def _give_back_afterwards(self) -> Iterator[None]:
-        """After the ``with`` block, give the machine back; catch an error as ``problem``."""
+        """Catch an error of the ``with`` block as ``self.problem``; then give the machine back."""
         try:
             yield
         except GeneratorExit:

@@ -88,8 +88,8 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
-    None if the job has no evaluation. Carried state starts at zero and passes between batches.
-    Raises JobError for an input without a value, and for a loss that is not finite.
+    None if the job has no evaluation. State that the model carries from batch to batch starts at
+    zero. Raises JobError for an input without a value, and for a loss that is not finite.
     """
     if job.evaluation is None:
         return None

@@ -88,8 +88,9 @@ def missing_loadgen() -> str | None:
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
     """Let LoadGen send queries to ``issue``, and read and remove LoadGen's log in ``folder``.
 
-    LoadGen calls ``issue`` on its own threads, so ``issue`` must not raise. Each sample is answered
-    through ``Answers``. Raises CapabilityError if LoadGen is not installed.
+    A query is a sequence of samples. LoadGen calls ``issue`` on its own threads, so ``issue`` must
+    not raise. Each answered sample must be reported to LoadGen by ``Answers.complete``. Raises
+    CapabilityError if LoadGen is not installed, and TrialFailed if the log has no result.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(request.examples, request.examples, _ignore, _ignore)
@@ -316,11 +317,11 @@ class LoadGenTrial(ABC):
     ) -> bool:
         """Find the highest rate that keeps the latency bound, and confirm it in longer runs.
 
-        All rates are in samples a second. The search takes short runs. It starts at a share of
-        ``capacity``, an estimate of the highest rate without a bound, and tries no rate below
-        ``lowest_rate``. The first longer run has ``first_share`` times the rate that the search
-        found. Each further longer run has ``factor`` times the rate of the run before it. Returns
-        whether a longer run kept the bound; that run is the last.
+        All rates are in samples a second. ``capacity`` is an estimate of the highest rate without a
+        bound. The search takes short runs, starts at a share of ``capacity``, and tries no rate
+        below ``lowest_rate``. The first longer run has ``first_share`` times the rate found. Each
+        further longer run has ``factor`` times the rate of the run before it. Runs end with the
+        first longer run that keeps the bound. Returns whether there was such a run.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, lowest_rate)

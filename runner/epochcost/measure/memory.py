@@ -110,9 +110,9 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, oom_killed: bool | None = None) -> bool:
     """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
-    ``oom_killed`` says whether the kernel killed a process for lack of memory meanwhile (see
-    ``was_oom_killed``); None if unknown. A SIGKILL counts as lack of memory, since people rarely
-    send it, unless ``oom_killed`` is False.
+    ``oom_killed`` says whether the kernel killed any process for lack of memory while this one ran;
+    None if unknown. Unless ``oom_killed`` is False, a SIGKILL counts as lack of memory, since
+    people rarely send it.
     """
     killed = status == -signal.SIGKILL and oom_killed is not False
     return killed or _SIGNS.search(text) is not None

@@ -169,9 +169,9 @@ class Declared:
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
-    """Sort a training step's nodes by the precision of their inputs in ``graph``; return the names.
+    """Group the names of a training step's nodes by the precision of their inputs in ``graph``.
 
-    The result is empty unless ``precision`` is fp16 or bf16.
+    All groups are empty unless ``precision`` is fp16 or bf16.
     """
     if precision not in HALF_TYPES:
         return Declared()
@@ -197,8 +197,8 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    ``declared`` has the names of the graph's nodes by precision. In fp16 and bf16, these nodes must
-    have an input of half precision:
+    ``declared`` groups the nodes by the precision of their inputs in the graph's file. In fp16 and
+    bf16, each of these nodes that ran must have an input of half precision:
 
     - the nodes in ``declared.half``;
     - the heavy nodes (with many operations), except those in ``declared.wide``;
@@ -215,9 +215,9 @@ def prove_arithmetic(
 
 @contextlib.contextmanager
 def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator[None]:
-    """In this context, a missing kernel raises a CapabilityError that names the operator.
+    """In this context, turn a JobError about a missing kernel into a CapabilityError.
 
-    If ``precision`` is fp32, the JobError about the missing kernel passes unchanged.
+    The new error names the operator. Other errors, and all errors in fp32, pass unchanged.
     """
     try:
         yield
@@ -256,8 +256,8 @@ def _undeclared_fp32_nodes(
 ) -> list[ExecutedNode]:
     """The ``fp32_nodes`` that the graph does not declare to be in fp32.
 
-    ONNX Runtime may fuse several nodes into one, which has a new name. If each of the undeclared
-    nodes may be a fusion of declared nodes that did not run, the result is empty.
+    ONNX Runtime may fuse several nodes into one, which has a new name. The result is empty if all
+    undeclared nodes may be fusions of nodes that are declared in fp32 and did not run.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

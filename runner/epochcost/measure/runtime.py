@@ -1,8 +1,8 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-This module can be imported without onnxruntime. It needs only packages that are in the environment
-of a serving engine, because a worker there imports it. To test CUDA, ``require_cuda`` runs a small
-graph in another process, which needs onnxruntime.
+This module can be imported without onnxruntime. A worker in the environment of a serving engine
+imports this module, which therefore needs only packages of that environment. To test CUDA,
+``require_cuda`` runs a small graph in another process, which needs onnxruntime.
 """
 
 from __future__ import annotations

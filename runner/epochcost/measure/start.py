@@ -1,8 +1,8 @@
-"""Start modules of this package in separate processes, with this or another interpreter.
+"""Start modules of epochcost in separate processes, with this or another interpreter.
 
-The script ``python -I start.py LIBRARY MODULE ARGUMENT…`` starts a module under an interpreter
-without this package. LIBRARY is the folder of onnxstep. This file itself uses only the standard
-library.
+The script ``python -I start.py LIBRARY MODULE ARGUMENT…`` starts a module under an interpreter in
+which epochcost and onnxstep need not be installed. LIBRARY is the folder of onnxstep. This file
+itself uses only the standard library.
 """
 
 from __future__ import annotations

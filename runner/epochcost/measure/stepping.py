@@ -123,7 +123,7 @@ class Stepper:
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
         """Take all further batches from ``batches`` instead of repeating those given at the start.
 
-        Inputs that follow a schedule continue with their next values.
+        Inputs in ``StepInputs.series``, such as a learning rate, go on with their next values.
         """
         feeds = (
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
@@ -278,11 +278,11 @@ def graph_inputs(
 ) -> StepInputs:
     """Find values for all graph inputs.
 
-    ``job.batches`` has batches for some inputs, and ``job.series`` a value for each step for
-    others. Each remaining input has one value: a scalar of the job, or else a parameter. If it has
-    neither but takes an output of the previous step, it starts with ``CarriedValue.fill``. Raises
-    JobError if an input has no value, or if the file of batches or series has an array for an
-    unknown input. Also raises JobError if a shape or type is not that of the graph.
+    For some inputs, the file ``job.batches`` has batches. For others, ``job.series`` has a value
+    for each step. Each other input has one value: a scalar of the job, or else a parameter, or else
+    the ``CarriedValue.fill`` of a value carried between steps. Raises JobError if an input has no
+    value, or if the file of batches or series has an array for an unknown input. Also raises
+    JobError if a shape or type is not that of the graph.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _load_step_arrays(job, job.batches, types)

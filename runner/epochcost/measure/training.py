@@ -46,12 +46,12 @@ class TrainingGraphs:
 
 
 class TrainingSession:
-    """Runs the further steps of a training that has already taken ``steps_taken`` steps.
+    """Runs the steps that follow the first ``steps_taken`` steps of a training.
 
     ``values`` has the current parameters and other carried values, by graph input. A carried value
-    that is missing there starts at its ``CarriedValue.fill``. On a GPU, this session's first step
-    is profiled, with the profile's file in ``folder``. Raises JobError if an input is neither
-    carried nor fed and has no value.
+    that ``values`` lacks starts at its ``CarriedValue.fill``. On a GPU, this session's first step
+    is profiled, with the profile's file in ``folder``. Raises JobError for an input that is neither
+    in ``values`` nor carried nor fed by the batches.
     """
 
     def __init__(

@@ -145,11 +145,11 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
 
 
 def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
-    """Yield contradictions between an ONNX file and ``spec``, the spec of its model.
+    """Yield contradictions between an ONNX file and the spec of the file's model.
 
-    The contradictions concern inputs, batch sizes, vocabularies (numbers of valid indices),
-    outputs, and classes of training targets. Only sizes that the file states are compared. The
-    result is empty if the spec itself has faults.
+    ``spec`` is the spec's content. If it is invalid by itself, the result is empty. The
+    contradictions concern inputs, batch sizes, vocabularies (numbers of valid indices), outputs,
+    and classes of training targets. Only sizes that the file states are compared.
     """
     try:
         model = Model.model_validate(spec)

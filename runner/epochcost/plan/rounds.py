@@ -53,11 +53,12 @@ class Visit:
 
     @property
     def relative_half_width(self) -> Decimal:
-        """The relative half width of the mean's interval at which this round may stop.
+        """The relative half width of the mean time's interval at which this round may stop.
 
-        With equal means, the interval of n rounds together is narrower than that of one round by
-        the factor √n. So this round may stop at √rounds times the half width that the trial
-        demands. The result is at most ``_WIDEST``, but never less than the demanded half width.
+        If the rounds have equal means, the interval of all rounds together is narrower than that of
+        one round by the factor √``rounds``. So each round may stop at √``rounds`` times the half
+        width that the trial demands. The result is at most ``_WIDEST``, but never less than the
+        demanded half width.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))

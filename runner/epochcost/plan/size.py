@@ -42,7 +42,7 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """Bytes of changed values that a step writes to new memory, not over the old values."""
+        """Bytes of carried values that exist twice, because new values do not overwrite the old."""
         return self.carried_bytes - self.in_place_bytes
 
     @property

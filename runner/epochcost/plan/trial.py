@@ -97,13 +97,14 @@ _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf
 class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the timed work.
 
-    ``batch_size`` counts examples in a step or sequences in a decoder's phase. Under LoadGen, it is
-    the largest number of examples that the model gets at once. ``runtime`` is the package and
-    version that executes the work (for requests, an engine), ``producer`` the version of epochcost.
-    ``spec_sha256`` is a digest of the part of the model's spec that decides what the trial
-    computes. ``vcpus`` is None for all CPUs. If ``stored_weights``, parameters are constants of the
-    graph. ``former`` has settings that only older versions of epochcost had. They are kept because
-    the trial's id is a digest of all settings. As JSON, a trial is a flat table.
+    ``batch_size`` counts examples in a step, or sequences in a decoder's phase (prefill or
+    decoding). Under LoadGen, it is the largest number of examples that the model gets at once.
+    ``runtime`` is the package and version that executes the work (for requests, an engine),
+    ``producer`` the version of epochcost. ``spec_sha256`` is a digest of the part of the model's
+    spec that decides what the trial computes. ``vcpus`` is None for all CPUs. If
+    ``stored_weights``, parameters are constants of the graph. ``former`` has settings that only
+    older versions of epochcost had, so that an old trial keeps its id: a digest of all settings. As
+    JSON, a trial is a flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -185,9 +186,9 @@ class Trial(BaseModel):
     def variant(self) -> str:
         """The settings in which the trial differs from the default settings, as text.
 
-        The text is empty for default settings, and omits the runtime's version and CUDA graphs. So
-        reports treat results that differ only in these two as repetitions. Of repetitions on a
-        host, reports show one result, usually the latest.
+        The text is empty for default settings. It never names the threads, the runtime's version,
+        or the use of CUDA graphs. Reports treat results that differ only in version or CUDA graphs
+        as repetitions. Of repetitions on a host, reports show one result, usually the latest.
         """
         session = self.session
         parts = {

@@ -36,7 +36,8 @@ class Interval(_Part):
 class Choice(_Part):
     """A machine that can do a job, at its cheapest price plan.
 
-    If `answers` is false, the site recommends the machine only if all others have drawbacks, too.
+    If `answers` is false, the price or the time has a drawback, which `remarks` states first. The
+    site recommends such a machine only if every other machine has a drawback, too.
     """
 
     machine: str = Field(validation_alias="hardware", description="id in machines.json")

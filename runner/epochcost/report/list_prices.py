@@ -48,7 +48,7 @@ class Listed:
 class Moved:
     """A change of a plan's hourly price, from ``before`` to ``now``.
 
-    ``since`` is the date of the old price.
+    ``price`` is the new price. ``since`` is the old price's date ``as_of``.
     """
 
     hardware: Hardware

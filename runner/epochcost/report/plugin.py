@@ -95,7 +95,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Add the report's templates to the theme; send a whole build to a temporary folder."""
+        """Add the report's templates to the theme, and choose the folder that the build fills.
+
+        A build of the whole site, not a preview or only the changed pages, fills a new folder. If
+        the build succeeds, this folder replaces the site's folder. Raises PluginError if the folder
+        cannot be created, and in strict mode also if the docs folder has a symbolic link.
+        """
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
@@ -231,7 +236,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     @event_priority(_LAST)
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Write the policy that allows only the recorded scripts, then replace the earlier site."""
+        """Allow only the pages' own inline scripts, then put the new site in place of the old.
+
+        The scripts are allowed by hash, in the Content-Security-Policy of every page. The old site
+        stays if a strict build had warnings. A preview or a build of only the changed pages
+        replaces no folder.
+        """
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:

@@ -67,9 +67,10 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
-    Nothing behind ``links``, the symbolic links of the docs folder, is published. In the folders
-    ``results``, only files that the build has read (``read``) are published. Elsewhere, pages,
-    data, pictures and the files ``named`` in the configuration are published.
+    ``links`` are the symbolic links in the docs folder; nothing behind them is published.
+    ``results`` are the folders of stored results; of their files, only those that the build has
+    ``read`` are published. Elsewhere, pages, JSON files, pictures and the files ``named`` in
+    MkDocs' configuration are published.
     """
 
     links: frozenset[Path]

@@ -100,7 +100,7 @@ class Contender:
 
     @property
     def answers(self) -> bool:
-        """Whether the machine may be recommended: neither its price nor its time has a drawback."""
+        """Whether the price has no drawback (is not assumed, say) and the time is not imprecise."""
         return not self.reservation
 
     @property
@@ -179,15 +179,20 @@ class Contest:
 
     @property
     def stack_words(self) -> str:
-        """The kind of software that all machines run; empty if the machines have no ``row``."""
+        """The software that all machines of this ranking run, such as "ONNX Runtime".
+
+        Empty for costs estimated from numbers of operations, and for the jobs "tokens" and "lora".
+        """
         row = self.machines[0].row
         return STACK_WORDS[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price; None if ``cheapest`` has one itself.
+        """The cheapest machine with a confirmed price, if that of ``cheapest`` is not confirmed.
 
-        Amount, date and billing must be confirmed. Only machines in ``competing`` are considered.
+        Amount, date and billing must be confirmed. Only the machines with the fewest drawbacks
+        (``competing``) are considered. None if the price of ``cheapest`` is confirmed, or if no
+        price is.
         """
         if not self.cheapest.price.unconfirmed_words:
             return None

@@ -24,9 +24,9 @@ _BREAKS = ("\t", "\r", "\n")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its ``name`` with unit for files, its ``title`` for readers, and its form.
+    """A table's column: its ``name`` in files, ``title`` for readers, and ``form`` of values.
 
-    Amounts of money are in ``currency``.
+    ``name`` may end with a unit, such as ``time_s``. ``currency`` is that of amounts of money.
     """
 
     name: str

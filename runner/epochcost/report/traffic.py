@@ -52,9 +52,10 @@ _SHARE = symbol("share")
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield address and text of each script: one for all decoders together, several for each.
 
-    Each decoder has a script with measured times, and a script with predicted times for each
-    precision. ``names`` are the decoders' ids. None means the decoders with measured times, and the
-    decoders that some machine or API can serve (``report.tokens``).
+    The common script has the machines' prices and the formulas for predicted times. Each decoder
+    has a script with its measured times and its APIs. For each precision, it also has a script with
+    predicted times, maybe none. ``names`` are the decoders' ids. None means every decoder with
+    measured times or with an entry in ``report.tokens``.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -220,17 +221,19 @@ def _token_cost_program() -> Json:
 def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
     """Formulas, by name, for the cost of a million tokens; the browser evaluates them.
 
-    The values annotated as Decimal are symbolic expressions (see ``cost.tracing``). A request has
-    ``tokens`` tokens. ``request_seconds`` has the low end, the mean and the high end of the seconds
-    that a machine needs for a request. The formulas are:
+    Arguments and results are annotated as Decimal, but arithmetic with symbols records a formula
+    instead of a number. A request has ``tokens`` tokens. ``request_seconds`` has the low end, the
+    mean and the high end of the seconds that a machine needs for a request. The browser also sets
+    the symbols ``rate`` (requests a second), ``hour`` (a machine's hourly cost) and ``api_request``
+    (an API's cost of a request). The formulas are:
 
     - ``machines``: the number of machines that the load needs
     - ``low``, ``mean``, ``high``: the cost of a million tokens if these machines are rented all the
       time, idle or not
     - ``full_low``, ``full``, ``full_high``: the cost of a million tokens on a machine that is never
       idle
-    - ``turn``: the requests a second above which a machine costs less than an API whose
-      request costs ``api_request``; 0 if the machine cannot serve so many requests
+    - ``turn``: the requests a second above which a machine costs less than the API; 0 if the
+      machine cannot serve so many requests
     """
     machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)

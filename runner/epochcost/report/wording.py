@@ -182,11 +182,11 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Format a note if our training step is slower than PyTorch's or was not compared with it.
+    """Format a note on the time of our training step relative to PyTorch's, if one is due.
 
-    The note also says if the steps were compared only at another batch size or at other dimensions.
-    Empty if our step is not slower at this batch size and these dimensions. Also empty if the
-    observation is not a measured training.
+    The note is due if our step is slower. It is also due if the steps were not compared at this
+    batch size and these sizes of graph dimensions. Otherwise, the text is empty. It is also empty
+    if the observation is not a measured training.
     """
     if observed.kind != "measured" or observed.mode != "training":
         return ""

@@ -88,7 +88,7 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
 def unwritable(folder: Path, error: OSError) -> CapabilityError:
     """The error for a folder that takes no new file; its message says what to do.
 
-    For the folder of measured results, ``storage_error`` makes the error.
+    For the folder of measured results, callers use ``storage_error`` instead.
     """
     remedy = "make this folder, or name another"
     if is_full(error):

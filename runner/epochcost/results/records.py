@@ -103,11 +103,12 @@ class Pinning(Record):
 
 
 class OutputDifference(Record):
-    """The difference between an output in the trial's precision and the output in fp32.
+    """The difference between an output in the trial's precision and the same output in fp32.
 
-    ``relative_to_norm`` divides the Euclidean norm of the differences by that of the fp32 output,
-    None if that is zero. ``largest_changed`` is the share of rows (along the last axis) whose
-    largest element is at another position, None for rows of one element.
+    ``relative_to_norm`` is the Euclidean norm of the differences divided by that of the fp32
+    output, None if the latter is zero. ``largest_changed`` is the share of rows (along the last
+    axis) whose largest element is not where it is in fp32. It is None for outputs of one axis and
+    for rows of one element.
     """
 
     output: str
@@ -335,5 +336,5 @@ def _require_version(version: Any, path: Path) -> None:
 
 
 def damaged(path: Path, message: str) -> DamagedResultError:
-    """A DamagedResultError for a whole file, without a position."""
+    """A DamagedResultError for a file as a whole, with the position line 1, column 1."""
     return DamagedResultError(Fault(path, 1, 1, message))

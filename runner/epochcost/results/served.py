@@ -77,9 +77,10 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """The share of requests whose first and further tokens keep the bounds of ``requests``.
+        """The share of the run's requests that keep both latency bounds of ``requests``.
 
-        None if the run has no raw times.
+        The bounds are for the time to the first token, and for the mean time per further token.
+        None if the run has no times of single requests.
         """
         pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
         if not pairs:

@@ -33,7 +33,7 @@ _COPY_BYTES_A_CYCLE = 192
 
 
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
-    """Yield the first fault of each faulty file below ``root`` that is not a result."""
+    """Yield a fault for each faulty record below ``root``, except records of results."""
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}

@@ -173,10 +173,10 @@ def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
 
 
 class Sidecar(Record):
-    """A stored record that is not a result; its file is ``<hardware>/<folder>/<work>.json``.
+    """A stored record other than a result, such as a payment; a subclass is a kind of record.
 
-    Each kind of record has a different ``folder``, which readers of results skip. ``described`` is
-    the kind's name for people.
+    Its file is ``<hardware>/<folder>/<file_stem>.json``. Each kind has a different ``folder``,
+    which readers of results skip. ``described`` is what error messages call a record of this kind.
     """
 
     folder: ClassVar[str]

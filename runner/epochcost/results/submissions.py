@@ -93,9 +93,9 @@ class _CheckContext:
     def record(self, result: Result) -> str | None:
         """Count a result, and look for an earlier result whose sampled times are the same.
 
-        Returns the trial and machine of that earlier result as text; equal times are a fault.
-        Returns None if there is none, or if it is of the same trial and host. A result with fewer
-        than ``_FEWEST_TO_COPY`` sampled times is counted but not compared, because few times may be
+        For an earlier result of another trial or host, the trial and machine are returned as text;
+        the new result is then faulty. Otherwise, None is returned. A result with fewer than
+        ``_FEWEST_TO_COPY`` sampled times is counted but not compared, because few times may be
         equal by chance.
         """
         self.result_counts.update((_host(result), result.hardware))
@@ -117,13 +117,13 @@ def check_results(
     *,
     summarised: bool = False,
 ) -> ResultsCheck:
-    """Check the result files in ``paths``, or without paths all files below ``root``.
+    """Check the result files in ``paths``, or without paths all result files below ``root``.
 
     Other records in ``paths`` or below ``root``, such as reported runs, are checked too, but
-    ``ResultsCheck.files`` does not count them. A result that was measured with an older ONNX file
-    or spec of its model is a fault in ``paths``. Without ``paths``, such a result is valid and gets
-    a remark. Valid results get a summary of their samples if ``paths`` are given or ``summarised``
-    is true. Raises InputError for a path that is missing or has no JSON file.
+    ``ResultsCheck.files`` does not count them. A result is outdated if the ONNX file or spec of its
+    model has changed since. If ``paths`` are given, an outdated result is a fault; otherwise, it is
+    valid and gets a remark. Valid results get a summary of their samples if ``paths`` are given or
+    ``summarised`` is true. Raises InputError for a path that is missing or has no JSON file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

@@ -81,14 +81,15 @@ class _ToolObject:
         divisors: Sequence[int],
         requests: float | None,
     ) -> _Figures:
-        """Read mean and percentiles of a run's latencies, in seconds, for fields of a ``ToolRun``.
+        """Read the mean and the percentiles of a run's latencies, in seconds.
 
-        The latencies are the time to first token, the time between tokens, and the time of a whole
-        request. ``names`` are the tool's names of these three, and ``divisors`` convert them to
-        seconds. ``statistics`` are the tool's names of the mean and of the percentiles 50, 90, 95,
-        99 and 99.9. A name and a statistic, put into ``form`` (such as ``{name}/{statistic}``),
-        give the key path of a value. A percentile is left out if the run has too few ``requests``
-        for it. If their number is unknown (None), percentiles above 50 are left out.
+        The result has them for the ``ToolRun`` fields ``first`` (time to first token), ``token``
+        (time between tokens) and ``whole`` (time of a request). ``names`` are the tool's names of
+        these three, and ``divisors`` convert the values of each to seconds. ``statistics`` are the
+        tool's names of the mean and of the percentiles 50, 90, 95, 99 and 99.9. ``form``, such as
+        ``{name}/{statistic}``, makes a value's key path from both names. A percentile is left out
+        if the run has too few ``requests`` for it. If ``requests`` is None (unknown), percentiles
+        above 50 are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

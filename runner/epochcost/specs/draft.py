@@ -1,4 +1,4 @@
-"""Write a new spec from a few values, or as a copy of an earlier price with other values."""
+"""Write a new spec from its values, or make a new price's spec from that of another price."""
 
 from __future__ import annotations
 

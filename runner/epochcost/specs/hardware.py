@@ -105,7 +105,7 @@ class Hardware(NamedSpec):
         return self
 
     def completed(self, devices: Mapping[str, Device]) -> Hardware:
-        """A copy with missing compute capabilities of GPUs taken by name from ``devices``."""
+        """Copy the spec; look up missing compute capabilities by the GPUs' names in ``devices``."""
         chips = []
         for chip in self.accelerators:
             device = devices.get(chip.name.casefold())

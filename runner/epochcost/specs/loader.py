@@ -314,7 +314,7 @@ def _add_apis(
     apis: _PlacedApis,
     model_ids: Collection[str] | None,
 ) -> Iterator[Fault]:
-    """Add the prices of API specs and of rows of API tables to ``apis``; yield the rows' faults."""
+    """Add prices of API specs and of CSV tables of APIs to ``apis``; yield the tables' faults."""
     tables = []
     for document, spec in specs:
         if isinstance(spec, ApiPrice):

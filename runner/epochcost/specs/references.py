@@ -204,11 +204,11 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each table that names one machine and a price of another machine.
+    """Yield a fault for each price of another machine than the one that the price's table names.
 
-    A table names its machine by ``hardware`` and its price by ``price``; its claims may name
-    prices, too. ``table_pattern`` is the key path of the tables to check, with "*" for every item
-    of an array; () means the whole spec.
+    A table names its machine by the key ``hardware``. The checked prices are those of its key
+    ``price`` and of the keys ``price`` in its claims. ``table_pattern`` is the key path of the
+    tables to check, with "*" for every item of an array; () means the whole spec.
     """
     for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None

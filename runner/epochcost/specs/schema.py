@@ -182,9 +182,9 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
     """Yield the TOML tables at any depth of a schema, for the reference page.
 
     ``schema`` belongs to the table at the dotted key ``path``. If several tables have the same
-    keys, only the first is described, and the tables inside it are yielded once. The later tables
-    refer to the first one's header. ``headers`` maps the keys of each described table, as JSON, to
-    the table's header, such as ``[training]``. The function adds entries to ``headers``.
+    keys, all are yielded, but the tables inside only once. The later ones have the first one's
+    header in ``same_as``. ``headers`` maps the keys of each first table, as JSON, to the table's
+    header, such as ``[training]``. The function adds entries to ``headers``.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key

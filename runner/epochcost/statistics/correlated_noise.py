@@ -62,11 +62,12 @@ _MOST_STEPS = 100
 class _Round:
     """The terms of the likelihood from a round of b blocks, for each tried drift.
 
-    Axis 0 of every array is the drift. s² D is the covariance of the blocks' means around the
-    round's mean. ``mean_weights`` (drifts, b) are the weights of the blocks in the round's best
-    mean: the weighted mean with the least variance. This variance is s² / ``information`` (drifts,)
-    if rounds do not differ. The product of ``whitening`` (drifts, b, b) and the blocks' means has
-    squares that add up to the residual sum of squares around the best mean.
+    Axis 0 of every array is the drift, a pair (share, memory). Within the round, the blocks' means
+    have the covariance s² D, where s² is the variance of one mean. The round's best mean is the
+    weighted mean of the blocks with the least variance, and ``mean_weights`` (drifts, b) are its
+    weights. Its variance is s² / ``information`` (drifts,), without the variance between rounds.
+    The matrix ``whitening`` (drifts, b, b) times the blocks' means is a vector. The sum of the
+    vector's squares is the residual sum of squares around the best mean, weighted by D^-1.
     ``half_log_determinant`` (drifts,) is half the logarithm of |D|, and ``variance`` (drifts,) the
     sum of D's elements.
     """
@@ -97,7 +98,11 @@ class NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The residual sum of squares of ``block_means``, in the shape (drifts, variances)."""
+        """The residual sum of squares of ``block_means`` under each tried model.
+
+        Residuals are differences from the best mean, weighted by V^-1. The shape is (drifts,
+        variances).
+        """
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, begin = block_means - block_means.sum() / len(block_means), 0
         within, means = list[Series](), list[Series]()
@@ -152,7 +157,7 @@ def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], 
 
 @lru_cache(maxsize=256)
 def noise_models(blocks_per_round: tuple[int, ...]) -> NoiseModels:
-    """Compute `NoiseModels` for rounds with these numbers of blocks."""
+    """Compute the likelihood terms of all tried models, from each round's number of blocks."""
     total = sum(blocks_per_round)
     rounds = tuple(_round_matrices(blocks, total) for blocks in blocks_per_round)
     information = np.stack([matrices.information for matrices in rounds], axis=1)[:, None]
@@ -204,9 +209,10 @@ def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
-    """The variances between rounds to try, each with its prior probability.
+    """The variances from one round to another that are tried, each with its prior probability.
 
-    They are in multiples of a block's variance. A single round has only the variance 0.
+    They are in multiples of s², the variance of a block's mean within its round. A single round has
+    only the variance 0.
     """
     if rounds == 1:
         return [(0.0, 1.0)]

@@ -41,12 +41,13 @@ def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ())
     """The ``LEVEL`` confidence interval of the mean of an ordered series of positive numbers.
 
     A model of slow drift (``correlated_noise``) gives the interval's width. The circular block
-    bootstrap (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) tells which part of the
-    width is below the mean and which above. The interval of a single sample is [0, inf].
+    bootstrap (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides this width into a
+    part below and a part above the mean. The interval of a single sample is [0, inf].
 
     If several processes measured the samples, ``rounds`` has the number of consecutive samples of
-    each process. The interval then also covers the measured differences between processes, and
-    further differences that are only assumed (``_BETWEEN_ROUNDS``).
+    each process. The interval then also covers the measured differences between processes. An
+    assumed deviation (``_BETWEEN_ROUNDS``) is added, because a few processes do not show all
+    differences.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

@@ -58,7 +58,7 @@ def _norm(x: str, y: str, layer: str, owner: str | None = None) -> onnx.NodeProt
 
 
 def without_identities() -> onnx.ModelProto:
-    """The model that ``merged`` returns, without Identity nodes: norms read the same tensors."""
+    """Two layers whose norms read the same scale and bias directly, without Identity nodes."""
     model = merged()
     nodes = [node for node in model.graph.node if node.op_type != "Identity"]
     nodes[-1].input[1:] = ["0.norm.weight", "0.norm.bias"]

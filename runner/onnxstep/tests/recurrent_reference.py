@@ -1,8 +1,8 @@
 """LSTM, GRU and RNN in numpy, with features that onnx 1.23.2's evaluator ignores.
 
 The evaluator ignores sequence_lens and activations. These classes follow ONNX's definitions, for
-one sequence and one step at a time. Tests of the gradient cases also compare the outputs with ONNX
-Runtime's.
+one sequence and one step at a time. Tests also compare the outputs of these classes with the
+outputs of ONNX Runtime.
 """
 
 from __future__ import annotations

@@ -75,9 +75,9 @@ def test_adapters_act_as_a_change_of_the_weights() -> None:
 
 
 def test_patterns_choose_the_weights() -> None:
-    """Patterns select the weights that get adapters, also in a file without stored weights.
+    """Patterns select the weights that get adapters, also in a file that stores no weights.
 
-    The metadata of a file without stored weights then lists the adapters as parameters.
+    Such a file lists its parameters in its metadata, and the adapters join that list.
     """
     model = _model()
     listed = {n: {"distribution": "normal", "scale": 1, "seed": i} for i, n in enumerate(WEIGHTS)}

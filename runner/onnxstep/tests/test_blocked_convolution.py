@@ -76,7 +76,7 @@ def domains_of_equal_step(model: onnx.ModelProto) -> set[str]:
 def test_a_step_in_blocks_is_the_plain_step(
     batch: int, channels: int, size: int, maps: int, attributes: str, kernel: tuple[int, int]
 ) -> None:
-    """A CPU step uses the blocked layout, and gives the results of a step built for no provider."""
+    """A CPU step uses the blocked layout, and computes the same as a step in plain layout."""
     model = convolution(batch, channels, size, maps, attributes, kernel)
     assert DOMAIN in domains_of_equal_step(model)
 

@@ -1,4 +1,4 @@
-"""Gradients through sequences agree with finite differences; loops are refused."""
+"""Gradients through sequences of tensors agree with finite differences; loops are refused."""
 
 from __future__ import annotations
 

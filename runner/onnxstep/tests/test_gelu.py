@@ -15,7 +15,7 @@ from provider_steps import assert_alike_on_cuda, portable_and_special
 
 
 def gelu(last: str, source: str = "x") -> onnx.ModelProto:
-    """A model that computes s = 1 + erf(``source`` / √2); the text ``last`` has its other nodes."""
+    """A model of s = 1 + erf(``source`` / √2), followed by the nodes in the text ``last``."""
     constants = " ".join(
         f"{name} = Constant <value = float {{{number}}}> ()"
         for name, number in {"root": 1.4142135, "one": 1, "half": 0.5}.items()

@@ -72,7 +72,7 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """Apart from the loss, the backward pass reads forward values of ``blocks`` blocks in total.
+    """Without the loss, the forward values that the backward pass reads fill ``blocks`` blocks.
 
     A block is the size of a matrix product's result. ``middle`` is the text of the nodes between
     two products.

@@ -196,7 +196,7 @@ def test_a_model_without_a_float_output_is_refused() -> None:
 
 
 def test_a_loss_of_an_output_of_integers_is_refused() -> None:
-    """The error for a loss of class indices lists the float outputs of the model."""
+    """If ``output`` names an integer output, the error lists the model's float outputs."""
     model = model_of_text(
         "g (float[2,3] x) => (float[2,3] y, int64[1,3] i) { y = Neg(x) i = ArgMax(x) }"
     )
@@ -217,7 +217,7 @@ def test_a_weight_before_a_rounding_has_no_gradient() -> None:
 def test_a_dynamically_quantized_model_is_refused() -> None:
     """A model that quantizes its activations at run time is refused.
 
-    Rounding has no gradient, so ``b`` could get a gradient only through the quantization scale d.
+    Rounding has no gradient, so the parameter ``b`` could get one only by the quantization scale d.
     """
     model = model_of_text(
         "g (float[2,2] x) => (float[2,2] y) "
@@ -264,9 +264,9 @@ def test_micro_batches_add_up_to_the_whole_batch() -> None:
 
 
 def test_a_provider_allows_forms_that_only_it_runs() -> None:
-    """A CPU step uses MaxUnpool; a step for no provider does not, because CUDA lacks MaxUnpool.
+    """A CPU step uses MaxUnpool; a portable step does not, because CUDA lacks MaxUnpool.
 
-    A step for no provider must run on all providers. Both steps compute the same update.
+    A portable step must run on all providers. Both steps compute the same update.
     """
     model = model_of_text(
         "g (float[2,1,6,6] x) => (float[2,9] y) <int64[2] s = {2, 9}, float[1,1,1,1] w = {0.5}> "
@@ -311,7 +311,7 @@ def test_recurrent_state_is_carried_to_the_next_step() -> None:
     ],
 )
 def test_state_that_cannot_be_carried_is_refused(carry: dict[str, str], demand: str) -> None:
-    """``carry`` is refused if its input or output does not exist or their shapes differ."""
+    """``carry``, which maps inputs to outputs, is refused for unknown names and unequal shapes."""
     with pytest.raises(ModelError, match=demand):
         training_step(model_of_text(RECURRENT), StepOptions(output="logits", carry=carry))
 

@@ -140,7 +140,7 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """The evaluation graph drops a model output that is an updated running mean.
+    """A model output that is an updated running mean is no output of the evaluation graph.
 
     A training step carries this mean as state, like all running statistics.
     """
@@ -287,7 +287,7 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
-    """Evaluation by batch statistics uses only those running statistics that are frozen."""
+    """Evaluation by batch statistics ignores running statistics, except those that are frozen."""
     model = network()
     values = materialise(model)
     far = {name: np.full_like(values[name], 50.0) for name in RUNNING}
@@ -301,7 +301,7 @@ def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step normalizes large images by Conv nodes, with the results of a step without them."""
+    """A CPU step normalizes large images by Conv nodes; a step without Conv computes the same."""
     rng = np.random.default_rng(3)
     shapes = dict.fromkeys(("scale", "shift", "running_mean", "running_var"), (16,))
     model = model_of_text(

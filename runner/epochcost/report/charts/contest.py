@@ -58,7 +58,12 @@ class CostTime(Figure):
     scripted = True
 
     def layers(self, alt: Any) -> list[Any]:
-        """The line of unbeaten machines with intervals of cost and time, all marks, and names."""
+        """The layers of the chart: a line, intervals, marks and names.
+
+        Each machine has a mark, and a name if its row has a ``side``. The line connects the
+        machines that no other beats in both time and cost. Only these machines have intervals of
+        time and cost.
+        """
         x = axes.log_axis(alt.X, self.data, "time", "time")
         y = axes.log_axis(alt.Y, self.data, "cost", "cost")
         plain = self.marks(alt)

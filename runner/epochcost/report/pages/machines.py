@@ -46,7 +46,7 @@ class JobHere:
     def factor(self) -> float:
         """The job's cost on the machine ``here``, divided by the cost on the cheapest machine.
 
-        Infinite if only the cheapest machine is free.
+        Infinite if the job costs nothing on the cheapest machine only, and 1 if on both.
         """
         if self.here.cost.mean and not self.best.cost.mean:
             return math.inf
@@ -56,7 +56,9 @@ class JobHere:
     def likely(self) -> str:
         """State the ratio of costs ``here`` / ``best``, and how probably ``here`` costs less.
 
-        The ratio is a 90 % interval. Empty if both are unknown, or if ``best`` costs nothing.
+        ``here`` may cost less because costs are uncertain. The ratio is a 90 % interval, left out
+        if both ends are the same words. Empty if the odds of ``here`` are unknown, or if ``best``
+        costs nothing.
         """
         if not self.best.cost.mean:
             return ""

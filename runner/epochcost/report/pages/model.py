@@ -92,7 +92,11 @@ def _concerns(gap: NoTime, machine: Hardware) -> bool:
 def _machines_by_reason(
     untimed: Mapping[Mode, Mapping[str, tuple[str, ...]]],
 ) -> Mapping[str, tuple[str, ...]]:
-    """Machine names by reason for no time; a reason in one mode only begins with the mode."""
+    """The names of the machines whose time is unknown, by the reason.
+
+    ``untimed`` has the reasons by mode and machine. If a reason holds for a machine in only one of
+    several modes, the reason in the result begins with this mode.
+    """
     facts = [
         ((reason, name), mode)
         for mode, reasons_of in untimed.items()

@@ -37,8 +37,9 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, rows of other regions are skipped. A machine without a price in ``region``
-    may then get one. The day of the prices, ``as_of``, may not be later than ``today``.
+    If ``region`` is set, only rows that state this region or none are imported. Only then may a
+    machine with prices in other regions get its first price in ``region``. ``as_of`` is the day of
+    the prices, which may not be later than ``today``.
     """
 
     today: dt.date
@@ -64,11 +65,11 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    If the row's ``amount`` is new, it gets a spec that is copied from the spec of ``model``.
-    ``previous`` is the catalogue's amount with which ``amount`` is compared. It is the latest
-    amount up to the table's day, or else the first amount after that day. ``previous_id`` is the id
-    of the price with the amount ``previous``. Both are None if the catalogue has no amount for the
-    machine, plan and region of ``key``.
+    ``amount`` is the row's amount. It is compared with ``previous``, an amount in the catalogue:
+    the latest up to the table's day, or else the first after that day. ``previous_id`` is the id of
+    the price with the amount ``previous``. Both are None if the catalogue has no amount for the
+    machine, plan, term and region of ``key``. For a new amount, the spec of the price ``model`` is
+    copied.
     """
 
     key: Key
@@ -80,7 +81,7 @@ class MatchedPrice:
 
     @property
     def new(self) -> bool:
-        """Whether ``previous`` is None, or differs from ``amount`` by more than rounding."""
+        """Whether the row's amount is new: ``previous`` is None or differs beyond rounding."""
         previous = self.previous
         return previous is None or abs(previous - self.amount) > previous * _ROUNDING
 
@@ -114,9 +115,9 @@ class _RowMatcher:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
     def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
-        """Whether a row is in the requested region, as far as row and request state regions.
+        """Whether a row may be in the region of the import request.
 
-        True if the row or the request states no region, and for a fault.
+        False only if request and row state different regions. A fault states no region.
         """
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}

@@ -3,7 +3,8 @@
 The spec of a new price is a copy of an earlier spec, comments included, with new values. This
 module returns texts, which the command line writes. A stored amount is never edited: a new amount
 becomes a new spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price
-of its plan. If a table lists a stored amount, its spec gets a new date and source.
+of its plan. If a table lists a stored amount that is over 60 days old, only the date and source of
+the stored spec change.
 """
 
 from __future__ import annotations
@@ -101,11 +102,12 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The id of the spec that is copied from the spec of ``price.model`` for a new price.
+    """The id of the new spec for ``price``, made from the existing price ``price.model``.
 
-    The id is that of ``price.model`` with the month of ``day`` as the date at its end, such as
-    ``…-2026-11``. If this id is taken, the date is the whole ``day``. If the new price has another
-    plan or region than ``price.model``, the id names the new plan or region.
+    The new id is the existing one with the month of ``day`` as the date at its end, such as
+    ``…-2026-11``. If this id is taken, the date is the whole ``day``. If plan or region differ from
+    the existing price's, the part before the date is machine, plan, months and the region, if it
+    differs.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)

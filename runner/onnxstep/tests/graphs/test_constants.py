@@ -120,9 +120,9 @@ def test_a_model_of_such_numbers_alone_is_trained() -> None:
 
 
 def test_single_numbers_of_a_traced_module_are_trained() -> None:
-    """In a traced file, a scalar that has the name of a module's attribute is trained.
+    """In a traced file, a typed scalar is trained if it has the name of a module's attribute.
 
-    Exceptions are embedding scales, and numbers up to -100, which probably belong to a mask.
+    Exceptions are embedding scales, and numbers of -100 or less, which probably belong to a mask.
     """
     tensors = {"gate": 0.7, "onnx::Mul_7": 0.7, "embed_scale": 0.5, "low": -1e4, "l.step": 0.1}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]

@@ -65,7 +65,7 @@ def test_a_shape_is_that_of_the_runtime(inputs: str, node: str) -> None:
     ["FusedMatMul (a, a)", "MultiHeadAttention (a, a, a)", "NoSuchOperator (a)", "BiasGelu (n)"],
 )
 def test_a_contributed_operator_without_a_shape_is_named(node: str) -> None:
-    """An operator that is unknown, lacks an attribute or has unsuitable inputs is refused."""
+    """Binding refuses a node whose output shape cannot be inferred, such as an unknown operator."""
     model = model_of_text(
         f"g (float[2,3] a) => (float[r] y) {{ n = NonZero(a) y = com.microsoft.{node} }}"
     )

@@ -119,8 +119,8 @@ def test_unequal_padding_is_differentiated_with_a_kernel(
 def test_kernels_are_differentiated_by_element_on_cuda(attributes: str) -> None:
     """A CUDA step computes the gradient of 3 × 3 convolution weights by nine Gemm nodes.
 
-    Each Gemm computes the gradient at one of the nine positions. A step that is built without a
-    provider has nine Gemms fewer. Both steps compute the same.
+    Each Gemm computes the gradient of the weights at one of the nine positions. A portable step,
+    which must run on all providers, has nine Gemms fewer. Both steps compute the same.
     """
     model = convolution(8, 3, attributes, group=1)
     portable, cuda = portable_and_special(model, "cuda")

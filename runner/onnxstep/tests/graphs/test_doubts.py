@@ -83,7 +83,7 @@ def test_each_doubt_is_one_sentence(model: onnx.ModelProto, phrases: list[str]) 
 
 
 def test_a_norm_that_an_optimizer_merged() -> None:
-    """``doubts`` warns of weights trained without the BatchNormalization merged into them."""
+    """``doubts`` warns that a BatchNormalization, merged into weights, is missing in training."""
     model = optimised({}, {"1.bias": ROWS[0]})
     rule = {"key": "pkg.onnxscript.rewriter.rule_name", "value": "FuseBatchNormIntoGemm"}
     model.graph.node[1].metadata_props.add(**rule)

@@ -30,7 +30,7 @@ def functions(count: int, body: str) -> onnx.ModelProto:
 
 
 def test_calls_become_nodes() -> None:
-    """Three nested functions, each with two calls of the next or Relu, become eight Relu nodes."""
+    """Two functions that call the next twice, and a last one with two Relus, become eight Relus."""
     plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
     assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
     assert not plain.functions

@@ -45,10 +45,10 @@ def external(folder: Path, location: str, **entries: int) -> Path:
 
 
 def whole_lengths(data: bytes) -> set[int]:
-    """The lengths to which the serialized model ``data`` can be cut and stay a valid model.
+    """The lengths, in bytes, to which a serialized model can be cut and stay a valid model.
 
-    Each cut removes only metadata entries from the end. There is a length for each number of
-    removed entries, from one to all.
+    The serialized model ``data`` ends with its metadata entries. Each length is that of ``data``
+    without some of the last entries, from one to all.
     """
     model = onnx.load_model_from_string(data)
     lengths = set()

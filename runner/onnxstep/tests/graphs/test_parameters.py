@@ -86,7 +86,7 @@ def test_initializers_of_a_weightless_file_are_constants() -> None:
     ],
 )
 def test_list_must_agree_with_the_graph(listed: Any, message: str) -> None:
-    """A listed parameter must be a float input of the graph with a fixed shape."""
+    """A parameter in the metadata's list must be a float input of the graph with a fixed shape."""
     with pytest.raises(ModelError, match=message):
         parameters(listing(WEIGHTLESS, listed))
 

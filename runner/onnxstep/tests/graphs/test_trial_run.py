@@ -38,7 +38,7 @@ def test_a_call_that_ends_its_process_is_refused() -> None:
 
 
 def test_a_crash_under_a_limit_of_memory_is_out_of_memory() -> None:
-    """A crash of the forked process raises MemoryError if this process has a memory limit."""
+    """A crash of the forked process raises MemoryError if its parent has a memory limit."""
     program = (
         "import os, resource, signal\n"
         "from onnxstep.graphs.trial_run import require_end\n"

@@ -64,8 +64,8 @@ class Verdict:
     """The result of judging the test ``case`` of ONNX's backend suite.
 
     ``reason`` explains the ``answer``, names wrong gradients, and may be empty. ``agreed`` lists
-    the evaluators on which the gradient graph gives the right gradients. ``absent`` lists the
-    evaluators whose gradients are not judged, because they failed or computed wrong outputs.
+    the evaluators that compute the right gradients from the gradient graph. ``absent`` lists, with
+    their errors, evaluators that fail or compute wrong outputs; their gradients are not judged.
     """
 
     case: SuiteCase
@@ -121,10 +121,10 @@ def _compared(case: SuiteCase, question: Posed, backward: onnx.ModelProto) -> Ve
 def _forward_evaluators(
     op_type: str, question: Posed, backward: onnx.ModelProto
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
-    """Ways of computing the outputs of the test ``question``, in the order to try them.
+    """The ways of computing the outputs of the test ``question``, in the order to try them.
 
-    A way is a name, an evaluator and a float64 model. The last way evaluates the part of the
-    gradient graph ``backward`` that computes the outputs.
+    A way is its name, an evaluator, and the float64 model to evaluate. The model of the last way is
+    cut from the gradient graph ``backward``, and has the nodes that compute the outputs.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
@@ -221,9 +221,9 @@ def _against(
 
 
 def passes_no_number(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> bool:
-    """Whether ``model`` computes a NaN as an element of an intermediate float value.
+    """Whether a node of ``model`` computes a float output with NaN (no number) as an element.
 
-    In the suite, this happens in a softmax whose elements are all masked.
+    In ONNX's backend suite, this happens in a softmax whose elements are all masked.
     """
     got = reference(with_all_outputs(model))(inputs)
     return any(bool(np.isnan(y).any()) for y in got.values() if np.asarray(y).dtype.kind == "f")
@@ -243,9 +243,10 @@ def _evaluators_of_gradient(
 
 
 def _graph_for_onnx_runtime(there: Posed, backward: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Return ``backward``, or a new gradient graph at an opset that ONNX Runtime supports.
+    """Return ``backward`` if ONNX Runtime supports its opset, or else a new gradient graph.
 
-    Returns None if the model in ``there`` cannot be differentiated at this opset.
+    The new graph has the newest opset that ONNX Runtime supports. Returns None if the test's model
+    cannot be differentiated at this opset.
     """
     if opset_of(backward) <= RUNTIME_OPSET:
         return backward

@@ -99,7 +99,7 @@ def _row(domain: str, op: str, verdicts: Verdicts, runs: Mapping[str, bool]) -> 
 
 
 def _operator_versions(domain: str, op: str) -> list[int]:
-    """Versions of an operator that opset 16 or a later opset uses, in ascending order.
+    """The versions of an operator in opset 16 and later opsets, in ascending order.
 
     The versions come from the registry of gradient rules, or from ONNX if the registry lacks the
     operator.

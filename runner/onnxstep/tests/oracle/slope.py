@@ -67,10 +67,10 @@ def slopes(
 
     def slope(name: str, v: Array) -> Slope:
         def terms(times: float) -> Array:
-            """Products of each cotangent u and a central difference of its output f, elementwise.
+            """Elementwise products of the cotangents u and a central difference of the outputs f.
 
             The difference is (f(x + h v) - f(x - h v)) / (2 h), with a direction v. The size h is
-            ``times`` multiplied by ``step``.
+            ``step`` multiplied by the factor ``times``.
             """
             x = inputs[name]
             after, before = (
