@@ -131,9 +131,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """The value of a number, such as a price, at which ``changed`` and ``rival`` cost the same.
+    """A value of an input, such as a price, at which two candidates cost the same.
 
-    The number, described by ``switch``, belongs to the candidate ``changed``.
+    ``switch`` has the input's name and value. The input belongs to ``changed``, not to ``rival``.
     """
 
     changed: Candidate[Offer]
@@ -145,10 +145,11 @@ class SwitchPoint:
 class CheapestAnswer:
     """The cheapest (or fastest) candidate, ``choice``, and why times are missing (``without``).
 
-    A candidate is a machine with a batch size and a price plan. A software stack is ONNX Runtime,
-    or all programs with published times. ``offers`` has the candidates of the stack of ``choice``.
-    ``other_stacks`` has one candidate of the other stack: the best within the demand's limits, else
-    the cheapest. ``other_stacks`` is empty if the other stack has no priced time.
+    A candidate is a machine with a batch size and a price plan. There are two software stacks: ONNX
+    Runtime, and all programs with published times together. ``offers`` has the candidates of the
+    stack of ``choice``. ``batch`` has the cheapest of these whose batch size may reach the best
+    known accuracy. ``other_stacks`` has the best candidate of the other stack within the demand's
+    limits, else its cheapest. ``other_stacks`` is empty if that stack has no priced time.
     """
 
     demand: Demand
@@ -230,12 +231,12 @@ def name_of(candidate: Candidate[Offer]) -> str:
 
 
 def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> CheapestAnswer:
-    """Choose the cheapest candidate within the limits, or the fastest one.
+    """Choose the cheapest candidate within the limits, or the fastest if only a budget is set.
 
-    The fastest is chosen if the demand has a budget but no deadline. ``times`` are those of the
-    demand's model and precision. If no candidate meets the limits, raises an InputError. The error
-    names the cheapest candidate that meets the deadline, or else the fastest candidate. Also raises
-    InputError if no time or price is known.
+    A candidate is a machine with a batch size and a price plan. The limits are a deadline and a
+    budget. ``times`` are those of the demand's model and precision. If no candidate meets the
+    limits, raises an InputError. The error names the cheapest candidate that meets the deadline, or
+    else the fastest candidate. Also raises InputError if no time or price is known.
     """
     best, *slower_stacks = _offers_by_stack(catalogue, times, demand)
     choice = _choice(demand, best)
@@ -258,9 +259,9 @@ def _best_of(stack: Offers, demand: Demand) -> Candidate[Offer]:
 def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:
     """Make offers from the times that fit ``demand``, grouped by software stack.
 
-    The stack that ``demand`` names comes first. If ``demand`` names none, the stack with the surest
-    times and prices comes first. Raises InputError if the named stack has no usable time, or if no
-    stack has one.
+    Times at superseded prices or with an unknown number of epochs are left out. The stack that
+    ``demand`` names comes first. If none is named, the stack with better known prices and times
+    does. Raises InputError if the named stack, or else every stack, has no time left.
     """
     goal = _GOALS[demand.mode]
     work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)

@@ -1,10 +1,10 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
-A limit is kept if the mean cost is at most the limit. The cost is that on the machine and price
-plan that `epochcost cheapest` chooses. Its time is measured or published; if neither is known, the
-time is predicted. An imprecise time or an assumed price is used only if every machine and plan has
-such a drawback. If only the high end of the cost is above the limit, the verdict says so. A limit
-is unknown if the workload has no suitable time or price. An unknown limit does not pass.
+The compared cost is the mean cost on the machine and price plan that `epochcost cheapest` chooses.
+A limit is kept if this cost is at most the limit; if the cost's high end is above it, the message
+says so. On each machine, times are measured or published, or else predicted. An imprecise time or
+an assumed price is used only if no machine and plan is without these drawbacks. A limit is unknown
+if no suitable time or price is known. An unknown limit fails the check, as an exceeded one does.
 """
 
 from __future__ import annotations

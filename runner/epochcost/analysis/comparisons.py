@@ -201,10 +201,10 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 def _group_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield the key and the trials of each job that has a trial in ``variants``.
+    """Yield each job that has a trial in ``variants``, as the job's key and trials.
 
-    The key is the job's machine, mode and batch size. The trials are those in ``variants`` and the
-    measured trials in ``defaults``, a trial in default settings first.
+    The key is the job's machine, mode and batch size. The job's measured trials in ``defaults``
+    come first, then its trials in ``variants``.
     """
     keys = {_job_key(trial) for trial in variants}
     references = [

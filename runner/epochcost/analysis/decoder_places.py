@@ -73,9 +73,9 @@ def computed_in(precision: str, capability: Decimal | None) -> str:
 
 
 def decoder_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines with enough known of their accelerators or CPUs, and refusals of other machines.
+    """Machines whose devices are known well enough to predict times, and refusals of the others.
 
-    A machine whose parts are detected at run time gets no refusal.
+    If a machine's parts are detected at run time and not well known, it is in neither list.
     """
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []

@@ -21,9 +21,9 @@ from epochcost.statistics import group_by
 class MachineEnergy:
     """Energy and emissions of a job on a machine.
 
-    ``row`` is the machine's cheapest row (batch size and price plan), or its fastest row if no row
-    has a cost. ``least`` has the energy and emissions on the cleanest declared grid, ``most`` those
-    on the dirtiest. If both are None, ``unknown`` is the reason.
+    ``row`` is the job with the machine's cheapest batch size and price plan, or the fastest if no
+    cost is known. ``least`` has the emissions on the cleanest grid in specs/grids, ``most`` those
+    on the dirtiest. The machine's energy is the same. If both are None, ``unknown`` is the reason.
     """
 
     row: Row

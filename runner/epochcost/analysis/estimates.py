@@ -64,9 +64,9 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
     """Estimated rows by model id, for models without a timed training in ``rows``.
 
     The cheapest row comes first. Rows whose price has a drawback (it is assumed, say) follow, and
-    rows in an unusual currency come last. Models whose operations are unknown have no entry. Models
-    with a graph have none either if their weights, gradients and Adam moments fit 16 GiB. A model
-    has rows only on machines whose accelerators together have enough memory.
+    rows in an unusual currency come last. A model has rows only on machines whose accelerators
+    together hold its weights, gradients and Adam moments. A model with a graph has no entry if 16
+    GiB, a common GPU's memory, hold these. Models whose operations are unknown have no entry.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -123,10 +123,10 @@ def _estimates_by_plan(
 
 
 def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """FLOPs of a full training; None for a small model, or if operations cannot be counted.
+    """FLOPs of a full training; None if a common GPU holds it, or if the FLOPs are unknown.
 
-    A model with a graph is small if the parameters, gradients and Adam moments of its training need
-    at most 16 GiB. A model without a graph never counts as small.
+    A common GPU holds a training whose parameters, gradients and Adam moments need at most 16 GiB.
+    A model without a graph is never left out for its size.
     """
     catalogue = inputs.catalogue
     if model.declared is not None:

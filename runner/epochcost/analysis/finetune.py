@@ -156,7 +156,7 @@ class FinetuneAnswer:
 
 
 class TuningMarket:
-    """Answer questions about training a project's decoders; read published trainings only once."""
+    """Price trainings of decoders on a project's machines; read published trainings only once."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._catalogue = inputs.catalogue

@@ -44,9 +44,10 @@ def measured_machine(
 ) -> Machine:
     """The machine of a measurement, with a name for readers.
 
-    If the spec ``hardware`` leaves its parts to detection, the name states the chip and the number
-    of vCPUs that were found. If ``only_host`` is False, several hosts of this spec were measured,
-    and the name states the host. ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
+    A host is one computer of the kind that the spec ``hardware`` describes. If the spec leaves CPU
+    and GPUs to detection at run time, the name states the detected chip and number of vCPUs. If
+    ``only_host`` is False, several hosts of this spec were measured, and the name states the host.
+    ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

@@ -51,9 +51,9 @@ class CellsValue:
     """One or two ``cells`` (trials on machines) to measure next, and what measuring them improves.
 
     An answer is the choice of the cheapest machine for a model and mode. Its regret is the extra
-    cost of the chosen machine, as a share of the lowest cost. ``answers`` counts the answers that
-    improve by at least a tenth of the best improvement. ``saved`` is the mean regret that these
-    answers save, if all earlier cells in the order have been measured.
+    cost of the chosen machine, as a share of the lowest cost. ``answers`` counts the answers whose
+    regret is expected to fall by at least a tenth of the largest fall. ``saved`` is the mean of
+    these falls, if all earlier cells in the order have been measured.
     """
 
     cells: tuple[Cell, ...]
@@ -71,11 +71,11 @@ class CellsValue:
 
 
 class Step(NamedTuple):
-    """The indices of one or two times to measure next, and the regret saved for each job.
+    """The one or two times to measure next, and the regret saved for each job.
 
-    An index is a row of the covariance of all times. A step has two times if only both together
-    show which of two machines is cheaper. ``saved`` has a number for each job that several machines
-    can do.
+    ``times`` has the rows of these times in the covariance of all times. A step has two times if
+    only both together show which of two machines is cheaper. ``saved`` has a number for each job
+    that several machines can do: a share of the lowest cost.
     """
 
     times: tuple[int, ...]
@@ -83,11 +83,11 @@ class Step(NamedTuple):
 
 
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """The regret that measurements are expected to save by correcting predicted cost ratios.
+    """The saving expected from a switch to each rival that measurements show to be cheaper.
 
-    ``gaps`` has the logarithms of the ratios of a rival's cost to the cheapest cost. Measuring adds
-    a random correction to each gap; ``variances`` has the variances of the corrections. Their
-    distribution is assumed to be logistic, so that the expected saving has a closed form.
+    ``gaps`` has log(rival's cost / cheapest cost). Measuring adds a random correction to each gap;
+    ``variances`` has the corrections' variances. The corrections are assumed to be logistic, so
+    that the expected saving, a fall of log(cost), has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)
@@ -97,10 +97,9 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
     """Pair a job's cheapest machine with the rivals that measurements may show to be cheaper.
 
-    At most nine rivals are kept: those for which a measurement is expected to save most regret.
-    Returns three arrays over the r pairs: the index of the cheapest machine's time, the index of
-    the rival's time, and the gap [r, 1]. An index is a row of ``covariance``. A gap is log(rival's
-    cost / cheapest cost).
+    At most nine rivals are kept: those to which a switch is expected to save most. Returns three
+    arrays over the r pairs. The first two have the rows, in ``covariance`` [t, t], of the cheapest
+    machine's time and of the rival's time. The third is log(rival's cost / cheapest cost), [r, 1].
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
@@ -121,12 +120,12 @@ def steps(
 
     Regret is the extra cost of the machine that the current times suggest, compared with the truly
     cheapest machine. ``covariance`` [t, t] is the covariance of the errors in the logarithms of the
-    t times.
+    t times. The number of a time's row in ``covariance`` identifies the time.
 
-    A step has the index of one time, or of the two times that together show which of two machines
-    is cheaper. All steps together have at most ``most`` indices. The steps end when no measurement
-    saves noticeable regret. ``dollars`` has the price of each possible measurement, by the time's
-    index. ``noise`` is the variance of a measured time's relative error.
+    A step names one time, or the two times that together show which of two machines is cheaper. All
+    steps together name at most ``most`` times. The steps end when no measurement saves noticeable
+    regret. ``dollars`` has the price of measuring each time that can be measured. ``noise`` is the
+    variance of a measured time's relative error.
     """
     pairs = [_likely_rivals(ways, covariance) for ways in jobs if len(ways) > 1]
     if not pairs:
@@ -163,12 +162,12 @@ def steps(
 def _revealed_parts(
     covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
 ) -> Matrix:
-    """Compute how measuring k durations reduces the variances of r errors, in k parts [k, r].
+    """Compute how measuring k times reduces the variances of r errors, in k parts [k, r].
 
-    The sum of the squares in a column is the reduction of one error's variance. ``times`` has the
-    indices of the k durations in ``covariance`` [t, t]. ``errors`` [t, r] has the covariances of
-    the r errors with the errors of all t durations. ``noise`` is the variance of a measurement's
-    error.
+    The sum of the squares in a column is the reduction of one error's variance. The r errors are
+    those of logarithms of times, or of ratios of times. ``times`` has the rows of the k times in
+    ``covariance`` [t, t]. ``errors`` [t, r] has the covariances of the r errors with those of all t
+    times. ``noise`` is the variance of a measured time's error.
     """
     measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
     parts: Matrix = np.linalg.solve(np.linalg.cholesky(measured), errors[[*times]])

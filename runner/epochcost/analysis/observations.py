@@ -1,5 +1,6 @@
-"""Make an observation, without a price, from each measured, published or predicted time.
+"""Collect the measured and published times of workloads, each as an `Observation`.
 
+An observation has no price. The module `predicted` makes observations of predicted times.
 ``Workload`` identifies a model in rows, charts and pages; `machines` identifies machines.
 """
 
@@ -213,11 +214,11 @@ _KEPT = Keep(
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
     """Make an observation of each published time, and of each time measured in default settings.
 
-    The default settings are fp32 on the first GPU or on all CPUs. Times that are published for
-    several machines in one job are left out. If a trial was repeated on a host, one result counts:
-    the latest, or an earlier one with more rounds that no other program disturbed. Measured times
-    come first, in the order of the files. LoadGen's scenarios and the phases of decoders have no
-    observation. ``workloads`` are ids; None means all workloads.
+    The default settings are fp32 on the first GPU or on all CPUs. Published times of a job on
+    several machines are left out. If a trial was repeated on a host, the latest result counts. An
+    earlier result of the same software and spec counts instead if it has more rounds that no other
+    program disturbed. Measured times come first, in the order of the files. LoadGen's scenarios and
+    the phases of decoders have no observation. ``workloads`` are ids; None means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published

@@ -148,9 +148,9 @@ def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) ->
 def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> Vector:
     """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
-    ``drawn_times`` has draws of log(time / mean time). ``values`` has the quantity at the low end,
-    the mean and the high end of ``time``. At other times, the quantity is interpolated or
-    extrapolated.
+    ``drawn_times`` has draws of log(drawn time / mean of ``time``). ``values`` has the quantity at
+    the low end of the interval of ``time``, at the mean and at the high end. Between these three
+    times, the quantity is interpolated; beyond them, it is extrapolated.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), _LEAST_COST)) for at, value in ends})
@@ -168,8 +168,8 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 def time_draws(observed: Observation, time: Time) -> Vector:
     """Draws [DRAWS] of log(t / m), where t is a possible true time and m the mean of ``time``.
 
-    ``time`` is the observation's time for a goal, such as an epoch. For a prediction, the draws are
-    those of the forecast. Otherwise t is drawn from the interval of ``time``.
+    ``time`` is the observation's time for a goal, such as an epoch. If ``observed`` has draws of a
+    forecast, they are returned. Else log(t / m) is normal; 95 % are in the interval of ``time``.
     """
     if observed.draws is not None:
         return observed.draws.values

@@ -20,7 +20,7 @@ class Place:
     """A machine with ``count`` devices of one kind.
 
     ``software`` is the version of ONNX Runtime that supports the device, empty if none does. If
-    only an old version does, ``doubt`` is the reason why the pinned version does not.
+    this is older than the version that epochcost pins, ``doubt`` says why the latter is unsuitable.
     """
 
     hardware: Hardware

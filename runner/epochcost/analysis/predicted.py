@@ -1,9 +1,10 @@
 """Predict the times of workloads that were not measured, as objects of class `Observation`.
 
-A rate is the number of examples a second. For a machine whose GPUs or CPUs have no published rates,
-`NoTime` states why nothing is predicted. Times are predicted for the pinned version of ONNX
-Runtime, or for an older one on GPUs that the pinned version does not support. On GPUs, times are
-also predicted for a published program: a model as one source ran it in a framework.
+Predictions learn from published rates: examples a second of a model on a device. For a machine
+whose GPUs or CPUs have no such rates, `NoTime` states why nothing is predicted. Times are predicted
+for the pinned version of ONNX Runtime, or for an older one on GPUs that the pinned version does not
+support. On GPUs, times are also predicted for another framework: that in which a source ran the
+most similar published model.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class Predictions:
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield the predictions of workloads without a time in ``observed``.
+        """Yield the predictions for which ``observed`` has no time.
 
-        A time in ``observed`` counts if workload, machine, mode and software stack are the same.
+        A time replaces a prediction of the same workload, machine, mode and software stack.
         """
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
@@ -131,12 +132,12 @@ def predict_times(
     """Predict training and inference of the models on every machine of the catalogue.
 
     If ``precision`` is None, each machine's usual precision is used: mixed on tensor cores, else
-    fp32. Times are predicted for ONNX Runtime. On GPUs, they are also predicted for the published
-    program whose graph is most similar to the model's. A program is a model as one source ran it in
-    a framework. The batch size is the largest in the spec that fits into memory. A training batch
-    that does not fit is split into equal parts that fit. On CPUs, inference is also predicted for
-    the smallest batch in the spec. Without tables of published rates, nothing is predicted. Raises
-    InputError for a table that cannot be read.
+    fp32. Times are predicted for ONNX Runtime. On GPUs, times are also predicted for another
+    framework: that in which a source ran the published model with the most similar graph. The batch
+    size is the largest in the spec that fits into memory. A training batch that does not fit is
+    split into equal parts that fit. On CPUs, inference is also predicted for the smallest batch in
+    the spec. Without tables of published rates, nothing is predicted. Raises InputError for a table
+    that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -170,11 +171,11 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield the tasks of prediction for all GPUs, then for all CPUs; none without tables of rates.
+    """Yield the times to predict on all GPUs, then on all CPUs; nothing without published rates.
 
-    On GPUs, a model's time is predicted for ONNX Runtime and for the published program with the
-    most similar graph. A program is a model as one source ran it in a framework. If
-    ``with_programs`` is False, programs are left out.
+    A rate is in examples a second. Times are predicted for ONNX Runtime. On GPUs, times are also
+    predicted for the framework in which a source ran the published model with the most similar
+    graph. If ``with_programs`` is False, only ONNX Runtime is predicted.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -329,8 +330,8 @@ def _tasks_by_software(
 ) -> Iterator[_PredictionTask]:
     """Yield the predictions to make for ONNX Runtime (if ``place`` runs it) and for ``program``.
 
-    ``work`` asks for the time at the largest batch size that fits into memory. On a CPU, inference
-    in ONNX Runtime is also predicted at ``least_batch``, the smallest such size.
+    ``work`` asks for the time at the largest batch size that fits into memory. ``least_batch`` is
+    the smallest batch size in the spec. On a CPU, inference in ONNX Runtime is predicted at both.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:

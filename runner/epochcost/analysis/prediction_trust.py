@@ -66,15 +66,15 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors, which are measured by withholding rates.
 
-    The published rates of one accelerator, generation, model or source are withheld, and predicted
-    from all other rates. ``all`` has the errors of all predictions, by what is withheld
-    ("accelerator", say). ``groups`` has the errors of each accelerator, generation, model and
-    source, when it is withheld.
+    Published rates are withheld in four ways: those of one accelerator, generation, model or source
+    at a time. They are then predicted from all other rates. ``all`` has the errors of each way,
+    over all rates. ``groups`` has the errors of each way for each withheld accelerator, generation,
+    model or source.
 
-    ``classes`` has the errors when accelerators are withheld, for each source and mode, and for
-    each precision and mode. ``ratios`` has errors of predicted ratios between two accelerators.
-    ``shown`` has published and predicted times for a chart. ``prices_of`` is the day of the newest
-    price. ``digest`` identifies all inputs except prices.
+    ``classes`` has the errors of the first way for each source and mode, and for each precision and
+    mode. ``ratios`` has errors of predicted ratios between two accelerators. ``shown`` has
+    published and predicted times for a chart. ``prices_of`` is the day of the newest price; prices
+    turn ratios of rates into ratios of costs. ``digest`` identifies all inputs except prices.
     """
 
     digest: str
@@ -91,10 +91,10 @@ _FILE = TypeAdapter(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A summary of ``rows`` predictions: the median error is the factor ``factor``.
+    """A summary of ``rows`` predictions of published speeds: their median error and coverage.
 
-    The error of a prediction is the larger of published and predicted time, divided by the smaller.
-    ``coverage`` is the share of predictions whose 90 % interval contains the published speed.
+    ``factor`` is the median of (larger / smaller of published and predicted speed). ``coverage`` is
+    the share of predictions whose 90 % interval contains the published speed.
     """
 
     rows: int
@@ -150,10 +150,10 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 
 def digest(root: Path) -> str:
-    """A digest of what prediction errors depend on, to reveal whether they are out of date.
+    """A digest of the data and code that determine prediction errors, to detect stale errors.
 
-    The digest covers published speeds, devices and the source code that predicts. Prices and the
-    code's comments and docstrings do not count.
+    The digest covers the published speeds of models, the devices, and the source code that
+    predicts. Prices and the code's comments and docstrings do not count.
     """
     content = hashlib.sha256()
     folders = (root / "specs/devices", root / "specs/observations")
@@ -237,7 +237,7 @@ def _row(row: Tried, forecast: Forecast) -> Shown:
 def _device_hour_prices(
     catalogue: Catalogue, devices: Devices
 ) -> Iterator[tuple[Price, str, float]]:
-    """Yield each price with its device's id and the USD of a device-hour."""
+    """Yield a price, the id of its machine's accelerator, and the USD per accelerator and hour."""
     for price in current_prices(catalogue.prices.values()):
         machine = catalogue.hardware[price.hardware]
         listed = price.plan == "on-demand" and price.currency == "USD"

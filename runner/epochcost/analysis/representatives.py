@@ -29,8 +29,8 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """Choose one result, usually the latest, of each configuration on each host.
 
     A configuration is a model, mode, provider, batch size, threads, kind of work and variant. A
-    later result replaces an earlier one if it has at least as many undisturbed rounds. A later
-    result with another runtime, graph or spec always replaces the earlier one.
+    later result with another runtime, graph or spec replaces the earlier one. Otherwise, it does so
+    if it has at least as many rounds that no other program disturbed.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -50,11 +50,11 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose a result for each configuration and host, among a decoder's trials on whole machines.
+    """Choose one result of each of a decoder's trials on a whole machine, usually the latest.
 
-    A configuration is, for example, a model and a batch size; of its results, usually the latest is
-    chosen. Trials in non-default settings other than the precision are left out. These include
-    trials on a part of the CPUs. ``work`` is the kind of work: a decoder's phase, or requests.
+    The trials have default settings, but any precision. Trials on a part of the CPUs are left out.
+    Results are of the same trial if host, model and batch size, for example, are the same. ``work``
+    is the kind of work: a decoder's phase, or requests.
     """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(

@@ -95,7 +95,7 @@ class AchievedRate:
 
     @property
     def of_measured_bandwidth(self) -> float | None:
-        """Least used share of the host's measured memory bandwidth; None without measurements."""
+        """Lower bound of the used share of the measured memory bandwidth; None if not measured."""
         bandwidths = [roof.bytes_per_second for roof in self.measured]
         return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
 
@@ -163,7 +163,7 @@ def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[Mea
 
 
 def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
-    """Measured roofs of a machine's host, fewest threads first."""
+    """The peak rates that were measured on the host of ``machine``, fewest threads first."""
     hardware = inputs.catalogue.hardware[machine.hardware]
     return tuple(
         measured

@@ -1,7 +1,7 @@
-"""Combine each timed workload with each price plan into a row, and choose the best rows.
+"""Combine each timed workload with each price plan of its machine into a row, and rank rows.
 
-The site's costs of training, and of inference in full batches, come from rows. A row never mixes
-figures of several machines, and without a price it has no cost.
+The site's costs of training, and of inference in full batches instead of requests, come from rows.
+A row is about one machine. If no price of the machine is known, the row has no cost.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """How the time is known (measured, published or predicted), and if the price is assumed."""
+        """The text "measured", "published" or "predicted", with a note if the price is assumed."""
         return mark_of(self.observed.kind, self.price)
 
     @property
@@ -145,7 +145,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _prices_of_observation(
     catalogue: Catalogue, observed: Observation, prices_by_machine: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The machine's current prices and that of the time's source; (None,) if there are none."""
+    """The price that a time's source states, and the machine's current prices; else (None,)."""
     plans = prices_by_machine[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -172,11 +172,11 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the software stack that has the surest times for ``goal``; empty without times.
+    """The rows of the preferred software stack for ``goal``; empty if no row has a time.
 
-    The best rows of two stacks are compared by these criteria, in this order: no drawback (an
-    assumed price, say); a known precision; measured before published before predicted; other
-    software (PyTorch, say) before ONNX Runtime.
+    A stack is ONNX Runtime, or all other programs with published times. First, a stack is preferred
+    if its best row has no drawback (an assumed price, say), then if this row has a known precision.
+    Next, measured is preferred to published and predicted; last, other programs to ONNX Runtime.
     """
     return next(iter(by_stack(rows, goal)), ())
 
@@ -191,10 +191,10 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The best row of each machine, from the software stack with the surest times for ``goal``.
+    """The best row of each machine, the cheapest first; all rows are of one software stack.
 
-    Only rows with the fewest drawbacks (such as an assumed price) are kept, the cheapest first.
-    Empty if no row has a cost.
+    The stack has the surest times for ``goal``. A machine is left out if its best row has a worse
+    drawback (an assumed price, say) than another machine's. Empty if no row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
@@ -212,11 +212,11 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
 
 
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """Sort machines by cost and return a row for each; rows with a drawback come last.
+    """Choose the best row of each machine, and sort these rows from best to worst.
 
-    A machine's row is the cheapest of those without a drawback (an assumed price, say), or else of
-    all. All rows must belong to one software stack. Only rows in the most frequent currency are
-    ranked.
+    Rows without a drawback are best, then rows with only an imprecise time, then rows whose price
+    has a drawback (it is assumed, say). Among equal drawbacks, the cheaper row is better. All rows
+    must belong to one software stack. Only rows in the most frequent currency are ranked.
     """
     candidates = [
         Candidate(row, time.mean, estimate)
@@ -266,8 +266,8 @@ def in_usual_currency(
 class Offer:
     """A job to bill at the price of ``row``, and the range of the job's cost (``interval``).
 
-    ``row`` is a timed workload under a price. The job is a multiple of an epoch, of a full training
-    or of a million inferences.
+    ``row`` has the time of an epoch, of a full training or of a million inferences on a machine.
+    ``job`` is this work, done any number of times; the number need not be whole.
     """
 
     row: Row
@@ -277,18 +277,18 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Comparable offers, cheapest first; ``unpriced`` has the rows left out, with reasons."""
+    """Offers in one currency, cheapest first; ``unpriced`` has the rows left out, with reasons."""
 
     candidates: tuple[Candidate[Offer], ...]
     unpriced: tuple[tuple[Row, str], ...]
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
-    """Make offers from rows of a software stack; a job repeats the goal ``repetitions`` times.
+    """Make offers from rows of a software stack; a job is ``goal`` done ``repetitions`` times.
 
-    Rows are left out if their price is superseded, or if their number of epochs is unknown. Rows in
-    another currency than most, or with more drawbacks (such as an assumed price) than others, are
-    left out, too. The time of an offer includes starting the machine and expected interruptions.
+    Rows are left out if their price is superseded, or if their number of epochs is unknown. So are
+    rows not in the most frequent currency, and rows with a worse drawback (an assumed price, say)
+    than other rows. The time of a full training includes machine starts and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

@@ -133,11 +133,10 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    The engine completed ``requests`` requests in ``seconds``; ``per_second`` is their rate,
-    computed without the first one. Requests arrive at random times, so this rate may differ from
-    the intended rate, for a hundred requests by about a tenth. ``tokens`` has the latencies and the
-    numbers of tokens. ``good_share`` is the share of requests whose latencies kept their bounds;
-    None if unknown.
+    The engine completed ``requests`` requests in ``seconds``. ``per_second`` is (``requests`` - 1)
+    / ``seconds``. Requests arrive at random times. So this rate may differ from the intended rate:
+    by about a tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
+    ``good_share`` is the share of requests whose latencies kept their bounds; None if unknown.
     """
 
     per_second: Decimal
@@ -154,9 +153,10 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over all answers, of an answer's mean seconds per token after the first.
+        """A percentile, over all answers, of an answer's mean seconds per further token.
 
-        None if fewer than three answers were slower than this percentile.
+        Further tokens are those after an answer's first token. None if fewer than three answers
+        were slower than this percentile.
         """
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
@@ -198,11 +198,11 @@ class ServedDecoder:
         return self.rates[-1] if self.rates else None
 
     def per_million(self, rate: ServedRate) -> Cost:
-        """Cost of a million tokens, read and written, on a machine rented for a month.
+        """Cost of a million tokens, prompts and answers together, on a machine rented for a month.
 
-        ``rate`` has the measurements at one rate of requests. The true highest rate within the
-        bounds of latency may be up to 5 % above the highest rate found. At this rate, the cost is
-        therefore a range.
+        ``rate`` has the measurements at one rate of requests. If this is the highest rate found
+        within the bounds of latency, the true highest rate may be up to 5 % higher. The low end of
+        the cost is then the mean / 1.05.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:
@@ -255,10 +255,10 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield the measurements of a trial at its rates of requests, the lowest rate first.
+    """Yield the measurements at each rate of requests in a trial, the lowest rate first.
 
-    The last rate is the highest that keeps the bounds of latency. The others are shares of it. If
-    no rate keeps the bounds, nothing is yielded.
+    The last rate is the highest at which latencies keep the bounds in ``requests``. The other rates
+    are percentages of this rate. If no rate keeps the bounds, nothing is yielded.
     """
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []

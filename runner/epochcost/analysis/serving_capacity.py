@@ -115,9 +115,9 @@ class ServedModel:
 class Layout:
     """Copies of a model on a machine, each on ``devices`` devices and with its own cache.
 
-    A copy's cache has space for ``room`` tokens that are stored in every layer. Layers with a
-    window store only the latest tokens of a sequence. A long sequence in such a model takes less
-    room than its number of tokens.
+    A copy's cache has space for ``room`` tokens if every layer stores all of them. Layers with a
+    window store only the latest tokens of a sequence. In such a model, a long sequence needs less
+    space than its number of tokens suggests.
     """
 
     place: Place
@@ -150,8 +150,8 @@ class Layout:
 
         The result is the least of three numbers. The first is the share ``requests.cached_share``
         of the prompt. The second is all tokens but the last, which is always computed, because the
-        answer's first token follows from it. The third is the request's part of the cache that
-        ``sequences`` requests at once leave free; all requests have equal parts.
+        answer's first token follows from it. The third is the space (in tokens) that a request
+        leaves in its part of the cache; ``sequences`` requests at once have equal parts.
         """
         spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
         return min(float(requests.cached_share) * requests.prompt, requests.prompt - 1.0, spare)
@@ -185,7 +185,7 @@ class _LayoutForecast:
     token: Forecast
 
     def request_seconds(self, first_token_seconds: ValueT, token_seconds: ValueT) -> ValueT:
-        """Seconds of a request / number of requests that the machine serves at once."""
+        """The machine's seconds per request: a request's seconds / the requests served at once."""
         if self.sequences == 1:
             return (first_token_seconds + (self.output - 1) * token_seconds) / self.layout.copies
         return self.output * token_seconds / (self.sequences * self.layout.copies)
@@ -211,8 +211,8 @@ class _LayoutForecast:
     def capacity(self) -> Capacity:
         """The capacity of the machine in this layout, from the forecast times.
 
-        In the result, ``draws`` are samples of log(t / predicted t), where t is a request's machine
-        time.
+        In the result, ``draws`` are samples of log(t / predicted t). Here t is the machine's
+        seconds per request: 1 / the most requests a second.
         """
         first, token, seconds = self.first_token, self.token, self.predicted_seconds
         drawn = self.request_seconds(
@@ -241,11 +241,11 @@ def question_of(
     sequences: int,
     cached: float = 0.0,
 ) -> ServingQuestion:
-    """Make the question how long a phase takes, for a forecaster to answer.
+    """Make a forecaster's question about the time of one phase of a request.
 
-    ``kind`` is the phase: "first" lasts to the first token, "token" from one token to the next.
-    Each copy of the model serves ``sequences`` sequences at once. The cache already has ``cached``
-    tokens of each prompt.
+    The phase "first" (``kind``) lasts to the answer's first token, "token" from one token to the
+    next. Each copy of the model serves ``sequences`` sequences at once. The cache already has
+    ``cached`` tokens of each prompt.
     """
     return ServingQuestion(
         form=model.form,
@@ -289,10 +289,10 @@ def predicted_capacities(
 def _layout_forecasts(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_LayoutForecast]:
-    """Yield forecasts of the phases' times for each layout and number of sequences at once.
+    """Yield a forecast for each layout and each number of sequences that a copy serves at once.
 
     Each copy of the model serves 1, 2, 4, ... sequences at once, up to the limit of its cache or of
-    the engine.
+    the engine. A forecast has the times to the first token and between tokens.
     """
     options = []
     for layout in layouts:
@@ -311,11 +311,11 @@ def _layout_forecasts(
 def fitting(
     model: ServedModel, places: Iterable[Place], engines: Sequence[Engine], requests: Requests
 ) -> tuple[list[Layout], list[Refusal]]:
-    """Layouts in which each copy has room for a request, and refusals of other machines.
+    """Layouts in which each copy has room for a request, and refusals of the other machines.
 
-    A copy needs memory for the model's weights and for the cached tokens of a request. A refusal
-    states why a machine has no such layout. The layouts of a machine are for the first of
-    ``engines`` that supports the machine.
+    A layout divides a machine's devices among copies of the model. A copy needs memory for the
+    weights and for the cached tokens of one of ``requests``. The engine of a machine is the first
+    of ``engines`` that supports the machine. A refusal states why a machine has no such layout.
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"

@@ -99,8 +99,8 @@ class BreakEven(NamedTuple):
         """How the machine's cost of tokens at its highest load compares with the API's cost.
 
         The text is "less than" if the API costs more than the high end of the machine's cost.
-        Otherwise, the text is "about as much as": the mean of the machine's cost is at most the
-        API's.
+        Otherwise, the text is "about as much as". The mean of the machine's cost is at most the
+        API's, because both costs are equal at this load or a lower one.
         """
         return "less than" if self.busiest.high < self.api else "about as much as"
 
@@ -149,7 +149,7 @@ class TokenAnswer:
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The cheapest machine; prices without a drawback come first, whatever they cost.
+        """The cheapest machine at a price without a drawback, or else at any price.
 
         None without machines. A drawback is, for example, that the price is assumed or requires a
         commitment.
@@ -179,8 +179,8 @@ class TokenAnswer:
         """For each machine or API in ``ways``, the probability that it is the cheapest.
 
         A machine or API whose price has a drawback (it is assumed, say) is left out, unless all
-        prices have a drawback. The result also compares the first of the remaining ``ways``, its
-        ``choice``, with the others. None if ``ways`` is empty.
+        prices have a drawback. The first of the remaining ``ways`` is the result's ``choice``, with
+        which the others are compared. None if ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -385,8 +385,8 @@ def _no_answer_message(answer: TokenAnswer) -> str:
 def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
     """Why a timed decoder cannot answer the requests: too slow, or timed at other lengths.
 
-    ``slow_capacities`` are the capacities at the lengths of the requests, all too slow for their
-    bounds. If there are none, the decoder was not timed at these lengths.
+    ``slow_capacities`` has the machine's latencies at the lengths of the requests; all exceed the
+    bounds of the requests. If it is empty, the decoder was not timed at these lengths.
     """
     where = f"{timed.machine.name} in {timed.precision}"
     if slow_capacities:

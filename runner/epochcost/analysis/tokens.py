@@ -97,9 +97,9 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between tokens.
-    ``request`` is the machine's time for each request; requests that are served at once share this
-    time. ``draws`` are samples of log(r / mean of r), where r is the predicted ``request``; None if
-    the times were measured.
+    ``request`` is the machine's time per request: a step that serves several requests counts for
+    each in equal parts. ``draws`` are samples of log(r / mean of r), where r is the predicted
+    ``request``; None if the times were measured.
     """
 
     sequences: int
@@ -119,11 +119,11 @@ class Capacity:
 
 
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
-    """Yield the machine's capacity for each number of sequences with which decoding was timed.
+    """Yield the machine's capacity for each number of sequences at once that was timed.
 
     The computation assumes that a new request replaces each ended sequence. The time between two
-    tokens includes the machine's reading of such prompts. Nothing is yielded if the lengths of
-    ``requests`` are outside the timed ones.
+    tokens includes the reading of the new requests' prompts. A number of sequences is left out if
+    the prompt, or the context in the middle of an answer, is outside the timed lengths.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -146,8 +146,8 @@ def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: i
     """Mean seconds between two tokens of an answer, if ``sequences`` are served at once.
 
     Each token takes a decoding step of ``step`` seconds. During an answer of ``output`` tokens,
-    each other sequence ends once. The machine then reads the prompt of its successor in ``prefill``
-    seconds.
+    each other sequence ends once, and a new request takes its place. The answer then waits
+    ``prefill`` seconds, while the machine reads the new prompt.
     """
     return step + prefill * (sequences - 1) / output
 
@@ -273,10 +273,10 @@ def _offer(
 
 
 def cost_draws(offer: ServingOffer | ApiOffer, requests: Requests) -> Vector:
-    """Draws [DRAWS] of the cost of a million tokens on machines, or the API's cost in each draw.
+    """Draws [DRAWS] of the cost of a million tokens on machines or behind an API.
 
-    The cost on machines is that of the whole number of machines which the drawn time of a request
-    demands.
+    For each drawn time of a request, the fewest machines that can serve ``requests`` are rented, at
+    least one. An API costs the same in each draw.
     """
     if isinstance(offer, ApiOffer):
         return np.full(DRAWS, float(offer.per_million))
@@ -309,7 +309,7 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def hourly_plans(catalogue: Catalogue, machine: Machine) -> list[tuple[Price, Decimal]]:
-    """A machine's current prices, each with the hourly cost of serving for a month.
+    """A machine's current prices, each with the mean cost of an hour in a month of serving.
 
     A price is current if no newer price of its plan supersedes it. Prices whose plan cannot be
     applied to the machine are left out.

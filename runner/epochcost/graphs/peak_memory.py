@@ -61,9 +61,9 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """The nodes in ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
 
-    A depth-first search starts at each node whose outputs no node reads, the last of them in the
-    file first. From a node, the search goes to the nodes that produce its operands, again the last
-    in the file first. Each node runs after the producers of its operands.
+    A depth-first search starts at each node whose outputs no node reads, in reverse order of the
+    file. From a node, it visits the nodes that produce the node's operands, also in reverse order
+    of the file. A node is yielded after these producers.
     """
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]

@@ -168,7 +168,7 @@ def _write_drawing_metadata(
 
 
 def scale_inputs(model: onnx.ModelProto) -> frozenset[str]:
-    """Names of the inputs that hold scales; empty unless ``in_few_bits`` made the model."""
+    """Names of the graph inputs that hold the scales of weights quantised by ``in_few_bits``."""
     return frozenset(f"{name}.scales" for name in _listed_codes(model))
 
 
@@ -179,7 +179,7 @@ def _listed_codes(model: onnx.ModelProto) -> Mapping[str, Any]:
 
 
 def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Draw random codes and scales, by input name; empty unless ``in_few_bits`` made the model."""
+    """Draw random codes and scales for weights that ``in_few_bits`` quantised, by input name."""
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in _listed_codes(model).items():

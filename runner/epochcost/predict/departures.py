@@ -122,10 +122,10 @@ def _correlation_by_nearness(
 
 
 class Departures:
-    """Predict the departures of new rows from those of n observed rows.
+    """Learn from the departures of n observations, and predict those of questions.
 
     A departure is log(observed time / time by the law). ``noise`` is the standard deviation of an
-    observed departure's error: an array [n], or one number for all rows.
+    observed departure's error: an array [n], or one number for all observations.
     """
 
     def __init__(
@@ -175,8 +175,8 @@ def fitted(
 
     Parameters and values are logarithms. ``start`` [k] and ``deviations`` [k] are the means and
     standard deviations of the parameters' priors. Residuals far above ``softness`` count linearly
-    instead of squared. ``weights`` [n] of the observations are 1 by default. For m sets of
-    parameters at once, [k, m, 1], ``law`` returns values [m, n].
+    instead of squared. ``weights`` [n] of the observations are 1 by default. ``law`` must also
+    accept m sets of parameters at once: for an array [k, m, 1], it returns values [m, n].
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights

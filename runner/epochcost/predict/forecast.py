@@ -1,8 +1,8 @@
 """Forecast the rates of workloads on devices on which they have not been measured.
 
-One Gaussian process learns from all published rates, and from our own. Software without any known
-rate is assumed to differ from known software as much as two known software packages differ. The
-package ``analysis`` applies the forecast rates to machines, with their memory and prices.
+One Gaussian process learns from all published rates, and from our own. Rates of unknown software
+are assumed to differ from known rates as much as the rates of two known software packages differ.
+The package ``analysis`` applies the forecasts to machines, with their memory and prices.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ FARTHEST_KIN = 3.0
 class Question:
     """A workload on ``count`` devices of one machine, in steps of ``batch`` examples.
 
-    If ``program`` is None, the forecast is for ``software``. Otherwise, ``program`` is a published
-    rate, and ``software`` is ignored. The forecast is then for the source, software, precision and
-    input size of this rate.
+    If ``program`` is None, the forecast is for ``software``, ``mode`` and ``precision``. Otherwise,
+    these three fields are ignored. The forecast is then for the source, software, mode, precision
+    and input size of ``program``, a published rate.
     """
 
     model: str
@@ -104,8 +104,8 @@ _KEPT = Keep(
 class Forecaster:
     """Forecast rates of workloads from ``published`` rates and from our own, ``measured`` ones.
 
-    Measured rates have the form of published rows (see ``as_rate``). Only published rates calibrate
-    the intervals. ``cache`` is the folder of earlier forecasts, keyed by all inputs.
+    Only published rates, each predicted from others, calibrate the widths of the forecasts' 90 %
+    intervals. ``cache`` is the folder of earlier forecasts, keyed by all inputs.
     """
 
     published: Sequence[Placed]
@@ -120,9 +120,9 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix]:
-        """Calibrations of the forecasts' intervals, and the inverse covariance of known rates.
+        """Calibrations of the forecasts' intervals, and inverse covariance of all known rates.
 
-        Only published rates calibrate. The covariance is that of all rates to learn from.
+        Known rates are published or measured; only the published ones determine calibrations.
         """
         design, count = designed(self._placed, self.devices), len(self.published)
         covariances = with_noise(design, self.scales)
@@ -156,10 +156,10 @@ class Forecaster:
         return tuple(by_question[question] for question in questions)
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast the rates of ``rows`` from all rates that this object learns from.
+        """Forecast a rate for each of ``rows`` from the published and the measured rates.
 
-        The forecast of a row uses the row's workload and device, but not its rate. If the same rate
-        is among those to learn from, the forecast still learns from it.
+        A row describes a workload and a device; the rate in the row is ignored. Rows that are also
+        in ``published`` or ``measured`` are not withheld there, so their forecasts learn from them.
         """
         if not rows:
             return ()
@@ -183,8 +183,8 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        It includes the covariance between different models or modes, whose draws are independent.
-        It ignores that forecasts have an upper limit, a share of the peak rate.
+        It includes the covariance between different models or modes, which the forecasts' ``draws``
+        leave out. It ignores that forecasts have an upper limit, a share of the peak rate.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -300,9 +300,9 @@ def _posterior_by_workload(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """Write a question's workload and device as a published row with the rate ``per_second``.
+    """Describe a question's workload and device in the form of a published row.
 
-    The rate is in examples a second. A row to forecast has any number as its rate.
+    ``per_second`` is the row's rate. For a row to forecast, any number above 0 will do.
     """
     return Placed(
         _rate_of_program(question.program, question, per_second)

@@ -3,8 +3,9 @@
 An error is log(true time / predicted time). One job on n machines has n errors. Each error is the
 sum of two parts: the mean of the n errors, and the machine's departure from this mean.
 
-The departures are scaled so that about 90 % of the 90 % intervals of ratios contain the true ratio.
-Then the mean is scaled so that about 90 % of the 90 % intervals of times contain the true time.
+The departures are scaled so that about nine of ten 90 % intervals contain the true ratio of two
+machines' times. Then the mean error is scaled so that about nine of ten 90 % intervals of one
+machine's time contain the true time.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Draws:
     """Random draws, ``values`` [DRAWS], of log(time / predicted time).
 
     The other fields suffice to compute ``values`` again. Each value is ``shift`` plus the sum of
-    ``weights`` times standard normals from ``seed``, raised to at least ``least``. ``least`` is
-    log(shortest possible time / predicted time).
+    ``weights`` times standard normals from ``seed``. If this is below ``least``, the value is
+    ``least``, which is log(shortest possible time / predicted time).
     """
 
     seed: int
@@ -86,9 +87,10 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make m forecasts of times from their predicted logarithms ``levels`` [m].
 
-    ``covariance`` [n, n] is that of n errors. Forecast i has the error with index ``cells[i]``,
-    which it may share with others. Half the width of a 90 % interval is the error's standard
-    deviation times its factor in ``factors`` [n]. ``seed`` is a text that fixes the random draws.
+    Forecast i has the error ``cells[i]``, which it may share with others. ``covariance`` [n, n] is
+    the covariance of n errors of logarithms. A logarithm's 90 % interval reaches to both sides by
+    its error's standard deviation times the error's factor in ``factors`` [n]. ``seed`` is a text
+    that fixes the draws.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))
@@ -104,7 +106,8 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 
     ``covariance`` [n, n] is the predicted covariance of the errors. Predictions with equal rows in
     it have equal draws. ``factors`` [n] are half the widths of 90 % intervals, in predicted
-    standard deviations. Draws are scaled to these intervals on average. ``seed`` is any text.
+    standard deviations. The mean variance of the n draws agrees with these intervals. ``seed`` is
+    any text.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)
@@ -120,9 +123,9 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
     """Matrix [n, n] that turns the errors [n] of one job on n machines into calibrated errors.
 
-    It multiplies the departures of the errors from their mean by ``RATIO_SCALE``. It multiplies the
-    mean by the factor that makes the average variance agree with 90 % intervals. ``factors`` [n]
-    are half the widths of these, in standard deviations by the errors' ``covariance`` [n, n].
+    It scales the departures of the errors from their mean by ``RATIO_SCALE``. It scales the mean so
+    that the variance, averaged over the machines, agrees with the 90 % intervals. Half the width of
+    an interval is a standard deviation by ``covariance`` [n, n] times a factor in ``factors`` [n].
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()

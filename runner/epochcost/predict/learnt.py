@@ -1,9 +1,9 @@
 """Select the published rates that predictions learn from: a project's plausible rows.
 
-Rows are implausible if they repeat a row, have the figures of another device or an impossible
-speed-up, or contradict their prediction from all other rows. The latter reveals mixed-up units, and
-tokens counted as samples. Implausible rows are listed, and predictions do not learn from them. No
-figure is corrected.
+A row is implausible if it repeats another row or copies the figures of another device. It is also
+implausible if it claims an impossible speed-up, or is far from its prediction by all other
+plausible rows. Such predictions reveal mixed-up units, and tokens counted as samples. Implausible
+rows are listed, and predictions do not learn from them. No figure is corrected.
 """
 
 from __future__ import annotations
@@ -216,10 +216,11 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
 
 
 def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, Doubt]:
-    """Find pairs of rows with an impossible ratio of speeds, and doubt a row of each pair.
+    """Find rows with an impossible speed-up by more devices; return doubts by row index.
 
-    It is the row that contradicts more other rows; if both contradict equally many, both are
-    doubted.
+    Two rows of a workload on the same device contradict each other if m times as many devices are
+    over 1.5 · m times as fast. The row with more contradictions is doubted; if both have equally
+    many, both are. The rows ``doubted`` earlier are ignored.
     """
     sound = [at for at in range(len(placed)) if at not in doubted]
     by_work = group_by(sound, lambda at: (placed[at].rate.work, placed[at].device.id))
@@ -242,7 +243,7 @@ def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[i
 
 
 def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
-    """Yield each row that others contradict, the worst first, and its rate ÷ the predicted rate."""
+    """Yield indices of rows far from what the others predict, worst first, with rate ÷ forecast."""
     departures, _ = centred_departures(design)
     inverse = inverted(with_noise(design, _SCREENING))
     sound = np.ones(len(departures), bool)
@@ -262,11 +263,11 @@ def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row that other rows contradict most: its index, and its rate ÷ the predicted rate.
+    """Find the row farthest from its prediction by all other rows, in standard deviations.
 
-    A row's rate is predicted from all other rows. If no row is implausible, the result is (None,
-    1). ``departures`` [n] are log(rate / rate by a roofline model) minus their mean. ``inverse``
-    [n, n] is the inverse of their covariance. At rows that were removed earlier, both have zeros.
+    Return its index, and its rate ÷ the predicted rate; (None, 1) if no row is implausible.
+    ``departures`` [n] are log(rate / rate by a roofline model) minus their mean; ``inverse`` [n, n]
+    is the inverse of their covariance. Rows that were found earlier have zeros in both arrays.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -103,14 +103,14 @@ class Scales:
 
     Two rates have a term in common under these conditions (labels are fields of ``Design``):
 
-    - ``setting``, ``work``, ``stack``, ``software``, ``group``: the label of this name is equal.
+    - ``setting``, ``work``, ``stack``, ``software``, ``group``: the label so named is equal.
     - ``level``: ``edition`` is equal, and neither graph is known.
     - ``graph_level``: both graphs are known.
     - ``beyond_graph``: both graphs are known, and ``model_mode`` is equal.
     - ``graph``: the graphs are similar.
-    - ``software_graph``, ``device_graph``: likewise, and ``software`` or ``device`` is equal.
+    - ``software_graph``, ``device_graph``: graphs are similar, and the named label is equal.
     - ``batch``: ``model_mode`` is equal, and the batch sizes are similar.
-    - ``group_model``, ``stack_group``: ``group`` is equal, and so is ``model`` or ``stack``.
+    - ``group_model``, ``stack_group``: both labels in the name are equal.
     - ``noise``: never; each rate has its own.
 
     Other terms are slopes over features. Two rates have a slope in common if:
@@ -124,8 +124,8 @@ class Scales:
     - ``model_count`` (logarithm of the number of devices): ``model_mode`` is equal.
 
     ``model_smooth`` is a smooth function of the device's features, for the same model or similar
-    graphs. ``graph_length``, ``batch_length`` and ``length`` (of ``model_smooth``) are length
-    scales of similarity. ``cache`` and ``power`` are the weights of these two features of a device.
+    graphs. Correlation falls over the distances ``graph_length``, ``batch_length`` and ``length``
+    (of ``model_smooth``). ``cache`` and ``power`` are the weights of these features.
     """
 
     level: float = 6.0
@@ -292,7 +292,7 @@ def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """Covariance [n, n] of n log(rate) with noise: ``scales.noise``, ``design.uncertainty``."""
+    """Covariance [n, n] of n rates' logarithms, plus variances of noise and ``uncertainty``."""
     result = covariance(design, design, scales)
     result[np.diag_indices_from(result)] += scales.noise**2 + design.uncertainty**2
     return result
@@ -306,10 +306,10 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> Labels:
-    """Find which of the rates with the indices ``rows`` all other rates can predict.
+    """Find which of the rates at the indices ``rows`` can be predicted from all rates outside.
 
-    Return their positions in ``rows``. A rate can be predicted if its model's graph is known. It
-    can also be predicted if a rate outside ``rows`` has the same ``design.edition``.
+    Return the positions of these rates in ``rows``. A rate can be predicted if its model's graph is
+    known, or if a rate outside ``rows`` has the same ``design.edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return np.flatnonzero(shared | design.has_graph[rows])
@@ -371,9 +371,9 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
 
 
 def relative_errors(design: Design) -> Vector:
-    """The expected error of each rate [n], divided by that of a usual rate.
+    """Factors [n] by which the prediction errors of n rates are expected to exceed usual errors.
 
-    A usual rate is in mixed precision, with a batch that keeps the device busy.
+    Usual errors are those in mixed precision, with a batch that keeps the device busy.
     """
     relative = np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
     return relative * np.where(design.is_host_bound, _ERRORS_BY_HOSTS, 1.0)

@@ -28,20 +28,20 @@ _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 class Program:
     """The published program that is most similar to a workload.
 
-    A program is a model as one source ran it in a framework; ``rate`` is one of its rates. ``same``
-    has the rates of all programs with about the workload's operations and bytes, in the workload's
-    mode and precision. If there are such rates, ``rate`` is the first of them.
+    A program is a model as one source ran it in a framework. ``same`` has the rates of all programs
+    with about the workload's operations and bytes, in its mode and precision. ``rate`` is the first
+    of them. If ``same`` is empty, ``rate`` is that of a less similar program.
     """
 
     rate: Rate
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
-        """A published rate of the workload's model on ``count`` devices, or None.
+        """A rate in ``same`` on ``count`` devices of the kind ``device``, or None.
 
         ``batch`` is the workload's batch size on one device; rates at less than half of ``batch``
-        do not count. The first program in ``same`` with such a rate is chosen. Of its rates, that
-        at the most similar batch size is returned.
+        do not count. The first program in ``same`` that has a rate left is chosen. Of its rates,
+        the one at the most similar batch size is returned.
         """
         rates = [
             row.rate

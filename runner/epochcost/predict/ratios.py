@@ -1,9 +1,9 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares the rates of one workload on two accelerators. Both rates are predicted from rows
-of other accelerators, generations or sources only. In the averages, every pair of accelerators has
-the same weight, however many workloads both ran. If sources are withheld, a pair has this weight
-once for each source.
+A ratio compares the rates of one workload on two accelerators. Three tests predict both rates:
+without rows of the two accelerators, of their two generations, or of the ratio's source. In the
+averages of a test, every pair of accelerators has the same weight, however many workloads both ran.
+If sources are withheld, a pair counts anew in each source.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A group of predictions that say, with similar probability, which accelerator is cheaper.
+    """A group of predictions of the cheaper accelerator, with similar stated probabilities.
 
-    Each prediction states how probable it is that its choice is right. ``probability`` is the mean
-    of these statements. ``right`` is the share of the predictions that are right. ``ratios`` is the
-    number of predictions; each is about one ratio of costs.
+    A prediction chooses the cheaper of two accelerators, and states how probable it is that the
+    choice is right. ``probability`` is the mean of these statements. ``right`` is the share of
+    right choices. ``ratios`` is the number of predictions; each follows from one ratio of costs.
     """
 
     probability: float
@@ -81,10 +81,10 @@ def ratio_errors(
 ) -> Mapping[TwoWithheld, RatioErrors]:
     """Measure the errors of predicted ratios between the rates of two accelerators.
 
-    Both rates are predicted without the rates on the two accelerators, on their two generations, or
-    of their source. The result has an entry for each of these three kinds. ``hourly`` has prices
-    per hour by device id, which turn ratios of rates into ratios of costs. A kind has no entry if
-    none of its ratios is between two devices with prices.
+    Three tests predict both rates: without the rates on the two accelerators, without those on
+    their two generations, or without those of their source. The result has the errors by test.
+    ``hourly`` has prices per hour by device id, which turn ratios of rates into ratios of costs. A
+    test is omitted if none of its ratios is between two devices with prices.
     """
     design = designed(learnt, devices)
     log_prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -130,8 +130,8 @@ def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Ite
     """Yield, for each pair of accelerators, row indices [k, 2] of the k workloads that both ran.
 
     ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. If
-    ``withheld_at_once`` is 2, the two rows of a workload have different labels. If it is 1, they
-    have the same label.
+    ``withheld_at_once`` is 2, pairs with equal labels are left out, such as two accelerators of one
+    generation. If it is 1, pairs with different labels are left out, such as rows of two sources.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

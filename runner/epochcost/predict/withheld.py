@@ -60,10 +60,10 @@ class Tried:
 class Errors:
     """Errors of ``rows`` forecasts of published rates, in percent.
 
-    An error is the percent by which the larger of true and predicted time exceeds the smaller.
+    An error is the percent by which the larger of published and forecast rate exceeds the smaller.
     ``refused`` counts rates without a forecast. ``coverage`` is the share of forecast intervals
-    that contain the published rate. An interval reaches from centre / factor to centre · factor;
-    ``half_width`` is the median of these factors. The ``roofline`` errors are those of a roofline
+    that contain the published rate. An interval reaches from centre / f to centre · f;
+    ``half_width`` is the median of the factors f. The ``roofline`` errors are those of a roofline
     model, for the rates that it can predict.
     """
 
@@ -98,11 +98,11 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast each published rate from rates that differ from it in what ``withheld`` names.
+    """Forecast each published rate without the rates that share what ``withheld`` names.
 
-    These are rates of another accelerator, generation, model or source. If the model or the source
-    is withheld, models whose graph is unknown are left out. Their rates can only be predicted from
-    rates of the same model and source.
+    With "accelerator", for example, a rate is forecast from rates on other accelerators. With
+    "model" and "source", models whose graph is unknown are left out: only rates of the same model
+    and source could predict theirs.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -136,9 +136,9 @@ def _forecastable_indices(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """The errors log(rate / predicted rate) [n] of a roofline model whose rates are scaled.
 
-    The scaling factor of a row is fitted to rows with another name in ``names`` [n] (such as the
-    accelerator's). The result is NaN for rows that other rows cannot predict. It is infinite if no
-    row determines the factor.
+    ``names`` [n] are names of what is withheld, such as the rows' accelerators. A row's scaling
+    factor is fitted to alike rows of other names; without such rows, the error is infinite. It is
+    NaN if the graph is unknown, and no row of another name has the row's ``edition``.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

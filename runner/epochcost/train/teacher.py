@@ -90,7 +90,7 @@ def _squash_to_unit_interval(activations: Floats) -> Floats:
 
 
 def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generator) -> NDArray[Any]:
-    """Add noise to activations [examples, features] and squash them into the field's range."""
+    """Draw values in the field's range from ``activations`` [examples, features] and noise."""
     noise = rng.standard_normal(activations.shape, dtype=np.float32)
     share = _squash_to_unit_interval(activations + np.float32(_NOISE / _GAIN) * noise)
     values = (field.low + (field.high - field.low) * share).reshape(-1, *field.shape)
@@ -172,9 +172,9 @@ def _classes_from_tokens(
 ) -> NDArray[Any]:
     """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
-    A fixed random map gives a class for each token. Each position of the target gets the class of
-    its token; a single position gets the class of the last token. If a position has several tokens
-    (a word's letters), the one with the largest index counts. A tenth of the classes is random.
+    A fixed random map gives a class for each token. A target of one position gets the class of the
+    last token. Otherwise, each position gets the class of its token. Of several tokens at a
+    position (a word's letters), the largest token number counts. A tenth of the classes is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:

@@ -1,8 +1,8 @@
-"""Operations along axes for gradient rules: pad, cut, flip, dilate, transpose and multiply.
+"""Operations along axes for gradient rules, from pad and cut to products with a matrix.
 
-Two more functions, ``zero_after`` and ``late``, delay the nodes that read a tensor until another
-value is computed. The delayed nodes read a Reshape of the tensor. The target shape of the Reshape
-is computed from the other value.
+Two more functions delay the nodes that read a tensor until another value is computed.
+``zero_after`` computes a zero from the other value. ``late`` adds this zero to the target shape of
+a Reshape of the tensor. The delayed nodes read the result of the Reshape.
 """
 
 from __future__ import annotations

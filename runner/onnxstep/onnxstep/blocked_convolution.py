@@ -121,8 +121,9 @@ def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) ->
 def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | None:
     """Weight gradient of an ungrouped convolution, as a convolution that sums over images.
 
-    The images take the place of channels. If their number does not fill whole blocks, each image is
-    cut into bands of rows, and the bands count as images.
+    The images take the place of the input channels, so they must fill whole blocks of ``BLOCK``
+    channels. If they do not, each image is cut into bands of rows, and each band counts as an
+    image. Returns None if ``dy`` has too few rows, or if its channels do not fill whole blocks.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -143,7 +144,10 @@ def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | Non
 
 
 def _cut_into_bands(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Cut x [C, N, H, W] into bands (first row, rows); return [C, len(bands) · N, rows, W]."""
+    """Cut x [C, N, H, W] into ``bands`` of rows; return [C, len(bands) · N, rows, W].
+
+    A band is given by its first row and by the number of rows, which is the same for all bands.
+    """
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 

@@ -97,10 +97,10 @@ class Value:
     def _as_operand(self, other: Value | float) -> Value:
         """Convert ``other``, the other operand of an arithmetic operator, to a value.
 
-        A number becomes a tensor of rank 0 with the type of ``self``. If ``self`` has several
-        elements and a last axis of length 1, every ``other`` of rank 0 gets the rank of ``self``.
-        With rank 0, ONNX Runtime's CPU kernels would process such a ``self`` one element at a time
-        (benchmarks/rules/scalar.py).
+        A number becomes a tensor of rank 0 with the type of ``self``. The exception is a ``self``
+        with several elements and a last axis of length 1. Then a number or value of rank 0 gets the
+        rank of ``self``. With rank 0, it would make ONNX Runtime's CPU kernels process ``self`` one
+        element at a time (benchmarks/rules/scalar.py).
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
@@ -317,7 +317,7 @@ class Builder:
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
-        """The newest opset version, up to the graph's, that changed the node's operator."""
+        """The opset version, at most the graph's, that last changed the node's operator."""
         if node.domain == contrib.DOMAIN:
             return contrib.VERSION
         return self.schema(node).since_version

@@ -45,7 +45,7 @@ class Normalized:
 
     @property
     def deviation(self) -> Value:
-        """The difference x - mean [N, C, ...]; each access emits nodes, which runtimes merge."""
+        """The tensor x - mean [N, C, ...]; each access emits equal nodes, which runtimes merge."""
         return self.x - per_channel(self.x, self.mean)
 
     def scaled(self, gain: Value, shift: Value) -> Value:

@@ -36,9 +36,9 @@ class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
     ``op.nodes`` are the nodes that run. Gradients are derived from ``nodes``, which are in
-    topological order. If a pass replaces a node in ``op.nodes`` by other nodes, ``nodes`` keeps a
-    single node for them. ``moves`` lists tensors that change in a training step without a gradient,
-    such as running statistics. Each item has a tensor's value before and after the step.
+    topological order. If a pass replaces a node, ``op.nodes`` has the new nodes, and ``nodes`` has
+    a single node with the same result. ``moves`` lists tensors without a gradient that a training
+    step changes, such as running statistics, each before and after the step.
     """
 
     op: Builder

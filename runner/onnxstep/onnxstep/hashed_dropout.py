@@ -1,8 +1,8 @@
 """Dropout whose mask is a hash of the element's position.
 
-ONNX Runtime's Dropout draws on one CPU thread, and a replayed CUDA graph repeats its masks. Here
-each run draws 32 bits for every row and column. If the product of an element's two numbers modulo
-2³² is below a limit, the element stays.
+ONNX Runtime's Dropout draws on one CPU thread, and its masks repeat in a replayed CUDA graph. Here
+each run gives new numbers of 32 bits to the rows and columns of the input, seen as a matrix. An
+element stays if its row's number times its column's, modulo 2³², is below a limit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ def counted_runs(op: Builder) -> Iterator[Transition]:
 
 
 def _hash_matrix(node: Node) -> Value:
-    """Hash of 32 bits for each element of the Dropout node's input, as a matrix."""
+    """Hash of 32 bits for each element of the Dropout node's input, as a matrix [rows, columns].
+
+    The rows run over the input's first axes, and the columns over its last axes. The cut between
+    them is the one with the smallest sum of rows and columns.
+    """
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]
     sizes = min(splits, key=sum)

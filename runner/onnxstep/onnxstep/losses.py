@@ -131,9 +131,10 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Three tensors: each position's class, each position's weight / W, and 1 / W.
 
-        W is the sum of the weights of all positions. Without ``ignore_index``, the third tensor is
-        a scalar; without ``weights`` and ``ignore_index``, the second is, too. Ignored positions do
-        not count in W. They get the class 0, and 0 in the other two tensors.
+        A position's weight is that of its class, and W is the sum of these weights. The third
+        tensor has 1 / W at each position with ``ignore_index``, else it is a scalar. Without
+        ``weights`` and ``ignore_index``, the second is a scalar, too. Ignored positions do not
+        count in W; they get the class 0, and 0 in the other tensors.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
@@ -152,11 +153,11 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Emit the part of the loss that label smoothing adds, and two terms for its gradient.
 
-        The results are the added loss -Σ label_shares · log p, label_sum and label_shares, with the
-        softmax p. The gradient of the added loss is label_sum · p - label_shares. label_shares is
-        label_smoothing / C · (weight of the class) / W for C classes, and broadcasts to [..., C].
-        label_sum is the sum of label_shares over the classes. ``inverse_weight_sum`` ([..., 1] or a
-        scalar) is 1 / W, for the sum W of the weights of all positions; 0 for an ignored position.
+        Let p be the softmax, C the number of classes and W the sum of the weights of all positions.
+        A class has the share s = label_smoothing / C · (weight of the class) / W. The results are
+        the added loss -Σ s · log p, the sum S of s over the classes, and s, to broadcast to [...,
+        C]. The gradient of the added loss is S · p - s. ``inverse_weight_sum`` is 1 / W: a scalar,
+        or a tensor [..., 1] that has 0 at ignored positions.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:

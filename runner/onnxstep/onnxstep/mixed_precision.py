@@ -157,10 +157,10 @@ def _times(value: Value, factor: Value) -> Value:
 
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
-    """Emit a bool scalar: whether all elements of all gradients are finite.
+    """Emit a bool scalar: whether the sum of the squares of all gradients is finite.
 
-    The nodes test whether the sum of all squares, which clipping also needs, is finite. If all
-    elements are finite, this sum overflows only if an element exceeds about 1e19.
+    The sum is not finite if an element is not. If all elements are finite, it overflows only if the
+    global 2-norm exceeds about 1.8e19. Clipping of the gradients by this norm needs the same sum.
     """
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.integers())
     return op.Less(total, op.scalar(np.inf, total.elem_type))

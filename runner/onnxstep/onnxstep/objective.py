@@ -67,9 +67,9 @@ def keep_term_outputs(
 ) -> onnx.ModelProto:
     """Copy the model with only the nodes that a term of the loss or a carried output needs.
 
-    ``carried`` has the names of outputs that feed inputs of the next step. If the model lacks one
-    of these outputs, or if a term's output is not float, the model itself is returned. A later
-    error can then name the outputs that the model has.
+    ``carried`` has the names of outputs that feed inputs of the next step. If the model lacks an
+    output of a term or of ``carried``, or if a term's output is not float, the model itself is
+    returned. A later check can then raise an error that lists all outputs of the model.
     """
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
     floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]

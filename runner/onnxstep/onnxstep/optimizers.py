@@ -30,7 +30,7 @@ class Update:
 class Pace:
     """Learning rate and step count with which a parameter is updated.
 
-    All parameters have the same values. ``rate`` is a scalar of the parameter's type. ``count`` is
+    Both are the same for all parameters. ``rate`` is a scalar of the parameter's type. ``count`` is
     a float64 scalar that is 1 in the first step, or None if the optimizer does not count steps.
     """
 
@@ -192,8 +192,8 @@ class Adam(Optimizer):
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t.
 
-    ``decoupled`` makes this AdamW. The stored states are m / (1 - β₁) and v / (1 - β₂), which saves
-    multiplications of whole tensors.
+    ``decoupled`` makes this AdamW. In place of m and v, the graph stores m / (1 - β₁) and v / (1 -
+    β₂). Then g and g² need no factor, which saves two passes over memory.
     """
 
     beta1: float = 0.9

@@ -120,8 +120,8 @@ class _TensorRoles:
     """Float tensors of a model by their role in a training step.
 
     ``declared`` are all parameters. ``untrained_reasons`` maps the name of each constant or buffer
-    to the reason why it is not trained. A step does not change the tensors in ``frozen``. Weight
-    decay does not apply to the parameters in ``undecayed``.
+    to the reason why it is not trained. ``frozen`` names tensors of any role that ``freeze`` and
+    ``wrt`` keep unchanged. Weight decay does not apply to parameters in ``undecayed``.
     """
 
     declared: tuple[Parameter, ...]
@@ -182,11 +182,11 @@ class _DifferentiatedModel:
 
 
 def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> TrainingStep:
-    """Build the training step of a model; ``first_values`` returns the tensors to feed first.
+    """Build a model's training step; ``first_values`` returns the tensors for its first run.
 
-    Parameters without influence on the loss are not trained. Warns with ModelWarning if the model
-    leaves in doubt which tensors are weights, or whether an exporter merged weights. Raises
-    ModelError for unknown names, dimensions without a size, operators without a gradient, or
+    Parameters without influence on the loss are not trained. Warns with ModelWarning if it is
+    unclear which tensors are weights, or if an exporter merged equal weights or computed new ones.
+    Raises ModelError for unknown names, dimensions without a size, operators without a gradient, or
     nothing to train.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)

@@ -153,7 +153,7 @@ class TimeLayout:
         return split(self.stacked(rows), self.steps, axis=-1)
 
     def rows(self, values: Sequence[Value]) -> list[Value]:
-        """Join the values of the T steps; return a tensor [n, T·B] for each direction."""
+        """Join the tensors [n, B] or [2, n, B] of the T steps to [n, T·B] for each direction."""
         rows, batch = values[0].shape[-2:]
         shape = self.op.integers(self.directions * rows, len(values) * batch)
         return split(self.op.Reshape(concat(values, axis=-1), shape), self.directions, axis=0)

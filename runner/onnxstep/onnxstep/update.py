@@ -38,7 +38,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The number that fills the tensor before the first step; 0 if ``initial`` is "model"."""
+        """The number that fills the tensor at first; 0 as a stand-in if the model has the value."""
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -57,7 +57,7 @@ class Transition:
 
     @property
     def carried(self) -> Carried:
-        """Names, shape, type and first value of the carried value, for the caller of a step."""
+        """The value for the caller of a step: input and output name, shape, type, first value."""
         before, after = self.before, self.after.name
         return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
 

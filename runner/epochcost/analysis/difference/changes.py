@@ -167,10 +167,10 @@ def _changed_winners(before: Revision, after: Revision) -> Iterator[Winner]:
 def _cheapest_with_odds(
     revision: Revision, rows: Sequence[Row], workload: str, goal: Goal
 ) -> tuple[Figure | None, Odds[Machine] | None]:
-    """The figure of the cheapest machine, and each machine's probability of being the cheapest.
+    """The cost of the cheapest machine, and each machine's probability of being the cheapest.
 
-    If ``rows`` has no comparable cost, the figure is an estimate from the number of operations, or
-    None. The probabilities are None for an estimate or without a second machine.
+    If no row has a usable cost, a full training's cost is estimated from its operations, if known;
+    other costs are None. Estimates and machines without a competitor have no probabilities (None).
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)
@@ -183,9 +183,9 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The cheapest measured figure, and the probability that its machine is the cheapest.
+    """The cheapest measured cost beside a cheaper unmeasured one, and its chance to be lowest.
 
-    None if the cheapest figure of all is measured, if nothing is measured, or if ``odds`` is None.
+    None if the cheapest cost of all is measured, if nothing is measured, or if ``odds`` is None.
     """
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:

@@ -114,7 +114,7 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
 
 
 def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
-    """The lowest current cost and the time of each measured job, in words, by its result's URI."""
+    """Describe each measured job's time, and cost at the cheapest current price, by result URI."""
     words: dict[str, str] = {}
     for row in revision.rows:
         goal = row.observed.goals[-1]

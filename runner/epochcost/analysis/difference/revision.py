@@ -151,7 +151,7 @@ def _git_output(folder: Path, *arguments: str, input_bytes: bytes | None = None)
 
 
 def earlier_revision(folder: Path) -> str:
-    """The last tag before the checked-out commit, else its parent commit, else an empty text."""
+    """The last tag on an ancestor of HEAD, or else the parent of HEAD, or else an empty text."""
     for command in (("describe", "--tags", "--abbrev=0"), ("rev-parse", "--verify", "--quiet")):
         with contextlib.suppress(EpochcostError):
             return _git_output(folder, *command, "HEAD^").decode(errors="replace").strip()

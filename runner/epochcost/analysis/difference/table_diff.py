@@ -1,7 +1,8 @@
-"""Compare the tables of figures of two revisions of a project.
+"""Compare the tables of costs and times of two revisions of a project.
 
-Some columns of the table identify a job. Lines with the same job and price plan are compared, even
-if the plan has a newer price. The module `causes` explains the changes.
+A job is a workload, a machine and a goal, such as an epoch. Costs of the same job under the same
+price plan are compared, even if the plan has a newer price. The module `causes` explains the
+changes.
 """
 
 from __future__ import annotations
@@ -109,9 +110,9 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    A pair has the figures of one job under one price plan, before and after. If a revision lacks
-    the plan, its side of the pair is the job's figure without a price, which has only a time. If
-    the revision has no such figure, its side of the pair is None.
+    A pair compares a job of both revisions under one price plan, before and after. If only one
+    revision has the plan, the other side is the job's figure without a price: a time without a
+    cost. If there is no such figure either, that side is None.
     """
 
     changed: tuple[Pair, ...]
@@ -162,10 +163,10 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Make the job that a line of the table states, for one of the line's goals.
+    """Make the job for one goal of a line in the table of costs and times.
 
-    ``goal`` is an epoch, a full training or a million inferences. ``values`` are the cells of the
-    line. If ``threads`` is 0, all cores are used.
+    A line has a cost for each goal of a workload: an epoch and a full training, or a million
+    inferences. ``values`` are the line's cells. If ``threads`` is 0, all cores are used.
     """
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]

@@ -84,7 +84,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 def _commonest_names(jobs: Sequence[Job]) -> str:
     """Name the machines and models with the most jobs, each with its number of jobs.
 
-    At most three are named. A job counts only for the first name that is its machine or its model.
+    At most three are named, the commonest first. Jobs of one name do not count for later names.
     """
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:
@@ -241,10 +241,10 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """Lists of sentences on a difference, each for a section below the table of costs.
+    """Sentences on a difference, as one list for each section of a page or comment.
 
-    Keys are names of sections, such as "winners". Comments on pull requests and pages have these
-    sections.
+    Keys are names of sections, such as "winners". The site's page of changes and comments on pull
+    requests have these sections, besides a table of changed costs.
     """
     results = {
         f"results_{kind}": [

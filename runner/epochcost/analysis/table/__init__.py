@@ -1,1 +1,1 @@
-"""Make the table of a project's figures, one figure in each line, and describe the columns."""
+"""Make the table of a project's costs and times, and describe its columns."""

@@ -308,12 +308,12 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
     """The processors of a machine; None if it has accelerators or its spec names no processor.
 
-    ``processors`` comes from ``catalogue_processors``. If it has an entry for the machine, this
-    entry is returned. Otherwise, the spec gives the number of threads, and the number of cores if
-    it is stated. The chip's name then comes from the first of these that has it:
+    ``processors`` has processors by names such as "aws c6a.metal". If it has an entry for the
+    machine, this entry is returned. Otherwise, the spec gives the number of threads, and the number
+    of cores if it is stated. The result's ``chip`` is then the first of these that is known:
 
-    - a machine of the same family (such as c5) in ``processors``,
-    - a list of AWS families,
+    - the chip of a machine of the same family (such as c5) in ``processors``,
+    - the chip of the family in a list of AWS families,
     - the spec's text and the machine's id.
     """
     if hardware.accelerators or hardware.cpu is None:

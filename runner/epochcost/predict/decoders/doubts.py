@@ -1,10 +1,10 @@
 """Find implausible published measurements of language models.
 
-A measurement is implausible if it is too fast, was slowed by the program's start or repeats an
-earlier row. It is too fast if it needs more operations or bytes a second than its devices reach.
-For forecasts, ``least_seconds`` gives this limit as the shortest possible time. It was slowed by
-the start if over a third of its time does not grow with the lengths of prompts and outputs. A line
-through the times at two lengths shows this part.
+A measurement is implausible if it is too fast, repeats an earlier row or includes much of the
+program's start. It is too fast if it needs more operations or bytes a second than its devices
+reach. It includes much of the start if over a third of its time does not grow with the lengths of
+prompts and outputs. A line through the times at two lengths gives this constant part. For
+forecasts, ``least_seconds`` computes the shortest possible time.
 """
 
 from __future__ import annotations
@@ -181,9 +181,9 @@ def least_seconds(question: ServingQuestion) -> float:
 def _operations_of_step(question: ServingQuestion) -> float:
     """The least number of operations of the step that ``question`` asks about.
 
-    If ``question.kind`` is "first", the step is the prefill of all prompts. Otherwise, it decodes
-    one token of each sequence. If ``question.interleaved``, it also has 1 / ``output`` of each
-    prefill.
+    If ``question.kind`` is "first", the step is the prefill of all prompts. Otherwise, the step
+    decodes one token of each sequence. If ``question.interleaved``, the prefill of a prompt counts
+    in equal parts in the steps that decode its ``question.output`` tokens.
     """
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.

@@ -11,10 +11,10 @@ seconds, and the prefill of n tokens takes
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
 The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
-``context``. ``pairs`` is twice the number of (query, key) pairs in attention, each with ``width``
-numbers. ``split`` devices share each layer, and exchange results in the time ``exchange``. ``peak``
-is the rate of the matrix units, ``operations`` that of the vector units. The other symbols are
-fields of `Efficiencies`:
+``context``. ``pairs`` is twice the number of (query, key) pairs: n² if tokens attend to all earlier
+ones. ``width`` is that of all attention heads. ``split`` devices share each layer, and exchange
+results in the time ``exchange``. ``peak`` and ``operations`` are operations a second, of the matrix
+and of the vector units. The other symbols are fields of `Efficiencies`:
 
 - e (``read``) and ef (``products``): reached shares of the bandwidth and of the peak rate.
 - τ (``layer``) and s (``sequence``): seconds that a layer and a sequence add to decoding.
@@ -55,22 +55,22 @@ class Efficiencies(NamedTuple):
     - ``read``: reached share of the memory's bandwidth.
     - ``products``: reached share of the matrix units' peak rate.
     - ``link``: reached share of a link's rate.
-    - ``ordinary``: one vector operation is needed for every 10 · ``ordinary`` matrix operations.
+    - ``ordinary``: 10 · ``ordinary`` matrix operations also cost one vector operation's time.
     - ``weights``: vector operations to unpack a quantised weight.
     - ``layer``, ``sequence``: seconds that each layer and each sequence add to a decoding step.
     - ``prompt_layer``: seconds that each layer adds to a prefill.
     - ``start``: seconds that starting a prefill takes.
     - ``hop``: seconds that a transfer between two devices spends on each link.
     - ``threads``: seconds that each core of a processor adds to each layer.
-    - ``attention``: how many times as long an operation takes in attention as in other products.
+    - ``attention``: how many times as long an operation takes in attention as elsewhere.
     - ``warm``: prompt length at which the matrix units reach half their rate.
     - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
-    - ``between``: share of a prefill's arithmetic that delays the tokens of other requests.
+    - ``between``: share of a prefill's computing time for which tokens of other requests wait.
     - ``clock``: an exponent for devices. Their ``layer``, ``prompt_layer`` and ``sequence`` are
       divided by (vector operations a second / 3e13) to this power.
     - ``socket``: an exponent. The bandwidth of n sockets is divided by n to this power.
-    - ``core``: an exponent for processors whose clock falls with the number of busy cores. The rate
-      that they reach is proportional to (peak rate) to this power.
+    - ``core``: an exponent for processors whose clock falls with the number of busy cores. The
+      rate that they reach is proportional to (peak rate) to this power.
     """
 
     read: float
@@ -110,12 +110,12 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 
 
 class Law:
-    """The formula for the times of n prefills or decoding steps, one for each of ``questions``.
+    """The formula for serving times, for n ``questions`` about prefills or decoding steps.
 
-    A call with the logarithms of the `Efficiencies` returns the logarithms of the seconds [n]. The
-    attributes are arrays [n] that describe the models, chips and requests of the questions.
-    ``expert`` is the number of parameters of an expert, and ``split`` the number of devices that
-    share each layer. ``part`` is the most tokens of a prompt that are read at once.
+    A call with the logarithms of its parameters, the `Efficiencies`, returns those of the seconds
+    [n]. The attributes are arrays [n] that describe the models, chips and requests of the
+    questions. ``expert`` is the number of parameters of an expert, and ``split`` the number of
+    devices that share each layer. ``part`` is the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:

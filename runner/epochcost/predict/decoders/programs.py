@@ -46,19 +46,20 @@ def _group_names(question: ServingQuestion) -> tuple[str, ...]:
 
 
 class Programs(NamedTuple):
-    """Logarithms of the fitted `Efficiencies`, in the order of the fields.
+    """Fitted parameters of the formula in ``law``, as logarithms in the order of `Efficiencies`.
 
-    ``named`` has the fits to single programs, and to all programs of a software package, by name.
-    ``pooled`` is the fit to all software, for questions about software without a fit.
+    ``named`` has the fits by name: of a software package ("vLLM"), of the package on another
+    maker's accelerators than NVIDIA's ("vLLM on AMD"), or of an edition ("vLLM: " and its name).
+    ``pooled`` is the fit to all software, for questions to which no named fit applies.
     """
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
     def law(self, questions: Sequence[ServingQuestion]) -> Vector:
-        """Predict logarithms of seconds; each question is predicted with the fit to its program.
+        """Predict the logarithms of the seconds [n] that answer n ``questions``.
 
-        If its program has no fit, the fit to its software is used.
+        The most specific fit is used: to the software's edition, the software or all software.
         """
         result = np.empty(len(questions))
         places = group_by(range(len(questions)), lambda at: _group_names(questions[at]))

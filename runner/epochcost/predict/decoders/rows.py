@@ -135,8 +135,9 @@ class ServingQuestion:
     def read_pairs(self) -> float:
         """Twice the number of (query, key) pairs in a prompt's prefill, as a mean over layers.
 
-        For n tokens, this is n², but less in layers with a window. Pairs of two tokens that are
-        cached before the prefill do not count.
+        If tokens attend to all earlier ones, n tokens have about n² / 2 pairs, and the result is
+        n². Layers that attend only to the latest tokens have fewer pairs. Pairs of two tokens that
+        are both cached before the prefill do not count.
         """
         prompt = max(self.prompt, 0.0)
         cached = min(max(self.cached, 0.0), prompt)
@@ -155,13 +156,13 @@ class TokenRow:
     """A published serving measurement: a ``question`` and the ``seconds`` that answer it.
 
     ``seconds`` is the time to the first token or between tokens, as the question's ``kind`` says.
-    For an ``interleaved`` question, ``seconds`` is the time of a request, including its prefill,
-    divided by its number of output tokens. The server then writes ``sequences / seconds`` tokens a
-    second.
+    For an ``interleaved`` question, it is the time of a request, including its prefill, divided by
+    the number of output tokens of the request.
 
-    ``tokens_per_second`` is the rate of tokens, None if the row states a time. If the row states
-    only the rate at full load, the number of sequences is unknown. ``seconds`` is then None, and
-    the question's ``sequences`` is 1. An unknown length of prompts or outputs is 0.
+    ``tokens_per_second`` is the rate of tokens that the row states, None if the row states a time.
+    If the row states only the rate at full load, the number of sequences is unknown. ``seconds`` is
+    then None, and the question's ``sequences`` has the placeholder 1. An unknown length of prompts
+    or outputs is written as 0.
     """
 
     line: Line

@@ -1,8 +1,8 @@
 """Forecast the seconds to the first token and between tokens for any model on any machine.
 
-The module ``law`` gives the time from fitted efficiencies. A Gaussian process learns how far
-published times are from the law. What it learns does not depend on bandwidth, memory or the number
-of sequences. Accelerators and CPUs have separate Gaussian processes.
+The module ``law`` has a formula for the time. A Gaussian process learns how far published times are
+from the formula. Bandwidth, memory and the number of sequences are none of its inputs: the formula
+accounts for them. Accelerators and CPUs have separate Gaussian processes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _WORKS = ("token", "first", "load")
 
 
 def _work(question: ServingQuestion) -> str:
-    """The question's ``kind``, or "load" if the server reads prompts between its tokens."""
+    """The kind of time that is asked for: "first", "token", or "load" for interleaved questions."""
     return "load" if question.interleaved else question.kind
 
 
@@ -228,11 +228,11 @@ class _ChipsForecaster:
 
     @cached_property
     def _groups_of_alike_rows(self) -> tuple[list[ServingQuestion], Vector, Vector]:
-        """For each group of alike rows: its first question, median departure and number of rows.
+        """Groups of alike published times: first question, median departure and size of each.
 
-        A departure is log(published time / time by the formula in ``law``). Rows are alike if they
-        agree in the ``edition`` of the software and in all properties in ``_LABELS`` and
-        ``_FEATURES``.
+        A departure is log(published time / time by the formula in ``law``). Times are alike if
+        their questions agree in the software's ``edition`` and in all properties in ``_LABELS`` and
+        ``_FEATURES``, such as the chip.
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(
@@ -275,10 +275,10 @@ class _ChipsForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
-        """Covariance [n, n] of the errors that the times of a new source have in common.
+        """Covariance [n, n] of the errors from new sources in the answers to n ``questions``.
 
-        A source is new if none of its rows was learnt. Its times share one error for each
-        combination of software and ``kind`` (to the first token, or between tokens).
+        A question's ``source`` is new if none of its published times was learnt. Answers for one
+        new source share an error if they agree in software and in ``kind``.
         """
         deviations = np.array(
             [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]

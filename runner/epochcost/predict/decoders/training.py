@@ -135,15 +135,15 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """Products of a training step with the weights, in multiples of a forward pass."""
+        """The number of forward passes with as many operations on weights as a training step."""
         return 2 + (not self.frozen) + self.recomputed
 
     @property
     def gathered_parameters(self) -> float:
         """Number of parameters that a device gathers in each pass of a ``sharded`` training.
 
-        Experts are not gathered: tokens are sent to them. But if there are more devices than
-        experts, several devices share an expert, and each of them gathers it.
+        Experts are not gathered: tokens are sent to them. But with more devices than experts,
+        several devices store parts of each expert, and each of these devices gathers that expert.
         """
         experts = self.form.expert_parameters
         shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0
@@ -187,7 +187,7 @@ class TrainingForecaster:
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
         """Forecast the seconds per token for each question.
 
-        A forecast has random draws. Forecasts with correlated errors have correlated draws.
+        Draws of log(true time / forecast) are correlated if the errors of two forecasts are.
         """
         if not questions:
             return []
@@ -210,19 +210,20 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Numbers from which ``Law`` computes the seconds per token of a training.
 
-    These are seconds per token that one device takes at its full rates:
+    A training step has as many operations on weights as ``passes`` forward passes. These fields are
+    seconds per token that one device takes at its full rates:
 
     - ``products``: matrix products with the weights.
     - ``attention``: attention at √(150 · bandwidth · peak rate in 16 bits) operations a second.
     - ``read``: reading the weights from memory in each pass.
     - ``unpacked``: reading one byte for each quantised weight in each pass.
-    - ``numbers``: reading a byte per activation (passes · layers · hidden + vocabulary / 3).
+    - ``numbers``: reading a byte of passes · layers · hidden + vocabulary / 3 activations.
     - ``moved``: sending weights or gradients, and tokens of experts, to other devices.
 
     The other fields are no times. ``layers`` is passes · number of layers / tokens in a device's
-    batch, times 0.3 in compiled software. ``balance`` is the peak rate in 16 bits / bandwidth,
-    relative to an A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or 0.
-    ``doublings`` is log2 of ``devices``. A step has the arithmetic of ``passes`` forward passes.
+    batch, times 0.3 in compiled software without experts. ``balance`` is the peak rate in 16 bits /
+    bandwidth, relative to an A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or
+    0. ``doublings`` is log2 of ``devices``.
     """
 
     products: float

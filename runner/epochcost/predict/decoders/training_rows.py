@@ -30,9 +30,9 @@ class TrainingRow:
 
     ``tokens_per_second`` is the speed of all devices together. ``sequence`` is a length in tokens,
     0 if unknown. ``batch`` is the number of sequences that the source states, None if it states
-    none. For some software, such as Unsloth, it counts one device; otherwise, it counts a step on
-    all devices. ``checkpointing`` is whether the source says that the backward pass recomputes
-    activations. ``settings`` are the texts in the columns ``task`` and ``note``.
+    none. For some software, such as Unsloth, the number is that of one device; otherwise, it is
+    that of a step on all devices. ``checkpointing`` is whether the source says that the backward
+    pass recomputes activations. ``settings`` are the texts in the columns ``task`` and ``note``.
     """
 
     line: Line

@@ -146,10 +146,10 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
-    """Write the sizes of named dimensions into all declarations, including nested graphs.
+    """Write the ``sizes`` of symbolic dimensions into all declarations, also in nested graphs.
 
-    A declared dimension loses a name that ``sizes`` lacks, such as ``floor(height/2 - 1/2) + 1``.
-    Shape inference computes the size of such a dimension.
+    Some declared dimensions are not in ``sizes``, such as ``floor(height/2 - 1/2) + 1``. The names
+    of these dimensions are removed, so that shape inference computes their sizes.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]

@@ -130,7 +130,11 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why a tensor that the exporter folded is not a weight; "" if its origin gives no reason."""
+    """Why a tensor with this ``origin`` is not a weight; "" if it may be a weight.
+
+    ``origin`` says from which parameters, buffers and operators the exporter's optimizer computed
+    the tensor. It is None if the optimizer did not compute the tensor.
+    """
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
@@ -171,13 +175,14 @@ class _TensorUses:
         """Yield the uses of the tensor ``name``, and reasons (str) why it is not a weight.
 
         A graph output yields a use. For a node that reads the tensor, the first case that fits
-        counts:
+        decides what is yielded:
 
-        - The node reads the tensor as a bound or a size: nothing is yielded.
-        - It reads the tensor as an angle, a frequency or a scale of quantized weights: a reason.
+        - The node reads the tensor as a bound, size, threshold or exponent: nothing.
+        - It reads the tensor as an angle, frequency or scale of quantized weights: a reason.
         - It also reads data (values that depend on graph inputs): a use.
-        - The tensor is a single number (``is_scalar``), and the node is a Mul or Exp, say: a use.
-        - All other nodes, such as Transpose, only convert the tensor: the uses of their outputs.
+        - The tensor is a single number (``is_scalar``) and an operand of elementwise arithmetic
+          (Mul, Where and so on), or of Exp, Sigmoid, Softplus or Tanh: a use.
+        - All other nodes, such as Transpose, only convert the tensor: what their outputs yield.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -248,8 +253,8 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether the numbers of ``array`` are probably the initial values of a parameter.
 
-    Several numbers count if all are equal. A single 0 counts, and in Mul or Div also a single 1.
-    But a single number never counts in Where, or as the first operand of Sub or Div.
+    Several numbers are initial values if all are equal. In Where, or as the first operand of Sub or
+    Div, a single number is none. Elsewhere a single 0 is one, and in Mul or Div also a single 1.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -271,8 +276,8 @@ def _is_typed(number: float) -> bool:
 def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether an array of several numbers looks like positions, grid points or a mask.
 
-    An array of only 0 and 1 counts if it is an operand of Mul or Where. Every other array of
-    integers counts. So do evenly spaced rows, sines with cosines, and 0 with one number ≤ -100.
+    An array of only 0 and 1 does if Mul or Where reads it. All other integers do, and so do evenly
+    spaced rows, sines with cosines, and arrays of two different numbers: 0 and one ≤ -100.
     """
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)

@@ -119,11 +119,12 @@ def check_kernels(model: onnx.ModelProto) -> KernelCheck:
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
-    """Whether CUDA can compute an operator in the type ``elem_type``, judged by its CUDA kernels.
+    """Whether an operator's CUDA kernels allow the type ``elem_type``; True if it has none.
 
-    The result is False only if ``schema`` allows the type and the operator has CUDA kernels, but
-    none for this type and the version of ``schema``. An operator without any CUDA kernel counts as
-    True: Constant needs no kernel, and ONNX Runtime replaces others by their function bodies.
+    The result is False if the operator has CUDA kernels, but none for this type and the version of
+    ``schema``. Without any CUDA kernel the result is True: Constant needs no kernel, and ONNX
+    Runtime replaces others by their function bodies. It is also True if ``schema`` forbids the
+    type.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

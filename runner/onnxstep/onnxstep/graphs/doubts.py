@@ -28,9 +28,9 @@ def doubts(
 ) -> Iterator[str]:
     """Yield a sentence, with a remedy, for each kind of doubt about the trained tensors.
 
-    An exporter may store equal tensors only once. ``model`` must store them separately, as
-    ``exported.separated`` returns it. ``trained`` has the names of the parameters that a step
-    trains. ``reasons`` says for each untrained tensor why it is not trained.
+    An exporter may store equal tensors only once. ``model`` must store each of them; the function
+    ``exported.separated`` returns such a model. ``trained`` has the names of the parameters that a
+    step trains. ``reasons`` says for each untrained tensor why it is not trained.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
@@ -90,8 +90,9 @@ def _layers_per_merged_tensor(
 
     An exporter may store equal tensors of several layers only once. A tensor whose numbers are all
     the same is listed if several layers read it. ``computed`` has the tensors that the exporter's
-    optimizer computed. If it has any, the optimizer also merged tensors whose numbers differ. Such
-    a tensor is then listed if several layers read it with the same operator, except Gather.
+    optimizer computed. Such an optimizer also merges all other equal tensors. If ``computed`` is
+    not empty, other tensors are listed if several layers read them with the same operator, except
+    Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -120,9 +121,9 @@ def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeP
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
     """Path of the PyTorch module that contains ``node``, without the number of a repeated call.
 
-    ``owner`` is the path of the module that owns a tensor. If the model calls this module several
-    times, the exporter writes paths such as ``owner_1`` for the later calls. In place of such a
-    path, the function returns ``owner``.
+    ``owner`` is the path of the module that owns a tensor which ``node`` reads. If the model calls
+    this module several times, the exporter writes ``owner_1``, say, as the path of a later call.
+    For such a path, the result is ``owner``; any other path is returned unchanged.
     """
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

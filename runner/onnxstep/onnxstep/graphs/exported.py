@@ -49,7 +49,7 @@ class Folded:
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kind, such as "PARAMETER", of each input and initializer, as the dynamo exporter writes it.
 
-    If a declaration of an initializer has another kind, the kind in the initializer counts.
+    An initializer's own kind overrides that of a graph input or ``value_info`` of its name.
     """
     graph = model.graph
     return {
@@ -76,10 +76,10 @@ def _sort_origins(
 ) -> Folded:
     """Sort the names that an exporter gives as a tensor's origins: parameters, buffers, operators.
 
-    ``origins`` are these names. Names in ``node_outputs`` and names like ``val_3`` are ignored. A
-    name with a dot, or a name that is alone in ``origins``, is a buffer if it ends like
-    ``attn_mask``, else a parameter. Each remaining name, and ``tensor_name``, gives an operator,
-    because PyTorch names a value after its operator: ``expand_1`` is a result of ``expand``.
+    Names in ``node_outputs`` and names like ``val_3`` are ignored. A name with a dot, or the only
+    name in ``origins``, is a parameter or a buffer. It is a buffer if it has a typical ending, such
+    as ``mask`` or ``ids``. The other names, and ``tensor_name``, are results of operators. PyTorch
+    names a result after its operator: ``expand_1`` is a result of ``expand``.
     """
     steps = {
         step
@@ -93,12 +93,11 @@ def _sort_origins(
 
 
 def is_attribute(name: str) -> bool:
-    """Whether an initializer's ``name`` fits a module's attribute and does not end like a buffer's.
+    """Whether an initializer's ``name`` can be a PyTorch module's attribute, but not a buffer.
 
     In a file of PyTorch's tracing exporter, an attribute's name has only letters, digits,
-    underscores and dots. A buffer's name ends like ``attn_mask``. Tensors that the exporter
-    computed have names such as ``onnx::Add_7``. Numbers typed in code are Constant nodes, not
-    initializers.
+    underscores and dots, and not only digits. Tensors that the exporter computed have names such as
+    ``onnx::Add_7``. A name with an ending such as ``mask`` or ``ids`` counts as a buffer.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
@@ -146,11 +145,12 @@ def layer(node: onnx.NodeProto) -> str:
 
 
 def merged(model: onnx.ModelProto) -> dict[str, str]:
-    """Names of tensors that tracing left out, each with the name of the stored equal tensor.
+    """Map each tensor that tracing probably merged into an equal tensor to the stored tensor.
 
-    A tensor is listed if nodes with the same operator read both tensors, or if all its numbers are
-    the same number. Other tensors are probably shared on purpose, such as an embedding and a tied
-    last layer. For a file that was not traced, the result is empty.
+    The tracing exporter stores one of several equal tensors, with Identity nodes for the others.
+    Each of these is listed if nodes with the same operator read it and the stored tensor, or if all
+    its numbers are the same. If not, the two are probably shared on purpose, such as an embedding
+    and a tied last layer. For a file that was not traced, the result is empty.
     """
     if not is_traced(model):
         return {}
@@ -181,7 +181,8 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of the model with an initializer for each tensor that tracing merged into an equal one.
 
-    The initializers replace Identity nodes. Returns the model itself if ``merged`` lists no tensor.
+    Each new initializer replaces an Identity node of the exporter. Tensors probably shared on
+    purpose stay merged. Returns the model itself if nothing is replaced.
     """
     origins = merged(model)
     if not origins:
@@ -199,7 +200,7 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def taken_apart(model: onnx.ModelProto) -> list[str]:
-    """Names of the tensors that ``separated`` stored again because tracing had merged them."""
+    """Names of the initializers that ``separated`` added in place of Identity nodes."""
     tensors = model.graph.initializer
     return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 

@@ -134,12 +134,12 @@ def _folded_nodes(
 def _replacement_nodes(
     node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The nodes that replace an If or a node of sequences; None if no such replacement is possible.
+    """Nodes that replace an If, or a node that makes or reads a sequence; None if impossible.
 
-    An If with a constant condition becomes its branch. If ``values.plain_sequences`` is set,
-    sequences of known tensors are also resolved. A node that reads such a sequence becomes nodes
-    that read the tensors. A node that creates such a sequence stays. If it splits a tensor, nodes
-    that compute the parts follow it.
+    An If with a constant condition becomes its branch. If ``values.plain_sequences`` is set, a node
+    that reads a sequence of known tensors becomes nodes that read these tensors. A node that makes
+    such a sequence stays. If the making node splits a tensor, new nodes that compute the parts
+    follow it.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

@@ -61,7 +61,7 @@ def inferred_types(
     """Types of a node's outputs by name; raises InferenceError if the inputs do not fit.
 
     ``schema`` is the schema of the node's operator. ``types`` has the type of each input, and
-    ``constants`` has the arrays of constant inputs. Raises ModelError as ``check_nodes`` does.
+    ``constants`` has the arrays of constant inputs. Raises ModelError for a node that crashes onnx.
     """
     _check([node])
     names = [name for name in node.input if name]

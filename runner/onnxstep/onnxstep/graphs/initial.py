@@ -142,9 +142,9 @@ _KEYS = {"distribution", "scale", "seed"}
 
 
 def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
-    """Distributions of the parameters that the metadata lists, by name; None without a list.
+    """Distributions of the parameters, by name, from the model's metadata; None without a list.
 
-    Raises ModelError for a list that differs from the form in the module's docstring.
+    Raises ModelError unless the list is JSON and gives each name a distribution, scale and seed.
     """
     return _listed(model, METADATA_KEY)
 

@@ -1,8 +1,9 @@
 """Parameters, running statistics and data inputs of a model.
 
-A file without weights lists its parameters and state in its metadata (see ``initial``). In any
-other file every float initializer is a parameter, except running statistics of BatchNormalization
-and tensors that the module ``constants`` recognises as constants or buffers.
+A file without weights lists its parameters and running statistics in metadata, which the module
+``initial`` reads. In any other file every float initializer is a parameter, except running
+statistics of BatchNormalization and tensors that the module ``constants`` recognises as constants
+or buffers.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def with_parameters(
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     """The running statistics of the model: tensors that a step updates without a gradient.
 
-    Statistics in the metadata's list come first, then stored statistics in the order of the graph.
-    Raises ModelError if the list is invalid.
+    Statistics without values, which the file's metadata lists, come first. Statistics with stored
+    values follow, in the order of the graph. Raises ModelError if the metadata's list is invalid.
     """
     statistics = running_statistics(model)
     stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
@@ -152,9 +153,9 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
     """Initial values of the parameters and running statistics, by name.
 
     Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64
-    - 1; equal seeds give equal values. Parameters come first, then running statistics. Last come,
-    under their own names, tensors that the exporter left out because it stores an equal tensor.
-    Raises CapabilityError if memory is insufficient.
+    - 1; equal seeds give equal values. Parameters come first, then running statistics. An exporter
+    may have merged equal tensors into one stored tensor. The merged tensors come last, each with
+    its own name. Raises CapabilityError if memory is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}

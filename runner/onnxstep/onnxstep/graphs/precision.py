@@ -1,9 +1,9 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
-Operators in ``WIDE`` (for training, ``WIDE_IN_TRAINING``) compute in fp32. Sines and cosines that
-depend on no float input also compute in fp32, and so do the nodes that compute their arguments. For
-bf16, operators without a CUDA kernel for bf16 compute in fp32, too. Data inputs and outputs stay
-fp32, except a decoder's cache. For training, parameters stay fp32.
+Operators in ``WIDE``, or for training in ``WIDE_IN_TRAINING``, compute in fp32. So do sines and
+cosines that depend on no float input of the graph, and all nodes before them that compute the
+angles. For bf16, operators without a CUDA kernel for bf16 compute in fp32, too. Data inputs and
+outputs stay fp32, except a decoder's cache. For training, parameters stay fp32.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def parts(
 ) -> list[onnx.NodeProto]:
     """Nodes that split ``x`` along ``axis`` into parts with these ``lengths`` and ``names``.
 
-    With ``drops``, the parts have length 1 and the axis is removed. The nodes include constants,
-    whose names start with ``whole``.
+    With ``drops``, the parts have length 1 and the axis is removed. Constant nodes hold the lengths
+    and the removed axis; their names start with ``whole``, the name of the sequence of all parts.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names

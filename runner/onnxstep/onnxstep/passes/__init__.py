@@ -1,9 +1,10 @@
 """The passes that transform a graph, in the order in which they run.
 
 ``prepare`` converts a model into the form that the gradient rules and the Builder need. ``lower``
-replaces some of the nodes that run by faster nodes. Gradients are still derived from
-``Forward.nodes``, the nodes before this replacement. After the backward pass is built,
-``recompute`` changes the graph to save memory. ``close_model`` then removes unused nodes.
+replaces slow nodes, and BatchNormalization in training, by other nodes. For each replaced node,
+``Forward.nodes`` keeps a single node that never runs; gradients are derived from this node. After
+the backward pass is built, ``recompute`` changes the graph to save memory. ``close_model`` then
+removes unused nodes.
 """
 
 from __future__ import annotations

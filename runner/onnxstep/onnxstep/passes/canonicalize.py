@@ -144,8 +144,8 @@ def bind(
     ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that are
     trained or differentiated, and so must not be folded into constants. Raises ModelError for
     unknown dimensions, missing or invalid sizes, contradicting shapes, shapes that depend on data,
-    and nodes' outputs that are not tensors. If onnxstep also refuses to differentiate the operator
-    at fault, the message adds the reason of this refusal.
+    and nodes' outputs that are not tensors. In the last two cases, if the node's operator has no
+    gradient either, the message adds the reason.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -27,8 +27,8 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    If a resumed training must draw the same Dropout masks (``resumable``), Dropout is replaced only
-    on CUDA.
+    With ``resumable``, a resumed training must draw the same Dropout masks as an uninterrupted one.
+    Dropout is then replaced only on CUDA, where the masks depend on a count that the step carries.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout" and op.provider != "cuda":

@@ -91,10 +91,10 @@ def train_on_batches(
     """Convert BatchNormalization nodes from inference form to training form.
 
     A node keeps its inference form if ``frozen`` names one of its statistics. It also keeps the
-    form if other nodes compute all its statistics from its own input. ``carried`` names the running
-    statistics that a step passes to the next step. Raises ModelError if a statistic of a converted
-    node is neither in ``carried`` nor computed by any node. Also raises ModelError for a channel
-    with a single value.
+    form if other nodes compute all its statistics from its own input. In all other nodes, a
+    statistic must be computed by a node or be in ``carried``. ``carried`` names the running
+    statistics that a step passes to the next step. Raises ModelError if a statistic is neither, and
+    for a channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -139,11 +139,11 @@ def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
 def _append_in_training_form(
     op: Builder, proto: onnx.NodeProto, names: list[str], latest: dict[str, Value]
 ) -> onnx.NodeProto:
-    """Append several nodes that compute the BatchNormalization ``proto`` in training form.
+    """Append nodes that compute the BatchNormalization ``proto`` by the statistics of the batch.
 
-    Returns a copy of ``proto`` in training form, as a single node. The gradient is derived from
-    this copy, which is not appended. ``names`` are the names of the running mean and the running
-    variance. Their updated values are written into ``latest``, by name.
+    Returns a copy of ``proto`` in training form, a single node with the same result. The copy only
+    serves to derive the gradient and is not appended. ``names`` are the names of the running mean
+    and variance. Their values after the step are written into ``latest`` under these names.
     """
     node = Node(op, proto, frozenset())
     batch = _emit_normalization(node)

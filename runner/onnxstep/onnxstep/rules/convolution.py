@@ -57,10 +57,10 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of a transposed convolution, the adjoint of a convolution from Y to X.
+    """Gradient of a transposed convolution, which is the adjoint of a convolution from Y to X.
 
-    Applied to dY, this convolution gives dX. Shapes: x [N, C, ...], w [C, M/group, ...], b [M],
-    dy [N, M, ...].
+    dX is the convolution of dY with the kernels w. Shapes: x [N, C, ...], w [C, M/group, ...], b
+    [M], dy [N, M, ...].
     """
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
@@ -103,7 +103,9 @@ def _is_pointwise(view: Window) -> bool:
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW with respect to a convolution's kernels, by the first method that applies.
 
-    Shapes: x [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
+    The methods are a convolution in ONNX Runtime's blocked layout, matrix products for kernels of
+    one element, and the functions ``by_elements``, ``by_patches`` and ``by_exchange``. Shapes: x
+    [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
     """
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
@@ -140,8 +142,8 @@ def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> V
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
     """Gradient dW as one matrix product for each element of the kernel.
 
-    At each position of each image, a kernel element is multiplied by one element of X per channel.
-    The product is dY [M, batch · positions] times these elements of X, [batch · positions, C].
+    At each output position of each image, a kernel element meets one element of X per channel. The
+    element's gradient is dY [M, N · positions] times these elements of X, [N · positions, C].
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
@@ -162,7 +164,8 @@ def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Val
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
-    A convolution with one-hot kernels cuts out the patches [N, group, C/group · taps, positions].
+    Each patch has the elements of X for one position in Y. An additional convolution, with one-hot
+    kernels, cuts out the patches [N, group, C/group · (elements per kernel), positions].
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -185,9 +188,9 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a convolution of X with dY as kernels.
 
-    The batch takes the place of the input channels. Strides become dilations, and dilations
-    strides. With X as [C/group, group · N, ...] and dY as [M, N, ...], the result is dW as
-    [C/group, M, ...], transposed at the end.
+    The images take the place of the input channels. Strides become dilations, and dilations become
+    strides. From X as [C/group, group · N, ...] and dY as [M, N, ...], the convolution computes
+    [C/group, M, ...]. Its transpose [M, C/group, ...] is returned.
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

@@ -56,8 +56,8 @@ def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    The gradient of a matrix may have batch axes that only the other operand has; the caller sums
-    over these axes. The gradient of a vector is already summed.
+    The gradient of a matrix operand may have batch axes that only the other operand has; the caller
+    sums over them. The gradient of a vector operand (rank 1) has the vector's shape.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a

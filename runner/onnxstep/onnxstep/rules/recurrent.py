@@ -88,12 +88,12 @@ def _sweep_lstm_backwards(
     dh_by_dc: Sequence[Value],
     forget_gates: Sequence[Value],
 ) -> tuple[Value, Value, Value]:
-    """Gradients of z [T·B, 4·H] in all steps, and of the first states h and C.
+    """Gradients of z [T·B, 4·H] in all steps, and of the states h and C before the first step.
 
     z has the arguments of the activations of the gates i, o, f and of the candidate. h' and C' are
-    the hidden and the cell state after a step. All arguments but ``run`` have one tensor for each
-    step: ``dz_factors`` [B, 4·H], the others [B, H]. dz is the elementwise product of (dC', dh',
-    dC', dC') and ``dz_factors``. ``dh_by_dc`` is the derivative of h' with respect to C'.
+    the states after a step. All arguments but ``run`` have one tensor for each step: ``dz_factors``
+    [B, 4·H], the others [B, H]. ``dh_by_dc`` is the derivative of h' by C'; dC' includes dh' ·
+    ``dh_by_dc``. A step's dz is (dC', dh', dC', dC') times ``dz_factors``, elementwise.
     """
     dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -151,11 +151,12 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Gradients of a direction's inputs; the equations of the forward pass are in ``gru``.
+    """Gradients of a direction's inputs in a GRU with h' = (1 - z) n + z h.
 
-    Let n = g(a_n), r = f(a_r), z = f(a_z) and q = h Rᵀ + b'. Df and Dg are the derivatives of f and
-    g. Then da_n = dh' (1 - z) Dg(a_n), da_r = da_n q Df(a_r), da_z = dh' (h - n) Df(a_z) and
-    dq = da_n r. The gradient of h is dh = dh' z + (da_z, da_r, dq) R.
+    The gates are z = f(a_z) and r = f(a_r). The candidate is n = g(a_n) with a_n = x Wᵀ + b + r q.
+    Here q is h Rᵀ + b', and b and b' are biases. Df and Dg are the derivatives of f and g. Then
+    da_n = dh' (1 - z) Dg(a_n), da_r = da_n q Df(a_r), da_z = dh' (h - n) Df(a_z) and dq = da_n r.
+    The gradient of h is dh = dh' z + (da_z, da_r, dq) R.
     """
     f, g = run.activations
     parts = _GruWeights(run)
@@ -192,17 +193,17 @@ class _GruWeights:
         return affine(columns, weights, _summed(self._gate_biases))
 
     def candidate_bias(self, side: int) -> Value | None:
-        """The candidate's bias: of x Wᵀ if ``side`` is 0, of h Rᵀ if 1; None without biases."""
+        """The candidate's bias added to x Wᵀ (``side`` 0) or h Rᵀ (1); None without biases."""
         return self._new_biases[side] if self._new_biases else None
 
     def direction_cotangents(
         self, d_gates: Value, dn: Value, dh0: Value, dq: Value
     ) -> DirectionCotangents:
-        """Gradients of the direction's inputs from those of the gates and of the candidate.
+        """Gradients of the direction's inputs from those of the activations' arguments.
 
-        ``d_gates`` [T·B, 2·H] and ``dn`` are the gradients of the activations' arguments, for the
-        gates and for the candidate. ``dq`` is the gradient of h Rᵀ + b' in the candidate, and
-        ``dh0`` that of the initial state.
+        ``d_gates`` [T·B, 2·H] and ``dn`` are the gradients with respect to these arguments, for the
+        gates and for the candidate. ``dq`` is the gradient with respect to h Rᵀ + its bias in the
+        candidate, and ``dh0`` with respect to the initial state.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -232,11 +233,11 @@ def _summed(biases: Sequence[Value]) -> Value | None:
 def _hidden_gradient_before(
     run: Direction, step: int, dz: Value, r: Value, direct: Value | None = None
 ) -> Value:
-    """Gradient with respect to the hidden state h before ``step``, in processing order.
+    """Gradient with respect to the hidden state h before ``step``, an index in processing order.
 
-    It is the sum of dz R, of ``direct`` and of ``run.dh[step - 1]``. ``dz`` is the gradient of h
-    Rᵀ. ``direct`` is the gradient by a path without R. ``run.dh[step - 1]`` is the gradient that h
-    gets from the node's outputs. None counts as zero.
+    It is the sum of dz R, of ``direct`` and of ``run.dh[step - 1]``. ``dz`` is the gradient with
+    respect to h Rᵀ. ``direct`` is the part by paths without R. ``run.dh[step - 1]`` is the part
+    from the node's outputs. None counts as zero.
     """
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]

@@ -97,8 +97,8 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Π x) = Σᵢ (Πⱼ xⱼ) dxᵢ, with the product over all j ≠ i.
 
-    The product over j ≠ i is 0 if an element other than xᵢ is 0. Otherwise the product is that of
-    all nonzero elements, divided by xᵢ if xᵢ ≠ 0.
+    Let P be the product of all nonzero elements. The product over j ≠ i is P / xᵢ if no element is
+    0. It is P if only xᵢ is 0, and 0 in all other cases.
     """
     axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
     is_zero = op.Equal(node.x, zero)

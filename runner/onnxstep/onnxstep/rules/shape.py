@@ -182,7 +182,7 @@ def _fold_all_padding_back(
 
 
 def _fold_padding_back(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Cut off the padding along ``axis``; add the gradients of copies to the copied elements."""
+    """Cut the padding off ``dy`` along ``axis``; add its gradients to the elements it copies."""
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end
     length = stop - begin
