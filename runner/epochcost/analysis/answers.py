@@ -86,12 +86,12 @@ class Demand:
         return " ".join([work, *self.limits.phrases.values()])
 
     def millions(self, model: Model | None) -> Decimal:
-        """The demanded examples in millions, counted as examples of the spec's length.
+        """The demanded examples, in millions of examples with as many tokens as in the spec.
 
-        If ``tokens`` is None, examples have the length in the model's spec. Otherwise an example
-        with twice the spec's tokens counts as two, although its attention takes more than twice the
-        time. Raises InputError if ``tokens`` is set but the model's examples are not texts, or if
-        ``tokens`` is more than the model accepts.
+        If ``tokens`` is None, the demanded examples are as long as the model's spec states.
+        Otherwise an example with twice the spec's tokens counts as two; that its attention takes
+        more than twice the time is ignored. Raises InputError if ``tokens`` is set but the model's
+        examples are not texts, or if ``tokens`` is more than the model accepts.
         """
         if self.tokens is None:
             return self.examples / MILLION

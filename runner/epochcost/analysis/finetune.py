@@ -353,5 +353,5 @@ def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:
 
 
 def by_hardware(offers: Iterable[Candidate[TuningOffer]]) -> tuple[Candidate[TuningOffer], ...]:
-    """The first offer of each kind of machine."""
+    """The first of ``offers`` (priced ways to train) for each kind of machine, in their order."""
     return first_by(offers, lambda offer: offer.key.way.hardware.id)

@@ -58,8 +58,8 @@ class Counts:
 def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
     """Count parameters and activations of a decoder from its dimensions.
 
-    Embeddings and head may share a table; a feed-forward layer has two matrices or, if gated,
-    three. Of these four cases, the one is used that best fits the number of parameters in ``form``.
+    Embeddings and head use one table or two, a feed-forward layer two matrices or, if gated, three.
+    Of these four cases, the one that best fits ``form.parameters`` is used.
     """
     queries, keys = (
         heads * decoder.head_size for heads in (decoder.heads, decoder.key_value_heads)
@@ -122,7 +122,7 @@ def _weight_and_optimizer_parts(
 
 
 def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str]:
-    """The bytes of all weights, before they are split over devices, and how they are counted."""
+    """The bytes of all weights, before any split over devices, and a phrase that explains them."""
     parameters = setting.form.parameters
     products = parameters - counts.embeddings
     if setting.method == "qlora":

@@ -179,10 +179,10 @@ def order_by_value(
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
-    Regret is the extra cost of a machine that is chosen as the cheapest for a model and mode, but
-    is not. Cells that save nothing are not chosen, nor are cells without a predicted time, such as
-    cells whose time has been measured. Raises InputError for a table of published rates that cannot
-    be read.
+    A cell is a trial on a kind of machine. Regret is the extra cost of a machine that is chosen as
+    the cheapest for a model and mode, but is not. Cells that save nothing are not chosen, nor are
+    cells whose time is already measured or has no prediction. Raises InputError for a table of
+    published speeds that cannot be read.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))
@@ -205,10 +205,10 @@ def order_by_value(
 def _best_cell_by_time(
     catalogue: Catalogue, cells: Iterable[Cell], prices: Prices, times: Mapping[Observation, int]
 ) -> Mapping[int, Cell]:
-    """The best cell (trial on a machine) to measure each predicted time, by the time's index.
+    """Map the index of each predicted time to the best cell (trial on a machine) to measure it.
 
-    ``times`` has the index of each observation's time. A cell in the prediction's precision is
-    better than another; then a cheaper cell is better, then one with a larger batch.
+    ``times`` has each observation's index, its row in the covariance of all times. Cells in the
+    prediction's precision are preferred, then cheaper cells, then cells with a larger batch.
     """
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): (observed, time)

@@ -68,7 +68,7 @@ class Workload:
 
     @classmethod
     def of_source(cls, source: Published) -> Workload:
-        """Make the workload of a published table whose model has no spec."""
+        """Make the workload that the source of a published table ran; its model has no spec."""
         return cls(source.id, source.workload, "published table", is_model=False)
 
 

@@ -114,9 +114,9 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
     """State in how many draws the choice is best, and how much worse it is in the others.
 
-    In each draw, the choice is compared with the best way to do the job, by cost or by time
-    (``quantity``). Readers see a draw as a scenario: "97 of 100 scenarios". ``among`` is the noun
-    for the ways. Empty if the choice has no alternative.
+    In a draw, the way with the lowest cost or time (``quantity``) is best. Where another way is
+    best, the choice's mean extra cost or time is stated. Readers see a draw as a scenario: "97 of
+    100 scenarios". ``among`` is the noun for the ways. Empty if the choice is the only way.
     """
     if len(chances.shares) == 1:
         return ""

@@ -74,8 +74,8 @@ class NoTime:
 class Predictions:
     """Predicted times as observations, and the models and machines without a prediction.
 
-    If a source timed the same network on the same devices, its rate replaces the predicted one. The
-    kind of the observation is then ``published``, else ``predicted``.
+    If a source published a rate (examples a second) of the model on the machine's devices, the
+    observation has this rate and the kind ``published``. All others are ``predicted``.
     """
 
     observations: tuple[Observation, ...]

@@ -1,7 +1,7 @@
 """Predict how many requests a second a machine answers, and with how many copies of the model.
 
-Each copy gets the number of devices with which the whole machine answers the most requests. The
-memory for the cache limits the number of sequences at once.
+Every copy has the same number of devices, chosen so that the machine answers the most requests. A
+copy's memory for cached tokens limits how many sequences the copy answers at once.
 """
 
 from __future__ import annotations
@@ -269,8 +269,8 @@ def predicted_capacities(
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """Choose the layout that answers most requests, for each machine and engine.
 
-    Returns a deployment and its capacity for each choice. Machines on which no layout keeps the
-    latency bounds of ``requests`` are returned as refusals.
+    Returns a deployment and its capacity for each chosen layout. Machines on which no layout keeps
+    the latency bounds of ``requests`` are returned as refusals.
     """
     options = _layout_forecasts(forecaster, model, layouts, requests)
     capacities, refusals = [], []

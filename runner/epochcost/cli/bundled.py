@@ -82,9 +82,9 @@ def own_catalogue() -> Catalogue:
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
     """Read the project's specs, its stored results and the values computed from them.
 
-    ``results`` is the value of the option `--results`; its default is a folder of the project. The
-    computed values are cached in the user's cache folder. A line is printed for each file that
-    cannot be read. Raises InputError for invalid specs, and if another value is no folder.
+    ``results`` is the value of `--results`; its default is a folder of the project. The computed
+    values are cached in the user's cache folder. A line is printed for each unreadable file. Raises
+    InputError for invalid specs, and if ``results`` is neither the default nor a folder.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415

@@ -141,7 +141,7 @@ def _placeholder_training(
 def _require_fitting_graph(loaded: ModelProto, graph: Path, values: Mapping[str, Any]) -> None:
     """Raise an EpochcostError if the graph contradicts the values of its spec.
 
-    Values that are invalid by themselves are left to ``new_spec``.
+    Nothing is checked if the values are invalid by themselves; ``new_spec`` later raises an error.
     """
     declared = validate(Model, {key: value for key, value in values.items() if value is not None})
     if isinstance(declared, tuple):

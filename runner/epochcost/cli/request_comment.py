@@ -108,7 +108,7 @@ def unkept_budgets_part(output: str) -> Part:
 
 
 def bounded(text: str) -> str:
-    """Make all characters of a text visible (see `plain`), and cut it to ``MOST_CHARACTERS``."""
+    """Make a text one line of at most ``MOST_CHARACTERS`` characters, all of them visible."""
     line = plain(text).strip()
     cut = len(line) > MOST_CHARACTERS
     return f"{line[: MOST_CHARACTERS - 1]}…" if cut else line

@@ -54,10 +54,11 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
-    """The probability that a machine's run is free, as ``number``, and its expected free time.
+    """The expected number of free runs after one start, from 0 to 1, and of free seconds.
 
-    The free time of a billed run counts as 0. ``seconds_to_end`` is the time from the machine's
-    start to the job's end if no interruption comes.
+    A run is free (not billed) if the provider takes the machine back within ``job.free`` seconds. A
+    billed run has no free seconds. ``seconds_to_end`` is the time from the machine's start to the
+    job's end if no interruption comes.
     """
     until = minimum(seconds_to_end, job.free)
     chance = one_minus_exp(job.rate * until)

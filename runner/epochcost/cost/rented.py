@@ -217,8 +217,9 @@ def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[D
     """The discount for sustained use on the bill of a run, as the seconds that are not charged.
 
     The other seconds of the run are charged at full price. A job has ``runs`` successive runs of
-    ``seconds`` each, and its discount is divided equally among the runs. A month has equal parts,
-    and use in part i costs ``shares[i]`` × the full price. Without a discount, ``shares`` is empty.
+    ``seconds`` each, which share the job's discount equally. A month begins with the job. Use in
+    part i of its equal parts costs ``shares[i]`` × the full price. Without a discount, ``shares``
+    is empty.
     """
     if not shares:
         return _ZERO
@@ -288,9 +289,9 @@ def hourly_lines(
 def _billed_totals_after_work(
     schedule: Schedule, discounted: Decimal
 ) -> Iterator[tuple[str, Decimal]]:
-    """Yield the label of each kind of time after the work, and the billed seconds up to there.
+    """Yield a label for each kind of time besides work, and the total billed seconds so far.
 
-    The seconds begin with the work. Last, the discount takes off ``discounted`` seconds.
+    Totals include the work. Last, the discount for sustained use subtracts ``discounted`` seconds.
     """
     so_far = schedule.used_seconds
     for label, seconds in (

@@ -172,9 +172,10 @@ def fp32_step_path(
 def step_in_precision(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training
 ) -> TrainingStep:
-    """Differentiate a graph in the trial's precision; raises as ``build_step`` does.
+    """Differentiate a graph in the trial's precision, and add the updates that the spec declares.
 
-    Also raises CapabilityError if a heavy operator, such as MatMul, has no form in that precision.
+    Raises ModelError for names that the graph does not have, and for operators without a gradient.
+    Raises CapabilityError if a heavy operator, such as MatMul, has no form in that precision.
     """
     precision = _OF_STEPS[trial.precision]
     step = build_step(graph, model, training, trial.provider, trial.seed, precision)

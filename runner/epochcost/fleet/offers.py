@@ -1,8 +1,8 @@
-"""Make targets from the catalogue's prices, and price specs from the prices of a launch.
+"""Choose the cheapest machine for a launch, and draft a price spec from what a launch paid.
 
-A target is a machine on which `epochcost launch` measures. The cheapest offer of an accelerator
-becomes a target. The price that a launch paid and the start-up time that it measured become a price
-spec, which a person reviews.
+A target is a machine on which `epochcost launch` measures. The cheapest machine with a given
+accelerator becomes a target. The draft has the price that a launch paid and the start-up time that
+it measured; a person reviews it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
 
 
 def form_of(catalogue: Catalogue, target: Target) -> str:
-    """The name of the chip, with its form factor, that a target's machine has."""
+    """The chip and form factor of a target's accelerators, such as "H100 SXM5"."""
     return catalogue.machine(target.hardware).accelerators[0].name
 
 

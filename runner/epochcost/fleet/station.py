@@ -41,9 +41,9 @@ Waits = Generator[float, None, None]
 class Launch:
     """The parts of a launch that its stations share.
 
-    ``folder`` receives the targets' result files, which ``intake`` then checks. ``options`` are
-    arguments of `epochcost run`. ``reach`` makes the engine of a target. ``log`` prints a line.
-    ``losses`` counts lost machines by cell id.
+    ``folder`` receives result files; ``intake`` copies valid ones into the project. ``options`` are
+    arguments of `epochcost run`. ``reach`` makes a target's engine, which runs jobs. ``log`` prints
+    a line. ``losses`` counts, by cell id, how often a cell waits again after its machine was lost.
     """
 
     folder: Path

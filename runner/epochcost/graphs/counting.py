@@ -46,8 +46,8 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
     """Number of floating-point operations of a node; raises ModelError if it cannot be known.
 
-    ``shapes`` has the shape of each value. ``moving`` has the kernels of convolutions that only
-    move data (see ``one_hot_kernels``).
+    ``shapes`` has the shape of each value. ``moving`` has the names of one-hot kernels.
+    Convolutions with these kernels only move data, so they count as 0 operations.
     """
     if node.op_type in NESTED:
         raise ModelError(

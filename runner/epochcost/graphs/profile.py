@@ -21,7 +21,7 @@ class Profile:
     ``recurrent_flops`` only recurrent layers. ``moved`` is how many numbers the nodes with
     ``flops`` read and write, without parameters. ``moved_by_grouped`` is the part of ``moved`` in
     grouped convolutions. ``moved_by_others`` is how many numbers the nodes without ``flops`` read
-    and write. Of these nodes, some cause no traffic, such as reshapes and activations.
+    and write. It leaves out nodes that runtimes fuse with others, such as reshapes and activations.
     """
 
     flops: float

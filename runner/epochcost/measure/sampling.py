@@ -43,10 +43,10 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether the next test of the phase's end is due; if it is, schedule the test after it.
+        """Whether to test now if the phase may end; if so, this call schedules the next test.
 
-        ``step_count`` is the number of steps so far in the phase (warm-up or sampling). The test
-        after it is due when this number has grown by the factor ``_GROWTH``.
+        ``step_count`` is the number of steps so far in the phase (warm-up or sampling). The next
+        test is due when the number of steps has grown by the factor ``_GROWTH``.
         """
         if step_count < self._next:
             return False

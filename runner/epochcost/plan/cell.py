@@ -31,7 +31,7 @@ class Cell:
 
     @property
     def hardware(self) -> str:
-        """The machine's id."""
+        """The id of the kind of machine, such as g6.xlarge."""
         return self.kind[0]
 
 

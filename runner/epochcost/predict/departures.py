@@ -151,8 +151,9 @@ class Departures:
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
         """Predict each group of rows from all other groups, and collect the errors.
 
-        The result computes intervals of forecasts from the errors. ``groups`` [n] labels the rows.
-        ``features`` [n, k] describe them: errors of rows like the question count most.
+        ``groups`` [n] has the number of each observed row's group, ``features`` [n, k] the row's
+        features. The result computes intervals of forecasts from the errors. Errors of rows with
+        features close to the forecast's count most.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0

@@ -172,7 +172,7 @@ class Doubt:
 
 
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
-    """Implausible rows, by their index in ``placed``, with the reasons."""
+    """Find the implausible published rates; return a reason for each, by index in ``placed``."""
     doubts = dict(_repeated_rows(placed))
     doubts |= {at: doubt for at, doubt in _figures_of_other_devices(placed) if at not in doubts}
     doubts |= _impossible_speed_ups(placed, doubts.keys())

@@ -68,9 +68,10 @@ def nearest_program(
 ) -> Program | None:
     """Find the published program with the operations and bytes most similar to ``profile``.
 
-    Only rates in ``mode`` and ``precision`` count. Recurrent networks are compared with recurrent
-    networks only. Unless ``task`` mentions images, a program for images is chosen only if no other
-    is similar. Among equally similar programs, the first framework in ``FRAMEWORKS`` wins, then the
+    A program is a model as one source ran it in a framework. Only rates in ``mode`` and
+    ``precision`` count. Recurrent networks are compared with recurrent networks only. If the
+    workload's ``task`` does not mention images, programs for images come after all other similar
+    ones. Among equally similar programs, the first framework in ``FRAMEWORKS`` wins, then the
     program with rates on most devices. None if no program is similar enough.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0

@@ -33,9 +33,10 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 class Tried:
     """A published rate, and its forecast from the rates that are not withheld.
 
-    The withheld rates are all those of the accelerator, generation, model or source called
-    ``name``. ``forecast`` is None if no forecast is possible. ``roofline`` is log(published rate /
-    rate by a roofline model), NaN or infinite if the model gives no rate.
+    ``name`` is the accelerator, accelerator generation, model or source of the published rate. All
+    rates with this ``name`` are withheld, the published rate included. ``forecast`` is None if no
+    forecast is possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or
+    infinite if the model gives no rate.
     """
 
     name: str

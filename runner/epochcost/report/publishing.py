@@ -123,7 +123,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Remove the build's folder; after ``replace``, this folder contains the earlier site."""
+        """Delete the build's folder, with the new site or, after ``replace``, the earlier site."""
         self._kept.close()
 
 

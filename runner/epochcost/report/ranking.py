@@ -63,7 +63,7 @@ class Contender:
 
     @property
     def plan(self) -> str:
-        """The price plan in a phrase; only the price's id if the machine has no ``row``."""
+        """The price plan in words, taken from ``row``; without a row, the id of the price."""
         return self.row.plan if self.row else self.price.id
 
     @property

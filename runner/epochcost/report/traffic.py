@@ -1,11 +1,13 @@
-"""Write the scripts from which the browser computes the cost of a reader's traffic (`tokens.js`).
+"""Write the scripts from whose data `tokens.js` computes the cost of a reader's traffic.
 
-The traffic is a rate of requests to a decoder, with the lengths of prompts and answers. All
-decoders share a script with the machines' prices and the formulas for predicted times.
+The traffic is a rate of requests to a decoder, with the lengths of prompts and answers. In the
+browser, `tokens.js` loads these scripts:
 
-Each decoder has a script with prices of APIs, and with formulas for each measured number of
-simultaneous sequences. Each decoder also has a script for each precision. It has predicted times to
-decode a token, and a polynomial's coefficients for the time to read a prompt.
+- one for all decoders, with the machines' prices, and the formulas for predicted times and costs
+- one for each decoder, with prices of APIs, and with formulas for times and costs on machines that
+  were measured, for each measured number of simultaneous sequences
+- one for each decoder and precision, with predicted times to decode a token, and a polynomial's
+  coefficients for the time to read a prompt
 """
 
 from __future__ import annotations

@@ -127,10 +127,10 @@ class LoadGenRun(Record):
 class ServingRecord(Record):
     """All runs of a trial under LoadGen, in order.
 
-    ``reported`` is the index of the run that gives the result, None if latencies exceeded their
-    bound at every rate. ``latencies_nanoseconds`` are that run's latencies, empty if too many.
-    ``detail_log`` is LoadGen's log of that run, or else of the last run, in gzip and base64.
-    ``start_seconds`` is a serving engine's time to become ready.
+    ``reported`` is the index of the run that gives the result. It is None if latencies exceeded
+    their bound at every tried rate of arrivals. ``latencies_nanoseconds`` are that run's latencies,
+    empty if there are more than 50,000. ``detail_log`` is LoadGen's log of that run, or else of the
+    last run, in gzip and base64. ``start_seconds`` is a serving engine's time to become ready.
     """
 
     loadgen: str

@@ -89,7 +89,7 @@ def neighbours(
     unseen: Collection[str],
     judge: JudgeGraph | None,
 ) -> Neighbours:
-    """Group the parsed files of specs by kind and id, and add the other arguments unchanged."""
+    """Make the context of cross-checks: parsed specs by kind and id, and the other arguments."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)

@@ -89,7 +89,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename pydantic's bounds to JSON Schema's; drop inclusive bounds that add nothing."""
+    """Rename pydantic's bounds to JSON Schema's; drop inclusive ones that exclusive ones imply."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)

@@ -84,11 +84,12 @@ class _Round:
 class NoiseModels:
     """The terms of the likelihood that do not depend on the measured times, for all tried models.
 
-    Axis 0 of an array is the drift (share, memory), axis 1 the variance ``between`` rounds.
-    Variances are in multiples of s², a block's variance within its round. ``precision`` (drifts,
-    variances, rounds) is the inverse of the variance of a round's best mean: the weighted mean of
-    its blocks with the least variance. ``log_weight`` (drifts, variances) is the logarithm of the
-    prior · |V|^-1/2 · (1'V^-1 1)^-1/2, where s² V is the covariance of all block means.
+    A model has a drift (share, memory) and a variance ``between`` rounds. Axis 0 of an array is the
+    drift, axis 1 this variance. Variances are in multiples of s², a block's variance within its
+    round. A round's best mean is the weighted mean of its blocks, with the weights that minimise
+    its variance. ``precision`` (drifts, variances, rounds) is the inverse of the variance of each
+    round's best mean, ``between`` included. ``log_weight`` (drifts, variances) is the logarithm of
+    the prior · |V|^-1/2 · (1'V^-1 1)^-1/2, where s² V is the covariance of all block means.
     ``mean_variance`` (drifts, variances) is the variance of the unweighted mean of all blocks.
     """
 
@@ -196,11 +197,11 @@ def _round_matrices(blocks: int, total: int) -> _Round:
 
 
 def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
-    """The drifts to try, as pairs (share, memory), each with its prior probability.
+    """The drifts whose likelihood is computed: pairs (share, memory), with prior probabilities.
 
     ``share`` is the part of a block's variance that comes from the drift; 0 means no drift.
-    ``memory`` is the duration of the drift, in blocks. ``count`` is the number of blocks of
-    consecutive samples, in all rounds together.
+    ``memory`` is the number of blocks after which the drift's correlation falls to 1/e. ``count``
+    is the number of blocks of consecutive samples, in all rounds together.
     """
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()

@@ -201,9 +201,10 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
     Latent factors are random numbers of an example, such as a text's topic. A target of several
-    positions depends on an input with tokens for each position. A target of one position depends on
-    tokens only if it has more than ``_MOST_TOPICS`` classes: latent factors cannot separate so
-    many. If several inputs qualify, the one with the largest vocabulary is chosen.
+    positions depends on tokens if an input has tokens for each of the target's positions. A target
+    of one position depends on tokens only if it has more than ``_MOST_TOPICS`` classes. A text
+    shows too few latent factors for so many classes. Of several such inputs, the one with the
+    largest vocabulary is chosen.
     """
     if target.classes is None:
         return None

@@ -112,8 +112,8 @@ def _node_cotangents(
 def _error_of_invalid_node(node: Node, error: Exception) -> ModelError:
     """The error for a node with attributes or inputs that its operator does not allow.
 
-    onnx's checker accepts many such nodes, and the gradient rules do not check attributes or
-    inputs.
+    onnx's checker accepts many such nodes. The gradient rules do not check nodes either, but fail
+    with an exception, ``error``.
     """
     attributes = node_attributes(node.proto).items()
     written = " ".join(", ".join(f"{key} {value!r}" for key, value in attributes).split())

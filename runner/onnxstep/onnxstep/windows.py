@@ -86,9 +86,9 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
 
 
 def dense_one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · n, channels, *kernel] that each select one of a window's n elements.
+    """Kernels [channels · n, channels, *kernel] that each select one element of one channel.
 
-    Unlike ``one_hot_kernels``, they are for convolutions with a single group.
+    A window has n elements in each channel. The kernels are for a convolution with a single group.
     """
     count = channels * math.prod(kernel)
     require_room(count, count)

@@ -278,7 +278,7 @@ def _refused(stage: str, message: str) -> str:
 
 
 def run(first: int, count: int) -> collections.Counter[str]:
-    """Count outcomes of ``count`` mutations from ``first``; unexpected exceptions end the run."""
+    """Count outcomes of ``count`` mutations, numbered from ``first``; raise unexpected errors."""
     files, models = corpus(), operators()
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:

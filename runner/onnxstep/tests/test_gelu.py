@@ -60,7 +60,7 @@ def test_other_products_stay(model: onnx.ModelProto) -> None:
     "last", ["h = Mul(half, s) g = Mul(x, h)", "p = Mul(x, s) g = Mul(p, half)"]
 )
 def test_a_step_for_cuda_has_a_single_node(last: str) -> None:
-    """A CUDA step uses ONNX Runtime's Gelu node, with the results of a step for no provider."""
+    """A CUDA step uses ONNX Runtime's Gelu node, with the results of the portable step."""
     model = gelu(f"{last} y = Mul(g, z)")
     del model.graph.input[0]
     weights = np.linspace(-4, 4, 8, dtype=np.float32)

@@ -74,7 +74,7 @@ def drawn() -> tuple[dict[str, Array], Array, Array]:
 
 
 def network(dtype: type = np.float32, opset: int = 18, text: str = NETWORK) -> onnx.ModelProto:
-    """The model of ``text`` in ``dtype``, whose weights are the values that ``drawn`` returns."""
+    """The model ``text`` in ``dtype``, with the weights that gave the reference numbers."""
     kind = {np.float32: "float", np.float64: "double"}[dtype]
     weights = {name: value.astype(dtype) for name, value in drawn()[0].items()}
     return model_of_text(text.replace("TYPE", kind), opset, weights=weights)
@@ -205,7 +205,7 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
 
 
 def test_statistics_that_are_computed_are_not_carried() -> None:
-    """Statistics that the graph computes are not state, and training uses batch statistics."""
+    """If nodes compute a layer's running statistics, a step uses the batch's and has no state."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
     model = model_of_text(f"g (float[4,3] x) => (float[4,3] y) {text}")

@@ -97,7 +97,7 @@ class ChangedCost:
 def explain(pair: Pair, before: Revision, after: Revision, learned: str) -> ChangedCost:
     """Find the causes of a change in a job's cost or time.
 
-    ``learned`` describes the changed data from which predictions learn ("2 results added").
+    ``learned`` is the text for the cause of a changed prediction, such as "2 results added".
     """
     old, new = pair
     if old is None or new is None:

@@ -65,11 +65,11 @@ class Winner:
 class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
-    ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has a
-    sentence for each added or removed model, machine or study. ``prices`` also has sentences for
-    changed devices, tables of measured speeds, and prices that no compared figure uses. ``added``
-    and ``removed`` are jobs that are predicted in only one revision. ``problems`` has sentences
-    about unusable files.
+    ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has
+    sentences on added or removed models, machines and studies, and on changed devices, APIs and
+    tables of measured speeds. It also has sentences on changed machine prices that no entry of
+    ``costs`` uses. ``added`` has jobs that are predicted only in ``after``, ``removed`` only in
+    ``before``, without full trainings. ``problems`` has sentences about unusable files.
     """
 
     before: str

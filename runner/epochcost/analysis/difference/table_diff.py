@@ -146,10 +146,10 @@ def compare_tables(
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Yield the figures in a revision's table: costs, and times of jobs without a cost.
+    """Yield the figures of a revision's published table: costs, and times if a cost is unknown.
 
-    A line of the table is a workload on a machine at a price. It has a figure for each goal, such
-    as an epoch and a full training.
+    A line of the table is about a workload on a machine, usually at a price. It gives a figure for
+    each goal, such as an epoch and a full training.
     """
     stored = revision.stored
     for line in revision.lines:
@@ -197,9 +197,9 @@ def _pair_by_plan(
 ) -> Iterator[Pair]:
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
-    If one revision lacks the plan, its side of the pair is the job's figure without a price, which
-    has only a time. Without such a figure, its side is None. A figure at a superseded price is
-    paired with a figure at the same price, or left out.
+    If only one revision has the plan, the other side of the pair is the job's figure without a
+    price, which has only a time. Without such a figure, that side is None. Figures at a superseded
+    price (its plan has a newer one) are left out, unless the price is superseded in both revisions.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

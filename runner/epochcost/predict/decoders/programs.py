@@ -37,7 +37,7 @@ _UNPACKS_WHILE_READING = ("vLLM", "TensorRT-LLM", "LMDeploy", "SGLang")
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
-    """Names of the fits that apply to a question, from its whole software to its program."""
+    """Names of the fits that apply to a question: its software's first, its program's last."""
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -73,10 +73,12 @@ class Programs(NamedTuple):
 def fit_programs(
     questions: Sequence[ServingQuestion], seconds: Vector, start: Efficiencies, spread: Efficiencies
 ) -> Programs:
-    """Fit the efficiencies of each program, of each software and of all software, to known times.
+    """Fit efficiencies of all software together, of each software package and of each program.
 
-    ``seconds`` are logarithms of the times that answer ``questions``. ``start`` has the
-    efficiencies expected before the fit, ``spread`` the standard deviations of their logarithms.
+    Efficiencies are the parameters of the formula in ``law``. A program is an edition of a package
+    on one maker's accelerators, or on CPUs. ``seconds`` are logarithms of the times that answer
+    ``questions``. ``start`` has the efficiencies expected before the fit, ``spread`` the standard
+    deviations of their logarithms.
     """
     fit = partial(_fit_efficiencies, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)

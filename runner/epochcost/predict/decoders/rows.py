@@ -211,7 +211,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
     """The values that a spec states once for all rows of its table, by column.
 
-    The table may omit these columns.
+    The table may omit these columns. If the table has one of them, the table's cells count instead.
     """
     return {"source": table.name, "licence": table.licence, **table.columns}
 
@@ -277,7 +277,8 @@ def token_rows_of(lines: Iterable[Line]) -> Iterator[TokenRow]:
     """Yield the serving measurements among the lines of a table.
 
     Lines of trainings, of unknown chips and of models with unknown dimensions are omitted. A line
-    is also omitted if neither the time of a step nor the output rate at full load follows from it.
+    is also omitted if its figure gives no time of a prefill or a token, and no output rate of a
+    fully loaded server.
     """
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "inference":

@@ -80,7 +80,7 @@ AUTOSIZE = {"type": "fit-x", "contains": "padding"}
 
 
 def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any:
-    """Colour marks by the values of ``field``; colours follow the order of the rows."""
+    """Colour marks by their value of ``field``; values get colours in the order of occurrence."""
     names = list(dict.fromkeys(data.values_of(field)))
     scale = {"domain": names, "range": [*map(series_colour, range(len(names)))]}
     return alt.Color(f"{field}:N", scale=scale, title=label(data.title(field)), **options)

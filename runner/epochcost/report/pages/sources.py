@@ -57,10 +57,11 @@ class SourceTable:
 
     @cached_property
     def columns(self) -> list[Claim]:
-        """The columns of the page's table, each given by a claim whose label heads the column.
+        """A claim for each column of the page's table; its label is the column's heading.
 
         A claim is a number that a row of the source's table states. A label gets a column if at
-        least half of the rows have a claim with it. The first such claim stands for the column.
+        least half of the source's rows have a claim with this label. The first such claim stands
+        for the column.
         """
         claims = [check.claim for row in self.timed for check in row.checks]
         counts = Counter(claim.label for claim in claims)

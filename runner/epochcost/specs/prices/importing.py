@@ -177,11 +177,13 @@ class _RowMatcher:
         return model, place or ""
 
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
-        """Find the amount in the catalogue with which a row's amount is compared.
+        """Match a row with the catalogue's amount for the same machine, plan, term and region.
 
-        ``model`` is the price whose spec is copied if the row's amount is new. ``region`` is the
-        region of the row's price. Raises ValueError if the row's amount is invalid, or differs from
-        the catalogue's amount for the same day.
+        The catalogue's amount is the latest up to the day of the table's prices, or else the first
+        after that day. ``model`` is the price whose spec is copied if the row's amount is new.
+        ``region`` is the region of the row's price, "" for all. Raises ValueError if the row's
+        amount is invalid. Also raises ValueError if the catalogue's amount is of the same day as
+        the table, and differs.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [
@@ -249,7 +251,7 @@ def _contradiction(first: MatchedPrice, row: ListedPrice) -> str:
 
 
 def _hourly_amount(price: Price) -> Decimal | None:
-    """A price's hourly amount; None if it is owned or has components or an upfront payment."""
+    """A price's hourly amount; None for owned machines, added components or upfront payments."""
     if price.components:
         return None
     if price.commitment is not None and not price.commitment.upfront:

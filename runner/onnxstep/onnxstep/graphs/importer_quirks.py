@@ -119,9 +119,9 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without type or shape the type and shape that onnx infers, in place.
 
-    Shapes may stay unknown. Declarations of intermediate values without a type are removed.
-    ``check`` validates the model. Raises ModelError if ``check`` does, if an output's type stays
-    unknown, or if an input lacks type or shape.
+    An output's shape may stay unknown. Declarations of intermediate values are removed if they
+    state no type. ``check`` validates the model. Raises ModelError if ``check`` does, if an
+    output's type cannot be inferred, or if an input is declared without type or shape.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])

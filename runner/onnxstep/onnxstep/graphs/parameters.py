@@ -137,7 +137,7 @@ def few_bits_count(model: onnx.ModelProto) -> int:
 
 
 def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
-    """For each tensor of quantization scales, by name, the number of values that it scales."""
+    """For each tensor of quantization scales, by name, the number of weights that it scales."""
     codes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes: dict[str, int] = {}
     for node in model.graph.node:

@@ -2,8 +2,9 @@
 
 In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
 statistics for the next step. A node keeps its inference form if its statistics are frozen, or if
-other nodes compute its statistics from its input. In training form, several nodes replace the node.
-A single node with the same result serves only to derive the gradient, and never runs.
+other nodes compute its statistics from its input. In training form, several nodes of the graph
+replace the node. The gradient is derived from a single node in training form, which the graph does
+not contain.
 """
 
 from __future__ import annotations

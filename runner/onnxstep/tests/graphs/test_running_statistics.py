@@ -83,7 +83,7 @@ ONES = {"distribution": "constant", "scale": 1, "seed": 0}
 
 
 def test_a_weightless_file_lists_its_state() -> None:
-    """``state`` lists statistics from a weightless file's metadata, with initial distributions."""
+    """``state`` reads statistics and their first values from metadata of a file without weights."""
     model = listing({"s": ONES, "b": ONES}, {"m": ONES, "v": ONES})
     assert state(model)[1] == Parameter("v", (3,), FLOAT, Initial("constant", 1.0, 0))
     assert [parameter.name for parameter in parameters(model)] == ["s", "b"]
