@@ -322,11 +322,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """The share of the hourly price to pay in each equal part of a month.
-
-        Empty without a discount for sustained use. With the shares 1, 0.8, 0.6 and 0.4 (Google's
-        N1), use beyond three quarters of a month costs 40 % of the price.
-        """
+        """The share of the price to pay in each equal part of a month; () without such a discount."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
