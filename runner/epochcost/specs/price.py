@@ -322,7 +322,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """The share of the price to pay in each equal part of a month; () without such a discount."""
+        """The share of the price to pay in each equal part of a month; () without a discount."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property
