@@ -43,10 +43,11 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether to test now if the phase may end; if so, this call schedules the next test.
+        """Whether a test of the end is due; then this call also schedules the next test.
 
-        ``step_count`` is the number of steps so far in the phase (warm-up or sampling). The next
-        test is due when the number of steps has grown by the factor ``_GROWTH``.
+        The test decides whether the phase (warm-up or sampling) ends. ``step_count`` is the number
+        of its steps so far. The next test is due when this number has grown by the factor
+        ``_GROWTH``.
         """
         if step_count < self._next:
             return False

@@ -116,7 +116,7 @@ def test_size_must_be_a_positive_integer(size: object) -> None:
 
 
 def test_the_only_input_may_not_be_empty() -> None:
-    """Size 0 is refused for the only input's dimension, which is unnamed and called ``x[0]``."""
+    """The only input's dimension may not be 0; messages call an unnamed dimension ``x[0]``."""
     with pytest.raises(ModelError, match="positive integer"):
         bind_dimensions(
             model_of_text("g (float[?] x) => (float[?] y) { y = Relu(x) }"), {"x[0]": 0}
