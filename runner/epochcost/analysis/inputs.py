@@ -269,11 +269,11 @@ def read_inputs(
 def _declared_machine_by_host(
     catalogue: Catalogue, stored: Iterable[StoredResult]
 ) -> Mapping[str, str]:
-    """The id of the declared machine that a host's results name, by the host's fingerprint.
+    """Map each host (a computer, by its fingerprint) to the declared machine that it is.
 
-    A host is a computer. The spec of a declared machine states CPU and memory; other specs leave
-    both to detection at run time. Results that contradict the spec of their machine are ignored. A
-    host is left out if its remaining results name several declared machines.
+    The spec of a declared machine states CPU and memory. The results of a host name the machine.
+    Results that contradict the machine's spec are ignored. A host is left out if its remaining
+    results name several declared machines.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored if not file.result.contradictions):

@@ -129,9 +129,9 @@ def _ratio_tables(
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
     """Yield, for each pair of accelerators, row indices [k, 2] of the k workloads that both ran.
 
-    ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. If
-    ``withheld_at_once`` is 2, pairs with equal labels are left out, such as two accelerators of one
-    generation. If it is 1, pairs with different labels are left out, such as rows of two sources.
+    ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. Both
+    rows of a pair must be withheld: together if ``withheld_at_once`` is 1 (rows of one source),
+    separately if it is 2 (rows of two accelerators or generations).
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

@@ -173,8 +173,9 @@ def _classes_from_tokens(
     """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
     A fixed random map gives a class for each token. A target of one position gets the class of the
-    last token. Otherwise, each position gets the class of its token. Of several tokens at a
-    position (a word's letters), the largest token number counts. A tenth of the classes is random.
+    last token. Otherwise, each position gets the class of its token; if a position has several
+    tokens, such as a word's letters, it is that of the token with the largest number. A tenth of
+    the classes is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
