@@ -155,11 +155,18 @@ def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None
 
 
 def test_limits_choose(market: TuningMarket) -> None:
-    """A deadline takes a faster machine, a budget alone the fastest within it."""
+    """A deadline takes a faster machine, a budget alone the fastest within it.
+
+    The odds compare the choice with the machines within the deadline only.
+    """
     usual = market.answer(LORA).choice
-    hurried = market.answer(replace(LORA, limits=Limits(Decimal(300)))).choice
+    hurried = market.answer(replace(LORA, limits=Limits(Decimal(300))))
     richest = market.answer(replace(LORA, limits=Limits(budget=Decimal(2)))).choice
-    assert hurried.seconds <= 300 < usual.seconds
+    assert hurried.choice.seconds <= 300 < usual.seconds
+    late = {offer.key.way.hardware.id for offer in hurried.offers if offer.seconds > 300}
+    assert late
+    assert late.isdisjoint(hurried.odds.shares)
+    assert hurried.odds.wins == max(hurried.odds.shares.values())
     assert richest.cost.mean <= 2
     assert richest.seconds < usual.seconds
 

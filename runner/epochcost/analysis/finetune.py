@@ -123,9 +123,10 @@ class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
     ``offers`` are sorted by cost; those with a drawback (an assumed price, say) come last.
-    ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has each machine's
-    probability of being the cheapest. ``published`` has the published trainings of this model by
-    this method. ``chips`` names every chip on which any training was published.
+    ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has, for each machine
+    within the demand's limits, the probability of being the cheapest. ``published`` has the
+    published trainings of this model by this method. ``chips`` names every chip on which any
+    training was published.
     """
 
     demand: TrainingDemand
@@ -197,10 +198,8 @@ class TuningMarket:
             )
         sought = f"a training of {demand.model} within the limits"
         choice = demand.limits.choice(competing, _name, sought)
-        drawn = {
-            offer.key.way.hardware.id: _cost_draws(offer)
-            for offer in by_hardware([choice, *competing])
-        }
+        within = by_hardware([choice, *demand.limits.divided(competing)[0]])
+        drawn = {offer.key.way.hardware.id: _cost_draws(offer) for offer in within}
         return FinetuneAnswer(
             demand,
             offers,
