@@ -287,7 +287,8 @@ def _reason_why_unable(place: Place, precision: Precision) -> str:
     if not isinstance(place.device, Device):
         return _BARE
     if place.capability is None or place.capability < Decimal(least):
-        return f"{precision} needs an NVIDIA GPU of compute capability {least}"
+        name = "training in 16 bits" if precision == "bf16" else precision
+        return f"{name} needs an NVIDIA GPU of compute capability {least}"
     return ""
 
 
